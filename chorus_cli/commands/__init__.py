@@ -1,0 +1,3 @@
+"""What the user can type: a handler answers with a value and draws nothing."""
+
+from __future__ import annotations

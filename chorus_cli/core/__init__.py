@@ -1,0 +1,3 @@
+"""Pure values and functions: no clock, no files, no SQL, no screen."""
+
+from __future__ import annotations

@@ -1,0 +1,124 @@
+"""Everything that can go wrong in a way the user can understand.
+
+Each error is a sentence for the user: what happened, where, and what to do. One catcher per loop prints it.
+
+    ChorusError
+    ├── CommandError            a command line that cannot be carried out
+    ├── TimeSpanError           a time that cannot be read, or lies in the future
+    ├── JsoncError              a settings file that is not valid JSONC
+    ├── SettingsError           a setting that does not exist or does not take this value
+    ├── HomeError               the folders that hold everything cannot be made or written
+    ├── PersonaError            an unknown persona, or one whose files cannot be read
+    ├── MessageRefusedError     a message that is not stored: too large, empty, or not text
+    ├── JournalError            nothing to undo or redo, or an undo that would overwrite something newer
+    ├── StorageError            the database
+    │   ├── DatabaseBusyError       another process writes and did not finish in time
+    │   ├── DatabaseFullError       no room on the disk
+    │   ├── DatabaseDamagedError    the file is not a sound database
+    │   └── DatabaseTooNewError     made by a newer Chorus
+    └── ModelError              the model's provider
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class ChorusError(Exception):
+    """The root: its text is a sentence that the user may read as it is."""
+
+
+class CommandError(ChorusError):
+    """A command line that cannot be carried out."""
+
+
+class TimeSpanError(ChorusError):
+    """A time that cannot be read, or that lies in the future."""
+
+
+class JsoncError(ChorusError):
+    """A document that is not valid JSONC, with the place and what was expected there."""
+
+    def __init__(self, line: int, column: int, expected: str, *, name: str = "") -> None:
+        """Keep the 1-based position; ``name`` is the file, if there is one."""
+        self.line = line
+        self.column = column
+        self.expected = expected
+        self.name = name
+        super().__init__(f"{name + ':' if name else ''}{line}:{column}: {expected}")
+
+    def named(self, name: str) -> JsoncError:
+        """Return the same error for the file ``name``."""
+        return JsoncError(self.line, self.column, self.expected, name=name)
+
+
+class SettingsError(ChorusError):
+    """A setting that does not exist, does not take this value, or cannot be written."""
+
+
+class HomeError(ChorusError):
+    """The folders that hold everything cannot be found, made or written."""
+
+
+class PersonaError(ChorusError):
+    """A persona whose files cannot be read."""
+
+
+class UnknownPersonaError(PersonaError):
+    """There is no persona of that name."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        listing = ", ".join(known) or "none"
+        super().__init__(f"There is no persona called {name!r}. Known personas: {listing}.")
+
+
+class MessageRefusedError(ChorusError):
+    """A message that was not stored, and why."""
+
+
+class JournalError(ChorusError):
+    """An operation that cannot be undone or redone."""
+
+
+class StorageError(ChorusError):
+    """The database could not do what was asked; nothing was half-written."""
+
+
+class DatabaseBusyError(StorageError):
+    """Another process writes to the database and did not finish in time."""
+
+
+class DatabaseFullError(StorageError):
+    """There is no room on the disk."""
+
+
+class DatabaseDamagedError(StorageError):
+    """The file is not a sound database."""
+
+
+class DatabaseTooNewError(StorageError):
+    """The database was made by a newer Chorus."""
+
+
+class ModelError(ChorusError):
+    """The provider refused, failed or fell silent.
+
+    ``status_code`` is the HTTP status where there was one. ``retryable`` says that the same request may succeed a
+    moment later; ``retry_after_seconds`` is what the provider asked for.
+    """
+
+    def __init__(
+        self,
+        sentence: str,
+        *,
+        status_code: int | None = None,
+        retryable: bool = False,
+        retry_after_seconds: float | None = None,
+    ) -> None:
+        self.status_code = status_code
+        self.retryable = retryable
+        self.retry_after_seconds = retry_after_seconds
+        super().__init__(sentence)

@@ -1,0 +1,32 @@
+"""What is sent to a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+PromptRole = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptMessage:
+    """One message as a model sees it.
+
+    ``tool_calls`` is JSON text in the shape of the OpenAI API, on assistant messages that call tools;
+    ``tool_call_id`` names the call that a tool message answers.
+    """
+
+    role: PromptRole
+    content: str
+    tool_calls: str | None = None
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One request: the model's name as litellm knows it, the messages, and the sampling settings that were set."""
+
+    model: str
+    messages: tuple[PromptMessage, ...]
+    temperature: float | None = None
+    max_output_tokens: int | None = None

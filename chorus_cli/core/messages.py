@@ -1,0 +1,75 @@
+"""A message of the log, and the turns that messages form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+
+class Role(StrEnum):
+    """Who speaks in a message."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL_USE = "tool_use"
+    TOOL_RESULT = "tool_result"
+
+
+class Status(StrEnum):
+    """How far a message has come: only a reply is ever anything but complete."""
+
+    COMPLETE = "complete"
+    STREAMING = "streaming"
+    INTERRUPTED = "interrupted"
+    TRUNCATED = "truncated"
+    FAILED = "failed"
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether the reply ended before its author meant it to."""
+        return self in {Status.INTERRUPTED, Status.TRUNCATED, Status.FAILED}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One row of the log.
+
+    ``turn_id`` is the id of the user message that opened the turn. ``preamble`` is what the model is told before the
+    content. ``timestamp`` is aware UTC. ``tool_calls`` is JSON text in the shape of the OpenAI API. ``token_count``
+    counts content and preamble; ``None`` means not yet counted. ``introduced_by`` is the operation that put the row
+    in, ``None`` for what was said. ``revises`` is the row that a rewording stands for.
+    """
+
+    id: int
+    persona: str
+    thread_id: int
+    turn_id: int
+    role: Role
+    content: str
+    timestamp: datetime
+    preamble: str = ""
+    tool_calls: str | None = None
+    tool_call_id: str | None = None
+    status: Status = Status.COMPLETE
+    run: str | None = None
+    model: str | None = None
+    token_count: int | None = None
+    introduced_by: int | None = None
+    revises: int | None = None
+    usage: Mapping[str, int] = field(default_factory=dict)
+
+
+def turns(messages: Iterable[Message]) -> list[list[Message]]:
+    """Group neighbouring messages of one turn, in their order."""
+    grouped: list[list[Message]] = []
+    for message in messages:
+        if grouped and grouped[-1][-1].turn_id == message.turn_id:
+            grouped[-1].append(message)
+        else:
+            grouped.append([message])
+    return grouped

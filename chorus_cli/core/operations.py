@@ -1,0 +1,123 @@
+"""The journal: what was done to a context, what was taken back, and which of it counts.
+
+An operation is a row and so is taking it back, so nothing is ever one-way. ``undo`` and ``redo`` rows name an operation
+or a turn; the newest of them decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+
+class Kind(StrEnum):
+    """What an operation does."""
+
+    CLEAR = "clear"
+    EDIT = "edit"
+    RESTORE = "restore"
+    RETRY = "retry"
+    WINDOW = "window"
+    COMPACT = "compact"
+    FLASH = "flash"
+    UNDO = "undo"
+    REDO = "redo"
+
+
+BOUNDARIES = frozenset({Kind.CLEAR, Kind.EDIT, Kind.RESTORE})
+REVERSALS = frozenset({Kind.UNDO, Kind.REDO})
+AUTOMATIC = frozenset({Kind.COMPACT, Kind.FLASH})
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What an undo or a redo speaks of: an operation, or a turn by the id of its user message."""
+
+    operation_id: int | None = None
+    turn_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowChange:
+    """The value of ``context_hours`` before and after; ``None`` means that the key is absent."""
+
+    before: int | float | None
+    after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One row of the journal.
+
+    ``thread_id`` is ``None`` when it concerns every thread of the persona. ``after_message_id`` is the newest message
+    when it was made. ``members`` are the messages that an edit or a restore puts into the context, in order.
+    ``replaced`` are the messages that a retry takes out. ``target`` belongs to undo and redo, ``window`` to window.
+    """
+
+    id: int
+    kind: Kind
+    thread_id: int | None
+    after_message_id: int
+    created_at: datetime
+    members: tuple[int, ...] = ()
+    replaced: frozenset[int] = frozenset()
+    target: Target | None = None
+    window: WindowChange | None = None
+
+
+def last_words(operations: Iterable[Operation]) -> dict[Target, Operation]:
+    """Return, for each operation or turn that was ever taken back, the newest undo or redo that names it."""
+    newest: dict[Target, Operation] = {}
+    for operation in operations:
+        if operation.target is None:
+            continue
+        known = newest.get(operation.target)
+        if known is None or operation.id > known.id:
+            newest[operation.target] = operation
+    return newest
+
+
+def effective(operations: Sequence[Operation]) -> list[Operation]:
+    """Return the operations that count, oldest first: those never taken back, or put back since."""
+    words = last_words(operations)
+
+    def counts(operation: Operation) -> bool:
+        word = words.get(Target(operation_id=operation.id))
+        return operation.kind not in REVERSALS and (word is None or word.kind is Kind.REDO)
+
+    return sorted(filter(counts, operations), key=lambda operation: operation.id)
+
+
+def base(operations: Sequence[Operation]) -> Operation | None:
+    """Return the newest effective clear, edit or restore: the boundary that the view begins at."""
+    boundaries = [operation for operation in effective(operations) if operation.kind in BOUNDARIES]
+    return boundaries[-1] if boundaries else None
+
+
+def undoable(operations: Sequence[Operation]) -> Operation | None:
+    """Return the newest effective operation that the user made, which is what an undo without a number takes back."""
+    by_hand = [operation for operation in effective(operations) if operation.kind not in AUTOMATIC]
+    return by_hand[-1] if by_hand else None
+
+
+def redoable(operations: Sequence[Operation], newest_turn_id: int) -> Operation | None:
+    """Return the newest undo that nothing but undos and redos has followed and no redo has answered.
+
+    A message sent since, ``newest_turn_id``, is something that has followed: putting an older state back under it
+    would change what it answered to.
+    """
+    open_undos: list[Operation] = []
+    for operation in sorted(operations, key=lambda operation: operation.id):
+        if operation.kind is Kind.UNDO:
+            open_undos.append(operation)
+        elif operation.kind is Kind.REDO:
+            open_undos = [undo for undo in open_undos if undo.target != operation.target]
+        elif operation.kind not in AUTOMATIC:
+            open_undos.clear()
+    still_open = [undo for undo in open_undos if undo.after_message_id >= newest_turn_id]
+    return still_open[-1] if still_open else None

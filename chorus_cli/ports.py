@@ -1,0 +1,48 @@
+"""The outside world as services see it: a Protocol only where there are two implementations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from datetime import datetime
+
+    from chorus_cli.core.events import ModelEvent
+    from chorus_cli.core.exchange import ModelRequest
+
+
+class ModelClient(Protocol):
+    """Something that answers: a provider through litellm, the embedded ELIZA, a script in tests."""
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Yield the reply as it comes, and ``ReplyEnd`` last, unless the stream was cut.
+
+        Raises:
+            ModelError: the provider refused, failed or fell silent; what was yielded before stands.
+        """
+        ...
+
+
+class Clock(Protocol):
+    """Time: the system's, or a test's."""
+
+    def now(self) -> datetime:
+        """Return the present moment as an aware datetime in the local zone."""
+        ...
+
+    def monotonic(self) -> float:
+        """Return seconds that only ever grow."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+
+class TokenCounter(Protocol):
+    """Counts tokens: the real vocabulary, or words in tests."""
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens of ``text``; never raises for any text."""
+        ...

@@ -1,0 +1,3 @@
+"""The use cases."""
+
+from __future__ import annotations

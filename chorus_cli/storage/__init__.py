@@ -1,0 +1,3 @@
+"""All that lasts: the SQLite database and the files."""
+
+from __future__ import annotations

@@ -1,0 +1,33 @@
+"""What SQLite says, as sentences for the user."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import DatabaseBusyError, DatabaseDamagedError, DatabaseFullError, StorageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+def storage_error(error: sqlite3.Error, path: Path) -> StorageError:
+    """Translate an error of SQLite about the database at ``path``."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in _BUSY:
+        return DatabaseBusyError(f"Another program is writing to {path} and did not finish in time. Try again.")
+    if code == sqlite3.SQLITE_FULL:
+        return DatabaseFullError(f"There is no room left on the disk of {path}. Free some and try again.")
+    if code in _DAMAGED:
+        return DatabaseDamagedError(
+            f"{path} is damaged or is no database ({error}). Copy it aside before anything else, then put a backup "
+            "in its place."
+        )
+    if code == sqlite3.SQLITE_READONLY:
+        return StorageError(f"{path} cannot be written ({error}). Check its permissions and its folder's.")
+    if code == sqlite3.SQLITE_CANTOPEN:
+        return StorageError(f"{path} cannot be opened ({error}). Check its permissions and its folder's.")
+    return StorageError(f"The database {path} could not do that: {error}.")

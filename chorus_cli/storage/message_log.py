@@ -1,0 +1,243 @@
+"""The log: every message of every persona, appended and never deleted.
+
+Rows come in through ``open_turn`` and its reply; only a reply that is still being written is ever updated.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from chorus_cli.core import timestamps
+from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.messages import Message, Role, Status
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+PAGE_ROWS = 500
+_COLUMNS = (
+    "id, persona, thread_id, COALESCE(turn_id, id), role, content, timestamp, preamble, tool_calls, tool_call_id, "
+    "status, run, model, token_count, introduced_by, revises, usage"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the user says, about to be stored. ``token_count`` counts the content and the preamble."""
+
+    persona: str
+    thread_id: int
+    content: str
+    timestamp: datetime
+    preamble: str
+    token_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyState:
+    """How far a reply has come."""
+
+    content: str
+    status: Status
+    token_count: int
+    usage: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedTurn:
+    """The two rows of a turn that has begun: the question, and the reply that nothing is in yet."""
+
+    question: Message
+    reply: Message
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """How many messages of a thread the view does not reach, and their tokens as far as they are counted."""
+
+    messages: int
+    tokens: int
+
+
+def open_turn(connection: sqlite3.Connection, question: Question, model: str, run: str) -> OpenedTurn:
+    """Store a question and the empty reply that process ``run`` is going to write."""
+    asked = _insert(connection, question, Role.USER, None, None, None)
+    connection.execute("UPDATE messages SET turn_id = id WHERE id = ?", (asked,))
+    empty = Question(question.persona, question.thread_id, "", question.timestamp, "", 0)
+    answered = _insert(connection, empty, Role.ASSISTANT, asked, model, run)
+    stored = rows(connection, [asked, answered])
+    return OpenedTurn(stored[0], stored[1])
+
+
+def update_reply(connection: sqlite3.Connection, reply: Message, state: ReplyState) -> None:
+    """Write what has arrived of a reply; only its own process does, and only while it is not finished."""
+    connection.execute(
+        "UPDATE messages SET content = ?, status = ?, token_count = ?, usage = ?, checksum = ? WHERE id = ?",
+        (
+            state.content,
+            state.status,
+            state.token_count,
+            json.dumps(dict(state.usage)) if state.usage else None,
+            checksum(reply.role, reply.thread_id, reply.persona, timestamps.to_text(reply.timestamp), state.content),
+            reply.id,
+        ),
+    )
+
+
+def store_token_counts(connection: sqlite3.Connection, counts: Mapping[int, int]) -> None:
+    """Remember the counts of messages that were put in without one."""
+    connection.executemany("UPDATE messages SET token_count = ? WHERE id = ?", [(n, id_) for id_, n in counts.items()])
+
+
+def interrupt_orphans(connection: sqlite3.Connection, is_alive: Callable[[str], bool]) -> int:
+    """Mark replies as interrupted whose process is gone; return how many there were."""
+    owners = connection.execute("SELECT DISTINCT run FROM messages WHERE status = 'streaming'").fetchall()
+    gone = [run for (run,) in owners if run is None or not is_alive(run)]
+    changed = 0
+    for run in gone:
+        changed += connection.execute(
+            "UPDATE messages SET status = 'interrupted' WHERE status = 'streaming' AND run IS ?", (run,)
+        ).rowcount
+    return changed
+
+
+def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Message]:
+    """Return the messages of these ids, in the order of the log; unknown ids are passed over."""
+    cursor = connection.execute(
+        f"SELECT {_COLUMNS} FROM messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (json.dumps(list(ids)),),
+    )
+    return _messages(cursor)
+
+
+def rows_since(connection: sqlite3.Connection, thread_id: int, after: int, since: datetime) -> list[Message]:
+    """Return the rows of a thread with a larger id than ``after`` that are younger than ``since``.
+
+    The index decides by text, which may let a row of the same second through; the exact rule is the caller's.
+    """
+    cursor = connection.execute(
+        f"SELECT {_COLUMNS} FROM messages WHERE thread_id = ? AND timestamp > ? AND id > ? ORDER BY id",
+        (thread_id, timestamps.to_text(since), after),
+    )
+    return _messages(cursor)
+
+
+def history(
+    connection: sqlite3.Connection, persona: str, thread_id: int | None, since: datetime | None, after: int
+) -> list[Message]:
+    """Return the next page of what a persona and the user ever said, in the order of the log; empty at the end."""
+    cursor = connection.execute(
+        f"SELECT {_COLUMNS} FROM messages WHERE persona = ?1 AND (?2 IS NULL OR thread_id = ?2) AND timestamp > ?3 "
+        "AND id > ?4 ORDER BY id LIMIT ?5",
+        (persona, thread_id, timestamps.to_text(since) if since else "", after, PAGE_ROWS),
+    )
+    return _messages(cursor)
+
+
+def newest_id(connection: sqlite3.Connection) -> int:
+    """Return the id of the newest message of all, 0 when there is none."""
+    (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM messages").fetchone()
+    return int(newest)
+
+
+def newest_turn_id(connection: sqlite3.Connection, thread_id: int) -> int:
+    """Return the newest turn of a thread, 0 when nothing was said in it."""
+    row = connection.execute(
+        "SELECT COALESCE(turn_id, id) FROM messages WHERE thread_id = ? ORDER BY timestamp DESC, id DESC LIMIT 1",
+        (thread_id,),
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime | None:
+    """Return when something was last said in a thread."""
+    (newest,) = connection.execute("SELECT MAX(timestamp) FROM messages WHERE thread_id = ?", (thread_id,)).fetchone()
+    return timestamps.from_text(newest) if newest else None
+
+
+def left_out(connection: sqlite3.Connection, thread_id: int, after: int, since: datetime) -> Mapping[str, LeftOut]:
+    """Count what the view does not reach, by reason: ``boundary`` first, then ``age``."""
+    query = (
+        "SELECT COUNT(*), COALESCE(SUM(token_count), 0) FROM messages "
+        "WHERE thread_id = ?1 AND introduced_by IS NULL AND content <> '' AND "
+    )
+    text = timestamps.to_text(since)
+    boundary = connection.execute(query + "id <= ?2", (thread_id, after)).fetchone()
+    age = connection.execute(query + "id > ?2 AND timestamp <= ?3", (thread_id, after, text)).fetchone()
+    return {"boundary": LeftOut(*boundary), "age": LeftOut(*age)}
+
+
+def message_counts(connection: sqlite3.Connection) -> Mapping[str, int]:
+    """Return how many messages each persona has."""
+    return dict(connection.execute("SELECT persona, COUNT(*) FROM messages GROUP BY persona").fetchall())
+
+
+def checksum(role: str, thread_id: int, persona: str, timestamp: str, content: str) -> str:
+    """Return the fingerprint that tells whether a row has changed since it was written (BLAKE2b, 8 bytes)."""
+    text = f"{role}|{thread_id}|{persona}|{timestamp}|{content}"
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _insert(
+    connection: sqlite3.Connection, said: Question, role: Role, turn_id: int | None, model: str | None, run: str | None
+) -> int:
+    timestamp = timestamps.to_text(said.timestamp)
+    cursor = connection.execute(
+        "INSERT INTO messages(persona, thread_id, turn_id, role, content, preamble, timestamp, status, run, model, "
+        "token_count, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            said.persona,
+            said.thread_id,
+            turn_id,
+            role,
+            said.content,
+            said.preamble,
+            timestamp,
+            Status.STREAMING if run else Status.COMPLETE,
+            run,
+            model,
+            said.token_count,
+            checksum(role, said.thread_id, said.persona, timestamp, said.content),
+        ),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def _messages(cursor: Iterable[Sequence[Any]]) -> list[Message]:
+    return [_message(row) for row in list(cursor)]
+
+
+def _message(row: Sequence[Any]) -> Message:
+    id_, persona, thread_id, turn_id, role, content, timestamp, preamble, calls, call_id, status, *rest = row
+    run, model, token_count, introduced_by, revises, usage = rest
+    try:
+        moment = timestamps.from_text(timestamp)
+    except ValueError as error:
+        raise DatabaseDamagedError(
+            f"Message {id_} of {persona} has the time {timestamp!r}, which cannot be read. "
+            "Times are UTC text such as 2026-01-31T08:15:00.000000Z."
+        ) from error
+    return Message(
+        id=id_,
+        persona=persona,
+        thread_id=thread_id,
+        turn_id=turn_id,
+        role=Role(role),
+        content=content,
+        timestamp=moment,
+        preamble=preamble,
+        tool_calls=calls,
+        tool_call_id=call_id,
+        status=Status(status),
+        run=run,
+        model=model,
+        token_count=token_count,
+        introduced_by=introduced_by,
+        revises=revises,
+        usage=json.loads(usage) if usage else {},
+    )

@@ -1,0 +1,19 @@
+"""Small facts about the whole installation, such as who was talked to last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import sqlite3
+
+
+def value(connection: sqlite3.Connection, key: str) -> str | None:
+    """Return what was stored under ``key``."""
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def store(connection: sqlite3.Connection, key: str, text: str) -> None:
+    """Store ``text`` under ``key``, in place of what was there."""
+    connection.execute("INSERT INTO meta VALUES (?1, ?2) ON CONFLICT(key) DO UPDATE SET value = ?2", (key, text))

@@ -1,0 +1,133 @@
+"""The journal's rows: every operation on a context, and every undo and redo of one.
+
+``introduce`` is the second of the two doors into the log (the first is a turn): an operation that puts messages into
+a context names them as members.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from chorus_cli.core import operations as journal
+from chorus_cli.core import timestamps
+from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.operations import Kind, Operation, Target, WindowChange
+from chorus_cli.storage import message_log
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+    from datetime import datetime
+
+_COLUMNS = "id, kind, thread_id, after_message_id, detail, created_at"
+
+
+@dataclass(frozen=True, slots=True)
+class NewOperation:
+    """An operation about to be stored; ``thread_id`` is ``None`` when it concerns every thread of the persona.
+
+    ``after_message_id`` is left out for the newest message at the moment of storing.
+    """
+
+    persona: str
+    kind: Kind
+    created_at: datetime
+    thread_id: int | None = None
+    after_message_id: int | None = None
+    members: tuple[int, ...] = ()
+    replaced: frozenset[int] = field(default_factory=frozenset)
+    target: Target | None = None
+    window: WindowChange | None = None
+
+
+def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
+    """Store an operation with its members and return it as stored."""
+    after = message_log.newest_id(connection) if new.after_message_id is None else new.after_message_id
+    cursor = connection.execute(
+        "INSERT INTO operations(persona, thread_id, kind, after_message_id, detail, created_at) VALUES (?,?,?,?,?,?)",
+        (new.persona, new.thread_id, new.kind, after, _detail(new), timestamps.to_text(new.created_at)),
+    )
+    connection.executemany(
+        "INSERT INTO operation_members VALUES (?, ?, ?)",
+        [(cursor.lastrowid, position, member) for position, member in enumerate(new.members)],
+    )
+    row = connection.execute(f"SELECT {_COLUMNS} FROM operations WHERE id = ?", (cursor.lastrowid,)).fetchone()
+    return _operation(connection, row)
+
+
+def since_base(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[Operation]:
+    """Return the operations that concern a thread, oldest first, from its base on: all of them if it has none.
+
+    An undo is always younger than what it takes back, so reading from the newest back, each operation's fate is known
+    when it is met and the reading can stop at the first boundary that counts.
+    """
+    cursor = connection.execute(
+        f"SELECT {_COLUMNS} FROM operations WHERE persona = ? AND (thread_id IS NULL OR thread_id = ?) "
+        "ORDER BY id DESC",
+        (persona, thread_id),
+    )
+    read: list[Operation] = []
+    undone: dict[Target, Kind] = {}
+    for row in cursor:
+        operation = _operation(connection, row)
+        read.append(operation)
+        if operation.target is not None:
+            undone.setdefault(operation.target, operation.kind)
+        elif operation.kind in journal.BOUNDARIES and undone.get(Target(operation_id=operation.id)) is not Kind.UNDO:
+            break
+    cursor.close()
+    return read[::-1]
+
+
+def all_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[Operation]:
+    """Return every operation that concerns a thread, oldest first."""
+    found = connection.execute(
+        f"SELECT {_COLUMNS} FROM operations WHERE persona = ? AND (thread_id IS NULL OR thread_id = ?) ORDER BY id",
+        (persona, thread_id),
+    ).fetchall()
+    return [_operation(connection, row) for row in found]
+
+
+def _detail(new: NewOperation) -> str:
+    detail: dict[str, Any] = {}
+    if new.target is not None:
+        detail["undoes" if new.kind is Kind.UNDO else "redoes"] = (
+            {"operation": new.target.operation_id}
+            if new.target.operation_id is not None
+            else {"turn": new.target.turn_id}
+        )
+    if new.window is not None:
+        detail["context_hours"] = {"before": new.window.before, "after": new.window.after}
+    if new.replaced:
+        detail["replaced"] = sorted(new.replaced)
+    return json.dumps(detail)
+
+
+def _operation(connection: sqlite3.Connection, row: Sequence[Any]) -> Operation:
+    id_, kind, thread_id, after, text, created_at = row
+    try:
+        detail = json.loads(text)
+        target = detail.get("undoes") or detail.get("redoes")
+        window = detail.get("context_hours")
+        return Operation(
+            id=id_,
+            kind=Kind(kind),
+            thread_id=thread_id,
+            after_message_id=after,
+            created_at=timestamps.from_text(created_at),
+            members=_members(connection, id_) if kind in journal.BOUNDARIES else (),
+            replaced=frozenset(detail.get("replaced", ())),
+            target=Target(target.get("operation"), target.get("turn")) if target else None,
+            window=WindowChange(window["before"], window["after"]) if window else None,
+        )
+    except (ValueError, AttributeError, KeyError, TypeError) as error:
+        raise DatabaseDamagedError(f"Operation {id_} of the journal cannot be read ({error}).") from error
+
+
+def _members(connection: sqlite3.Connection, operation_id: int) -> tuple[int, ...]:
+    found = connection.execute(
+        "SELECT message_id FROM operation_members WHERE operation_id = ? ORDER BY position", (operation_id,)
+    ).fetchall()
+    return tuple(member for (member,) in found)

@@ -1,0 +1,138 @@
+"""The statements of the first migration: the log, the journal and what grows beside them.
+
+Every column but the identifying ones has a default or may be NULL, so that a row can be put in with plain SQL.
+Times are UTC text; the pattern only keeps out what could not be compared as text.
+"""
+
+from __future__ import annotations
+
+_TIME = "GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]*Z'"
+
+LOG_AND_JOURNAL: tuple[str, ...] = (
+    f"""
+    CREATE TABLE threads(
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        persona TEXT NOT NULL,
+        title TEXT NOT NULL DEFAULT '',
+        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {_TIME}),
+        closed_at TEXT CHECK (closed_at {_TIME})
+    ) STRICT""",
+    "CREATE INDEX threads_of_persona ON threads(persona)",
+    f"""
+    CREATE TABLE messages(
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        persona TEXT NOT NULL,
+        thread_id INTEGER NOT NULL,
+        turn_id INTEGER,
+        role TEXT NOT NULL CHECK (role IN ('user', 'assistant', 'tool_use', 'tool_result')),
+        content TEXT NOT NULL DEFAULT '',
+        preamble TEXT NOT NULL DEFAULT '',
+        tool_calls TEXT,
+        tool_call_id TEXT,
+        timestamp TEXT NOT NULL CHECK (timestamp {_TIME}),
+        status TEXT NOT NULL DEFAULT 'complete'
+            CHECK (status IN ('complete', 'streaming', 'interrupted', 'truncated', 'failed')),
+        run TEXT,
+        model TEXT,
+        token_count INTEGER,
+        usage TEXT,
+        introduced_by INTEGER,
+        revises INTEGER,
+        checksum TEXT
+    ) STRICT""",
+    "CREATE INDEX messages_of_thread ON messages(thread_id, timestamp)",
+    "CREATE INDEX messages_of_persona ON messages(persona, timestamp)",
+    "CREATE INDEX messages_streaming ON messages(run) WHERE status = 'streaming'",
+    f"""
+    CREATE TABLE operations(
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        persona TEXT NOT NULL,
+        thread_id INTEGER,
+        kind TEXT NOT NULL
+            CHECK (kind IN ('clear', 'edit', 'restore', 'retry', 'window', 'compact', 'flash', 'undo', 'redo')),
+        after_message_id INTEGER NOT NULL DEFAULT 0,
+        detail TEXT NOT NULL DEFAULT '{{}}',
+        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {_TIME})
+    ) STRICT""",
+    "CREATE INDEX operations_of_persona ON operations(persona)",
+    """
+    CREATE TABLE operation_members(
+        operation_id INTEGER NOT NULL REFERENCES operations(id),
+        position INTEGER NOT NULL,
+        message_id INTEGER NOT NULL REFERENCES messages(id),
+        PRIMARY KEY (operation_id, position)
+    ) STRICT, WITHOUT ROWID""",
+    f"""
+    CREATE TABLE summaries(
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        operation_id INTEGER NOT NULL REFERENCES operations(id),
+        persona TEXT NOT NULL,
+        thread_id INTEGER NOT NULL,
+        base_operation_id INTEGER,
+        first_message_id INTEGER NOT NULL,
+        through_message_id INTEGER NOT NULL,
+        content TEXT NOT NULL,
+        token_count INTEGER,
+        model TEXT,
+        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {_TIME})
+    ) STRICT""",
+    "CREATE INDEX summaries_of_thread ON summaries(thread_id)",
+    f"""
+    CREATE TABLE sessions(
+        persona TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        timestamp TEXT NOT NULL CHECK (timestamp {_TIME}),
+        description TEXT NOT NULL DEFAULT '',
+        summary TEXT NOT NULL DEFAULT '',
+        message_count INTEGER NOT NULL DEFAULT 0,
+        token_estimate INTEGER NOT NULL DEFAULT 0,
+        window_start TEXT CHECK (window_start {_TIME}),
+        window_end TEXT CHECK (window_end {_TIME}),
+        through_message_id INTEGER,
+        trigger TEXT NOT NULL DEFAULT 'manual',
+        file_path TEXT NOT NULL,
+        PRIMARY KEY (persona, session_id)
+    ) STRICT""",
+    f"""
+    CREATE TABLE context_items(
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        persona TEXT NOT NULL,
+        item_type TEXT NOT NULL CHECK (item_type IN ('TASK', 'CODE', 'ERROR', 'TEST_RESULT', 'PRD_SECTION')),
+        content TEXT NOT NULL,
+        importance_score REAL NOT NULL DEFAULT 0.5 CHECK (importance_score BETWEEN 0.0 AND 1.0),
+        tier TEXT NOT NULL DEFAULT 'WARM' CHECK (tier IN ('HOT', 'WARM', 'COLD', 'ARCHIVED')),
+        pinned INTEGER NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1)),
+        access_count INTEGER NOT NULL DEFAULT 0,
+        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {_TIME}),
+        last_accessed TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (last_accessed {_TIME}),
+        source_message_id INTEGER,
+        content_hash TEXT
+    ) STRICT""",
+    "CREATE INDEX context_items_of_tier ON context_items(persona, tier)",
+    "CREATE UNIQUE INDEX context_items_once ON context_items(persona, content_hash)",
+    f"""
+    CREATE TABLE context_checkpoints(
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        persona TEXT NOT NULL,
+        checkpoint_data TEXT NOT NULL,
+        items_count INTEGER NOT NULL DEFAULT 0,
+        items_archived INTEGER NOT NULL DEFAULT 0,
+        hot_items_retained INTEGER NOT NULL DEFAULT 0,
+        token_count INTEGER NOT NULL DEFAULT 0,
+        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {_TIME})
+    ) STRICT""",
+    "CREATE INDEX context_checkpoints_of_persona ON context_checkpoints(persona, created_at)",
+    f"""
+    CREATE TABLE input_history(
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        persona TEXT NOT NULL,
+        content TEXT NOT NULL,
+        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {_TIME})
+    ) STRICT""",
+    "CREATE INDEX input_history_of_persona ON input_history(persona)",
+    "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
+    """
+    CREATE VIRTUAL TABLE message_words USING fts5(
+        content, content='messages', content_rowid='id', tokenize='unicode61 remove_diacritics 2'
+    )""",
+)

@@ -1,0 +1,3 @@
+"""The terminal: the only rooms that know prompt_toolkit and rich."""
+
+from __future__ import annotations
