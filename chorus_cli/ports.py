@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
     from datetime import datetime
 
     from chorus_cli.core.events import ModelEvent
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class ModelClient(Protocol):
     """Something that answers: a provider through litellm, the embedded ELIZA, a script in tests."""
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the reply as it comes, and ``ReplyEnd`` last, unless the stream was cut.
 
         Raises:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
+    from chorus_cli.core.jsonc import JsonValue
+
 
 class Kind(StrEnum):
     """What an operation does."""
@@ -44,10 +46,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class WindowChange:
-    """The value of ``context_hours`` before and after; ``None`` means that the key is absent."""
+    """What the file said of ``context_hours`` before and after; ``None`` means that the key is absent."""
 
-    before: int | float | None
-    after: int | None
+    before: JsonValue
+    after: JsonValue
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,10 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.core.messages import Status
 
 _CUT = "The reply broke off before its end: the connection was cut."
-_NOTHING = "The model sent no reply. If a server of your own answers at this address, check that it speaks the OpenAI API."
+_NOTHING = (
+    "The model sent no reply, nor any sign that it was done. If the address is that of a server of your own, "
+    "check that it speaks the OpenAI API."
+)
 _EMPTY = "The model sent an empty reply. Ask again, or choose another model."
 _LENGTH = "The reply reached the model's output limit and breaks off there."
 _FILTERED = "The provider's content filter stopped the reply."

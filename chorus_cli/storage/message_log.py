@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from chorus_cli.core.operations import Operation
+
 PAGE_ROWS = 500
 _COLUMNS = (
     "id, persona, thread_id, COALESCE(turn_id, id), role, content, timestamp, preamble, tool_calls, tool_call_id, "
@@ -160,15 +162,22 @@ def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime |
     return timestamps.from_text(newest) if newest else None
 
 
-def left_out(connection: sqlite3.Connection, thread_id: int, after: int, since: datetime) -> Mapping[str, LeftOut]:
-    """Count what the view does not reach, by reason: ``boundary`` first, then ``age``."""
+def left_out(
+    connection: sqlite3.Connection, thread_id: int, base: Operation | None, since: datetime
+) -> Mapping[str, LeftOut]:
+    """Count what the view does not reach, by reason: ``boundary`` before the base, ``age`` before the window."""
     query = (
         "SELECT COUNT(*), COALESCE(SUM(token_count), 0) FROM messages "
         "WHERE thread_id = ?1 AND introduced_by IS NULL AND content <> '' AND "
     )
-    text = timestamps.to_text(since)
-    boundary = connection.execute(query + "id <= ?2", (thread_id, after)).fetchone()
-    age = connection.execute(query + "id > ?2 AND timestamp <= ?3", (thread_id, after, text)).fetchone()
+    after = base.after_message_id if base else 0
+    members = "id NOT IN (SELECT message_id FROM operation_members WHERE operation_id = ?3)"
+    boundary = connection.execute(
+        f"{query} id <= ?2 AND {members}", (thread_id, after, base.id if base else 0)
+    ).fetchone()
+    age = connection.execute(
+        f"{query} id > ?2 AND timestamp <= ?3", (thread_id, after, timestamps.to_text(since))
+    ).fetchone()
     return {"boundary": LeftOut(*boundary), "age": LeftOut(*age)}
 
 

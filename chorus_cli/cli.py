@@ -1,0 +1,110 @@
+"""The outer command line: arguments, exit codes, and the last catcher.
+
+0 done   1 anything that has a sentence   2 wrong arguments   3 a bug   128+n ended by signal n
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from chorus_cli import __version__
+from chorus_cli.core.errors import ChorusError
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping, Sequence
+
+DONE, FAILED, BUG = 0, 1, 3
+_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+class _EndedBySignal(Exception):  # noqa: N818 - it is no error: somebody asked the process to end
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Carry out a command line and return the exit code."""
+    os.umask(0o077)
+    chosen = _parser().parse_args(arguments)
+    try:
+        return asyncio.run(_until_signal(_work(chosen, environment)))
+    except ChorusError as error:
+        return _say(str(error), FAILED)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except _EndedBySignal as ended:
+        return 128 + ended.number
+    except BrokenPipeError:
+        # Whoever read the output has enough; what is still buffered must not fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except Exception as error:  # noqa: BLE001 - the last catcher
+        return _say(_bug_sentence(error, chosen, environment), BUG)
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    common.add_argument("--persona", metavar="P", help="whom to talk to; otherwise whoever was talked to last")
+    common.add_argument("--model", metavar="M", help="the model that answers, as litellm names it, for this run")
+    common.add_argument("--home", metavar="DIR", help="keep everything in this folder")
+    parser = argparse.ArgumentParser(
+        prog="chorus", parents=[common], description="A chat in the terminal in which the memory is yours."
+    )
+    parser.add_argument("--version", action="version", version=f"chorus {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands; without one the chat opens")
+
+    ask = commands.add_parser("ask", parents=[common], help="ask once; what is piped in is appended")
+    ask.add_argument("text", metavar="TEXT", nargs="*", help="the message, or a command such as /context")
+    context = commands.add_parser("context", parents=[common], help="show what would be sent now, and why")
+    context.add_argument("--json", action="store_true", help="as one JSON value")
+    log = commands.add_parser("log", parents=[common], help="print what was ever said")
+    log.add_argument("--thread", metavar="N", type=int, help="only this thread")
+    log.add_argument("--since", metavar="T", help="only what is younger, such as 24h or 3 days")
+    log.add_argument("--json", action="store_true", help="as one JSON value")
+    commands.add_parser("paths", parents=[common], help="print where everything is kept")
+    return parser
+
+
+async def _work(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    # The start of a command waits for the rooms that it needs and for no others.
+    from chorus_cli.subcommands import carry_out  # noqa: PLC0415
+
+    return await carry_out(chosen, environment)
+
+
+async def _until_signal(work: Coroutine[None, None, int]) -> int:
+    """Do ``work`` until SIGTERM or SIGHUP ends it in an orderly way: what has arrived of a reply is kept."""
+    task = asyncio.ensure_future(work)
+    received: list[int] = []
+
+    def end(number: int) -> None:
+        received.append(number)
+        task.cancel()
+
+    for number in _ENDING_SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, end, number)
+    try:
+        return await task
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        if received:
+            raise _EndedBySignal(received[0]) from None
+        raise
+
+
+def _bug_sentence(error: Exception, chosen: argparse.Namespace, environment: Mapping[str, str]) -> str:
+    from chorus_cli.adapters.bug_log import report_bug  # noqa: PLC0415 - only a bug needs it
+    from chorus_cli.adapters.paths import paths  # noqa: PLC0415
+
+    return report_bug(paths(environment, getattr(chosen, "home", None)).log_file, error, environment)
+
+
+def _say(sentence: str, code: int) -> int:
+    from chorus_cli.terminal.screen import standard_error  # noqa: PLC0415 - only a failure needs it
+
+    standard_error().error(sentence)
+    return code

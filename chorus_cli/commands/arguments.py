@@ -1,0 +1,98 @@
+"""What a command takes: parameters declared once, read from a handler's signature, filled from what was typed.
+
+    async def set_window(context: CommandContext, time: Annotated[Span, TIME]) -> Reply: ...
+
+There is no quoting. Every argument but the last is one word; the last is the rest of the line as it was typed, so that
+``/context save don't lose this`` needs no second thought.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to go on with what is being typed, and what it means."""
+
+    text: str
+    description: str = ""
+
+
+# The context is the application's own class, which this framework does not know; only the declarer does.
+Complete = Callable[[Any, str], Sequence[Candidate]]
+
+
+def nothing_to_offer(_context: object, _text: str) -> Sequence[Candidate]:
+    """Complete nothing."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter(Generic[T_co]):
+    """A kind of argument, declared once and used in any number of signatures.
+
+    ``name`` stands in usage lines, ``help`` describes it in a few words. ``parse`` takes the text and the aware local
+    time and raises a ``ChorusError`` with a sentence. ``complete`` takes the command context and the text so far; it
+    is called at every key and must be cheap, and may return more than fits: what does not begin with the text so far
+    is dropped. A variant is made with ``dataclasses.replace``.
+    """
+
+    name: str
+    parse: Callable[[str, datetime], T_co]
+    help: str
+    complete: Complete = nothing_to_offer
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A parameter at its place in a signature; ``default`` counts only where it is not ``required``."""
+
+    parameter: Parameter[object]
+    required: bool
+    default: object = None
+
+    @property
+    def usage(self) -> str:
+        """The argument in a usage line: ``<time>``, or ``[time]`` if it may be left out."""
+        return f"<{self.parameter.name}>" if self.required else f"[{self.parameter.name}]"
+
+
+def declared_arguments(handler: Callable[..., object]) -> tuple[Argument, ...]:
+    """Read the arguments that follow the context in a handler's signature.
+
+    Raises:
+        TypeError: the handler takes no context, or an argument is not declared as ``Annotated[type, Parameter]``.
+    """
+    try:
+        signature = inspect.signature(handler, eval_str=True)
+    except NameError as error:
+        hint = "import it outside TYPE_CHECKING, its annotations are read at run time"
+        raise TypeError(f"{handler.__qualname__}: {error}; {hint}") from error
+    if not signature.parameters:
+        raise TypeError(f"{handler.__qualname__} must take the command context as its first argument")
+    _context, *declared = signature.parameters.values()
+    return tuple(_argument(handler.__qualname__, each) for each in declared)
+
+
+def pieces(arguments: Sequence[Argument], text: str) -> list[str]:
+    """Part a text among arguments: one word each, the rest to the last; fewer pieces when the text ends early."""
+    return text.strip().split(None, len(arguments) - 1) if arguments else []
+
+
+def _argument(handler_name: str, declared: inspect.Parameter) -> Argument:
+    found = [each for each in get_args(declared.annotation) if isinstance(each, Parameter)]
+    if len(found) != 1 or declared.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
+        raise TypeError(
+            f"{handler_name}: argument {declared.name!r} must be positional and declared as Annotated[type, Parameter]"
+        )
+    required = declared.default is inspect.Parameter.empty
+    return Argument(found[0], required=required, default=None if required else declared.default)

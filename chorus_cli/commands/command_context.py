@@ -1,0 +1,28 @@
+"""What a handler is given: the services, and who is in focus."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chorus_cli.commands.registry import CommandRegistry
+    from chorus_cli.ports import Clock
+    from chorus_cli.services.context import Context
+    from chorus_cli.services.context_window import ContextWindow
+    from chorus_cli.services.focus import Focus
+    from chorus_cli.services.journal import Journal
+    from chorus_cli.services.personas import Personas
+
+
+@dataclass(frozen=True, slots=True)
+class CommandContext:
+    """The services behind the commands, and the registry that ``/help`` reads."""
+
+    registry: CommandRegistry[CommandContext]
+    focus: Focus
+    personas: Personas
+    context: Context
+    window: ContextWindow
+    journal: Journal
+    clock: Clock

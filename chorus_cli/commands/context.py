@@ -1,0 +1,153 @@
+"""``/context``: what the model sees, how far back it reaches, and taking back what was done to it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from chorus_cli.commands.command_context import CommandContext
+from chorus_cli.commands.parameters import NUMBER, TIME
+from chorus_cli.commands.registry import CommandGroup
+from chorus_cli.commands.replies import Message, Report, Table
+from chorus_cli.commands.wording import confirmation, deed, local, reach
+from chorus_cli.core.operations import REVERSALS
+from chorus_cli.core.settings import DEFAULT_CONTEXT_HOURS
+from chorus_cli.core.timespan import Span
+from chorus_cli.services.context_report import ContextReport, context_report
+from chorus_cli.services.journal import Entry
+
+GROUP: CommandGroup[CommandContext] = CommandGroup("context", "The part of the conversation that the model sees.")
+
+_EXAMPLES = "Try /context 24h, /context add 8h, /context clear, /context undo, /help context."
+
+
+@GROUP.command("")
+async def show(context: CommandContext) -> Report:
+    """Show how far back the model sees, and what it is sent.
+
+    Examples:
+        /context
+    """
+    place = context.focus.place()
+    report = await context_report(context.context, context.clock, place)
+    state = await context.window.state()
+    rows = [(part.name, f"{part.tokens:,}", part.reason) for part in report.parts]
+    rows.append(("together", f"{report.prompt.tokens:,}", _usage(report)))
+    out = [(omission.reason, f"{omission.messages:,}", f"{omission.tokens:,}") for omission in report.omissions]
+    parts: list[Message | Table] = [
+        Message(
+            f"Context window: {state.hours}h (default: {DEFAULT_CONTEXT_HOURS}h)\n{reach(state, context.clock.now())}"
+        ),
+        Table("", ("Part", "Tokens", "Why"), tuple(rows)),
+    ]
+    if out:
+        parts.append(Table("Left out", ("Why", "Messages", "Tokens"), tuple(out)))
+    return Report((*parts, Message(_EXAMPLES)))
+
+
+@GROUP.command("set", default=True)
+async def set_window(context: CommandContext, time: Annotated[Span, TIME]) -> Message:
+    """Reach back a given length of time.
+
+    The window slides with the clock and is rounded to whole hours from 1 to 168 (7 days). It never reaches across a
+    boundary that /new has set.
+
+    Examples:
+        /context 24h
+        /context set 2 days
+        /context 2h 30m
+    """
+    assumed = "A number alone means hours.\n" if time.bare_number else ""
+    return Message(assumed + confirmation(await context.window.set(time), context.clock.now()))
+
+
+@GROUP.command("add")
+async def add(context: CommandContext, time: Annotated[Span, TIME]) -> Message:
+    """Reach back further by a length of time.
+
+    Examples:
+        /context add 8h
+    """
+    return Message(confirmation(await context.window.shift(time, 1), context.clock.now()))
+
+
+@GROUP.command("sub")
+async def subtract(context: CommandContext, time: Annotated[Span, TIME]) -> Message:
+    """Reach back less far by a length of time.
+
+    Examples:
+        /context sub 4h
+    """
+    return Message(confirmation(await context.window.shift(time, -1), context.clock.now()))
+
+
+@GROUP.command("reset", "default")
+async def reset(context: CommandContext) -> Message:
+    """Reach back as far as the default says.
+
+    Examples:
+        /context reset
+    """
+    state = await context.window.reset()
+    return Message(f"Context window reset to default ({state.hours}h)\n{reach(state, context.clock.now())}")
+
+
+@GROUP.command("clear", aliases=("new", "clear"))
+async def clear(context: CommandContext) -> Message:
+    """Begin a new conversation: the model sees nothing of what was said before.
+
+    Nothing is deleted; /context undo brings it back. It concerns every thread of the persona.
+
+    Examples:
+        /new
+        /context clear
+    """
+    await context.journal.clear(context.focus.place())
+    return Message("--- New conversation ---")
+
+
+@GROUP.command("undo")
+async def undo(context: CommandContext, number: Annotated[int | None, NUMBER] = None) -> Message:
+    """Take back the newest operation on the context, or the one with the given number.
+
+    Examples:
+        /context undo
+        /context undo 3
+    """
+    return Message(f"Undone: {deed(await context.journal.undo(context.focus.place(), number))}")
+
+
+@GROUP.command("redo")
+async def redo(context: CommandContext) -> Message:
+    """Put back what the last undo took back.
+
+    Examples:
+        /context redo
+    """
+    return Message(f"Redone: {deed(await context.journal.redo(context.focus.place()))}")
+
+
+@GROUP.command("ops")
+async def operations(context: CommandContext) -> Message | Table:
+    """List what was done to the context, with the numbers that undo takes.
+
+    Examples:
+        /context ops
+    """
+    entries = await context.journal.entries(context.focus.place())
+    if not entries:
+        return Message("Nothing was done to this context yet.")
+    now = context.clock.now()
+    rows = [
+        (str(entry.operation.id), local(entry.operation.created_at, now), deed(entry.operation), _standing(entry))
+        for entry in entries
+    ]
+    return Table("", ("No.", "When", "What", ""), tuple(rows))
+
+
+def _standing(entry: Entry) -> str:
+    return "undone" if not entry.counts and entry.operation.kind not in REVERSALS else ""
+
+
+def _usage(report: ContextReport) -> str:
+    limit = report.budget.limit
+    return f"{report.usage:.1%} of {limit.tokens:,} ({limit.source}); a request may have {report.budget.tokens:,}"

@@ -1,0 +1,61 @@
+"""What a command answers with: values that say what to show and leave the drawing to whoever shows it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+from chorus_cli.core.events import TurnEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A sentence or a paragraph."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under column heads; every row has as many cells as there are columns."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Several answers, one below the other."""
+
+    parts: tuple[Message | Table, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """Leave the program."""
+
+
+Reply = Message | Table | Report | Exit
+Answer = Reply | AsyncGenerator[TurnEvent, None]
+"""What awaiting a command gives: a reply, or the events of a turn it has begun."""
+
+
+def plain(reply: Reply) -> str:
+    """Render a reply as text without colours or control sequences, for output that is no terminal."""
+    match reply:
+        case Message(text):
+            return text
+        case Table():
+            return _plain_table(reply)
+        case Report(parts):
+            return "\n\n".join(plain(part) for part in parts)
+        case Exit():
+            return ""
+
+
+def _plain_table(table: Table) -> str:
+    rows = [[" ".join(cell.splitlines()) for cell in row] for row in (table.columns, *table.rows)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return "\n".join([table.title, *lines] if table.title else lines)

@@ -1,0 +1,52 @@
+"""How moments and operations are put into words, in one way everywhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.operations import Kind, Operation
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from chorus_cli.core.jsonc import JsonValue
+    from chorus_cli.services.context_window import WindowState
+
+
+def local(moment: datetime, now: datetime) -> str:
+    """Write a moment in the local time of ``now``: ``Thu 2026-02-12 14:30``."""
+    return f"{moment.astimezone(now.tzinfo):%a %Y-%m-%d %H:%M}"
+
+
+def reach(state: WindowState, now: datetime) -> str:
+    """Say since when messages are in context, and what binds when a boundary is nearer than the window."""
+    since = f"Messages since {local(state.since, now)} are in context."
+    if state.boundary is None:
+        return since
+    boundary = f"{deed(state.boundary)} of {local(state.boundary.created_at, now)}"
+    return f"{since}\nA boundary is nearer and is what binds: {boundary}."
+
+
+def confirmation(state: WindowState, now: datetime) -> str:
+    """Confirm a window that was set, with the warning if it had to be brought within bounds."""
+    lines = [state.warning, f"Context window set to {state.hours}h", reach(state, now)]
+    return "\n".join(line for line in lines if line)
+
+
+def deed(operation: Operation) -> str:
+    """Say what an operation did."""
+    match operation.kind:
+        case Kind.CLEAR:
+            return "new conversation"
+        case Kind.WINDOW if operation.window is not None:
+            return f"window {_hours(operation.window.before)} → {_hours(operation.window.after)}"
+        case Kind.UNDO | Kind.REDO if operation.target is not None:
+            target = operation.target
+            what = f"operation {target.operation_id}" if target.operation_id is not None else f"turn {target.turn_id}"
+            return f"{operation.kind} of {what}"
+        case _:
+            return str(operation.kind)
+
+
+def _hours(value: JsonValue) -> str:
+    return "default" if value is None else f"{value}h"

@@ -1,0 +1,65 @@
+r"""Which code points a terminal may be shown, as sources of regular expressions.
+
+Names in capitals without ``_PATTERN`` are the inside of a character class, so that they can be joined; they are raw
+strings with ``\u`` escapes, because many of these characters would be invisible, or worse, in an editor.
+"""
+
+from __future__ import annotations
+
+ZERO_WIDTH_NON_JOINER = "\u200c"
+ZERO_WIDTH_JOINER = "\u200d"
+BLACK_FLAG = "\U0001f3f4"
+REPLACEMENT_CHARACTER = "\ufffd"
+
+CONTROLS = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
+"""C0 and DEL, but for tab, line feed and carriage return."""
+
+C1_CONTROLS = r"\x80-\x84\x86-\x9f"
+"""C1 but for U+0085, which is a line break: a terminal may obey U+009B like ``ESC [``."""
+
+UNICODE_LINE_BREAKS = r"\x85\u2028\u2029"
+
+SURROGATES = r"\ud800-\udfff"
+HIGH_SURROGATES = r"\ud800-\udbff"
+
+BIDI_CONTROLS = r"\u202a-\u202e\u2066-\u2069"
+"""Embeddings, overrides and isolates: they make text read differently from what it is."""
+
+NONCHARACTERS = r"\ufdd0-\ufdef\ufff9-\ufffb" + "".join(rf"\U{plane:04x}fffe\U{plane:04x}ffff" for plane in range(17))
+"""Code points that are never text, and the marks of interlinear annotations."""
+
+EMOJI_SELECTORS = r"\ufe0e\ufe0f"
+"""The two variation selectors that choose between the text and the emoji form of a character."""
+
+TAG_CHARACTERS = r"\U000e0020-\U000e007e"
+CANCEL_TAG = r"\U000e007f"
+
+IGNORABLES = (
+    r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2060-\u2065\u206a-\u206f\u3164"
+    r"\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e001f\U000e0080-\U000e0fff"
+)
+"""Unicode's ``Default_Ignorable_Code_Point`` less what has a rule of its own: joiners, bidi, tags, emoji selectors."""
+
+JOINING = (
+    r"\u0600-\u0dff\u1000-\u109f\u1780-\u18af\u1cd0-\u1cff\ua8e0-\ua8ff\ufb50-\ufdff\ufe70-\ufefc"
+    r"\U00011000-\U00011fff"
+    r"\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2934\u2935\u2b00-\u2bff\u3030\u303d\u3297\u3299"
+    r"\U0001f000-\U0001faff\U0001fc00-\U0001fffd"
+)
+"""The blocks of Arabic and Indic letters, then those of pictographs: what a zero width joiner has work between."""
+
+PLAIN = (
+    r"\n\t -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u048a-\u058f\u05d0-\u05f4\u0620-\u064a\u0660-\u066f\u0671-\u06d5"
+    r"\u0904-\u0939\u0e01-\u0e30\u0e3f-\u0e46\u10a0-\u115e\u1161-\u135c\u1e00-\u200a\u2010-\u2027\u202f-\u205f"
+    r"\u2070-\u20cf\u2100-\u2cee\u2e80-\u3029\u3030-\u3098\u309b-\u3163\u3165-\ua66e\uac00-\ud7ff\ue000-\ufb06"
+    r"\uff01-\uff9f\uffa1-\uffef"
+    r"\U0001f000-\U0001f3f3\U0001f3f5-\U0001fbff\U00020000-\U0002fffd\U00030000-\U0003fffd"
+)
+"""Characters without any rule, by which most text is known at once; what is neither here nor above is looked up."""
+
+FLAG_PATTERN = rf"{BLACK_FLAG}[{TAG_CHARACTERS}]{{2,6}}{CANCEL_TAG}"
+"""The flag of a part of a country: a black flag whose code is spelt in tags (Unicode TR51, 1.4.6)."""
+
+UNFINISHED_FLAG_PATTERN = rf"{BLACK_FLAG}[{TAG_CHARACTERS}]{{0,6}}"
+"""What may still become a flag."""

@@ -1,0 +1,205 @@
+"""The grammar of JSON with comments, read into values that know where they stand.
+
+Beyond RFC 8259 a document may have ``//`` and ``/* */`` comments, a trailing comma in objects and lists, and a byte
+order mark. Reading is stricter than Python's ``json`` where a value could not be written again: no NaN, no number
+beyond a double, no half of a surrogate pair, no nesting that exhausts the stack.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from chorus_cli.core.errors import JsoncError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
+
+DEEPEST_NESTING = 100
+"""How many lists and objects may stand inside one another."""
+
+BYTE_ORDER_MARK = "\ufeff"
+LINE_END = re.compile(r"\r\n|\r|\n")
+COMMENT = re.compile(r"//[^\r\n]*+|/\*.*?\*/", re.DOTALL)
+GAP = re.compile(rf"(?:[ \t\r\n]++|{COMMENT.pattern})*+", re.DOTALL)
+"""White space and comments, as they may stand between any two marks."""
+
+_OPEN_STRING = re.compile(r'"(?:[^"\\\x00-\x1f\ud800-\udfff]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_WORD = re.compile(r'[^\s",:\[\]{}/]*+')
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?P<fraction>(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)")
+_CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value and the span of its text; an object has members."""
+
+    value: JsonValue
+    start: int
+    end: int
+    members: tuple[Member, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A key with its value, and where its marks are; ``comma`` is the one after it, if there is one."""
+
+    key: str
+    start: int
+    key_end: int
+    colon: int
+    node: Node
+    comma: int | None
+
+
+def parse(text: str) -> JsonValue:
+    """Return the value that ``text`` holds.
+
+    Raises:
+        JsoncError: where the text stops being JSONC, and what was expected there.
+    """
+    return _Reader(text).root().value
+
+
+def root_object(text: str) -> Node | None:
+    """Return the outermost object, or ``None`` where there is nothing but white space and comments."""
+    reader = _Reader(text)
+    mark = reader.peek()
+    if mark not in {"", "{"}:
+        raise reader.error("'{'")
+    return reader.root() if mark else None
+
+
+def position(text: str, offset: int) -> tuple[int, int]:
+    """Return the 1-based line and column of ``offset``; a byte order mark takes no column."""
+    line_ends = [found.end() for found in LINE_END.finditer(text, 0, offset)]
+    line_start = line_ends[-1] if line_ends else int(text.startswith(BYTE_ORDER_MARK))
+    return len(line_ends) + 1, max(offset - line_start, 0) + 1
+
+
+class _Reader:
+    """Recursive descent over one text; ``offset`` is how far it has come."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.offset = int(text.startswith(BYTE_ORDER_MARK))
+
+    def root(self) -> Node:
+        node = self.node(0)
+        if self.peek():
+            raise self.error("the end of the file")
+        return node
+
+    def peek(self) -> str:
+        """Skip white space and comments, and return the character that follows; none at the end."""
+        self.offset = end_of(GAP, self.text, self.offset)
+        if self.text.startswith("/*", self.offset):
+            raise self.error("a comment that ends with */")
+        return self.text[self.offset : self.offset + 1]
+
+    def node(self, depth: int) -> Node:
+        mark = self.peek()
+        start = self.offset
+        members = None
+        value: JsonValue
+        if mark in {"{", "["} and depth >= DEEPEST_NESTING:
+            raise self.error(f"at most {DEEPEST_NESTING} levels of nesting")
+        if mark == "{":
+            members = self.members(depth + 1)
+            value = {member.key: member.node.value for member in members}
+        elif mark == "[":
+            value = self.items(depth + 1)
+        else:
+            value = self.string() if mark == '"' else self.bare()
+        return Node(value, start, self.offset, members)
+
+    def members(self, depth: int) -> tuple[Member, ...]:
+        found: list[Member] = []
+        self.offset += 1
+        while self.peek() != "}":
+            found.append(self.member(depth))
+            if found[-1].comma is None:
+                break
+        self.take("}", "',' or '}'")
+        return tuple(found)
+
+    def member(self, depth: int) -> Member:
+        if self.peek() != '"':
+            raise self.error("a key in double quotes or '}'")
+        start = self.offset
+        key = self.string()
+        key_end = self.offset
+        colon = self.take(":", "':'")
+        node = self.node(depth)
+        return Member(key, start, key_end, colon, node, self.comma())
+
+    def items(self, depth: int) -> list[JsonValue]:
+        found: list[JsonValue] = []
+        self.offset += 1
+        while self.peek() != "]":
+            found.append(self.node(depth).value)
+            if self.comma() is None:
+                break
+        self.take("]", "',' or ']'")
+        return found
+
+    def comma(self) -> int | None:
+        return self.take(",", "','") if self.peek() == "," else None
+
+    def take(self, mark: str, expected: str) -> int:
+        """Step over ``mark`` and return where it stood."""
+        if self.peek() != mark:
+            raise self.error(expected)
+        self.offset += 1
+        return self.offset - 1
+
+    def string(self) -> str:
+        start = self.offset
+        self.offset = end_of(_OPEN_STRING, self.text, start)
+        if not self.text.startswith('"', self.offset):
+            raise self.error(_missing_in_string(self.text[self.offset : self.offset + 1]))
+        self.offset += 1
+        value: str = json.loads(self.text[start : self.offset])
+        if _SURROGATE.search(value):
+            self.offset = start
+            raise self.error("both halves of a surrogate pair such as \\ud83d\\ude00")
+        return value
+
+    def bare(self) -> int | float | bool | None:
+        word = self.text[self.offset : end_of(_WORD, self.text, self.offset)]
+        number = _NUMBER.fullmatch(word)
+        if number is None and word not in _CONSTANTS:
+            raise self.error("a value: a text in double quotes, a number, true, false, null, '[' or '{'")
+        if number and math.isinf(float(word)):
+            raise self.error("a number below 1.8e308")
+        self.offset += len(word)
+        if number is None:
+            return _CONSTANTS[word]
+        return float(word) if number["fraction"] else int(word)
+
+    def error(self, expected: str) -> JsoncError:
+        line, column = position(self.text, self.offset)
+        length = max(end_of(_WORD, self.text, self.offset) - self.offset, 1)
+        found = self.text[self.offset : self.offset + min(length, 20)]
+        shown = "the end of the line" if LINE_END.match(found) else repr(found)
+        return JsoncError(line, column, f"expected {expected}, found {shown if found else 'the end of the file'}")
+
+
+def _missing_in_string(character: str) -> str:
+    if character == "\\":
+        return 'an escape: \\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u with four hexadecimal digits'
+    if character in {"", "\n", "\r"}:
+        return "'\"' at the end of the text"
+    return f"the character written as {json.dumps(character)[1:-1]}"
+
+
+def end_of(pattern: re.Pattern[str], text: str, offset: int) -> int:
+    """Return where ``pattern`` ends that matches at ``offset``; ``offset`` itself where it does not match."""
+    found = pattern.match(text, offset)
+    return found.end() if found else offset

@@ -1,0 +1,80 @@
+"""What a persona sees now: the view of a thread, and the request that it makes."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from chorus_cli.core import view as views
+from chorus_cli.core.assembly import Foundation, system_text
+from chorus_cli.core.budget import Budget, budget
+from chorus_cli.storage import message_log
+from chorus_cli.storage.context_rows import context_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from chorus_cli.core.budget import Limit
+    from chorus_cli.core.messages import Message
+    from chorus_cli.core.persona import Persona
+    from chorus_cli.core.view import View
+    from chorus_cli.ports import TokenCounter
+    from chorus_cli.services.focus import Place
+    from chorus_cli.storage.database import Store
+    from chorus_cli.storage.message_log import LeftOut
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The view of a thread, and when something was last said there."""
+
+    view: View
+    last_spoken: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Reads what is in context and measures it."""
+
+    store: Store
+    counter: TokenCounter
+    limit_of: Callable[[str], Limit]
+
+    async def seen(self, place: Place, now: datetime) -> Seen:
+        """Return the view at ``now``, every message of it counted."""
+        since = views.cutoff(now, place.persona.settings.context_hours)
+        rows = await self.store.read(context_rows, place.persona.slug, place.thread_id, since)
+        view = views.view(place.thread_id, rows.messages, rows.operations, since)
+        return Seen(replace(view, messages=await self._counted(view.messages)), rows.last_spoken)
+
+    async def foundation(self, persona: Persona) -> Foundation:
+        """Return the system message of a persona, measured."""
+        prompt = persona.settings.system_prompt
+        text = system_text(prompt, persona.documents)
+        prompt_tokens, all_tokens = await asyncio.to_thread(lambda: tuple(map(self.counter.count, (prompt, text))))
+        return Foundation(text, prompt_tokens, max(0, all_tokens - prompt_tokens))
+
+    async def budget(self, place: Place) -> Budget:
+        """Return how large a request to the model of ``place`` may be."""
+        chosen = place.persona.settings
+        limit = await asyncio.to_thread(self.limit_of, place.choice.model)
+        if chosen.context_token_limit is not None:
+            limit = replace(limit, tokens=chosen.context_token_limit, source="context_token_limit")
+        return budget(limit, chosen.context_usage_threshold, chosen.max_output_tokens)
+
+    async def left_out(self, place: Place, view: View) -> Mapping[str, LeftOut]:
+        """Return what the view does not reach, by reason."""
+        return await self.store.read(message_log.left_out, place.thread_id, view.base, view.cutoff)
+
+    async def _counted(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """Count the messages that were put in without a count, and store what was found."""
+        unknown = {row.id: row for row in messages if row.token_count is None}
+        if not unknown:
+            return tuple(messages)
+        counts = await asyncio.to_thread(
+            lambda: {id_: self.counter.count(row.preamble + row.content) for id_, row in unknown.items()}
+        )
+        await self.store.write(message_log.store_token_counts, counts)
+        return tuple(replace(row, token_count=counts.get(row.id, row.token_count)) for row in messages)

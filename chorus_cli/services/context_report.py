@@ -1,0 +1,119 @@
+"""What would be sent now, part by part with the reason for each, and what would stay out and why."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.assembly import assemble, tokens_of
+from chorus_cli.core.messages import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from chorus_cli.core.assembly import Prompt
+    from chorus_cli.core.budget import Budget
+    from chorus_cli.core.exchange import PromptMessage
+    from chorus_cli.core.messages import Message
+    from chorus_cli.core.view import View
+    from chorus_cli.ports import Clock
+    from chorus_cli.services.context import Context
+    from chorus_cli.services.focus import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the request, its tokens, and why it is in."""
+
+    name: str
+    tokens: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Omission:
+    """Messages that stay out, their tokens as far as they are counted, and why."""
+
+    reason: str
+    messages: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextReport:
+    """The next request without the message that would open it."""
+
+    place: Place
+    budget: Budget
+    view: View
+    prompt: Prompt
+    parts: tuple[Part, ...]
+    omissions: tuple[Omission, ...]
+
+    @property
+    def usage(self) -> float:
+        """The share of the model's limit that the request takes."""
+        return self.prompt.tokens / self.budget.limit.tokens
+
+    def as_json(self) -> dict[str, object]:
+        """Return the report in the shape that ``chorus context --json`` promises."""
+        return {
+            "persona": self.place.persona.slug,
+            "thread": self.place.thread_id,
+            "model": self.place.choice.model,
+            "limit": self.budget.limit.tokens,
+            "budget": self.budget.tokens,
+            "tokens": self.prompt.tokens,
+            "parts": [{"name": part.name, "tokens": part.tokens, "reason": part.reason} for part in self.parts],
+            "left_out": [
+                {"reason": omission.reason, "messages": omission.messages, "tokens": omission.tokens}
+                for omission in self.omissions
+            ],
+            "messages": [_as_json(message) for message in self.prompt.messages],
+        }
+
+
+async def context_report(context: Context, clock: Clock, place: Place) -> ContextReport:
+    """Measure the context of ``place`` as it is now; nothing is sent and nothing changes."""
+    seen = await context.seen(place, clock.now())
+    foundation = await context.foundation(place.persona)
+    allowed = await context.budget(place)
+    prompt = assemble(foundation, seen.view.messages, allowed.tokens)
+    unreached = await context.left_out(place, seen.view)
+    omissions = [
+        Omission(
+            "before the last clear, edit or restore", unreached["boundary"].messages, unreached["boundary"].tokens
+        ),
+        Omission("older than the window", unreached["age"].messages, unreached["age"].tokens),
+        _omission("taken back", seen.view.taken_back),
+        _omission("no room in the budget", prompt.too_large),
+        _omission("still being written", [row for row in seen.view.messages if row.status is Status.STREAMING]),
+    ]
+    kept = tuple(omission for omission in omissions if omission.messages)
+    return ContextReport(place, allowed, seen.view, prompt, _parts(place, prompt), kept)
+
+
+def _parts(place: Place, prompt: Prompt) -> tuple[Part, ...]:
+    documents = place.persona.documents
+    hours = place.persona.settings.context_hours
+    names = ", ".join(document.name for document in documents)
+    return (
+        Part("system prompt", prompt.foundation.tokens - prompt.foundation.document_tokens, "always sent"),
+        Part("documents", prompt.foundation.document_tokens, names or f"no .md files in docs of {place.persona.slug}"),
+        Part("messages", prompt.message_tokens, f"{len(prompt.sent)} in the {hours}h window since the boundary"),
+    )
+
+
+def _omission(reason: str, messages: Iterable[Message]) -> Omission:
+    found: Sequence[Message] = list(messages)
+    return Omission(reason, len(found), sum(map(tokens_of, found)))
+
+
+def _as_json(message: PromptMessage) -> dict[str, object]:
+    shown: dict[str, object] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        shown["tool_calls"] = json.loads(message.tool_calls)
+    if message.tool_call_id:
+        shown["tool_call_id"] = message.tool_call_id
+    return shown

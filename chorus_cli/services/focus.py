@@ -1,0 +1,76 @@
+"""Who is talked to now, in which thread, with which model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.model_choice import ModelChoice, chosen_model
+from chorus_cli.core.persona import DEFAULT_PERSONA
+from chorus_cli.storage import meta_rows, thread_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from chorus_cli.core.persona import Persona
+    from chorus_cli.ports import Clock
+    from chorus_cli.services.personas import Personas
+    from chorus_cli.storage.database import Store
+
+_LAST_PERSONA = "last_persona"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a message goes: the persona as its files are now, the thread, and the model that answers."""
+
+    persona: Persona
+    thread_id: int
+    choice: ModelChoice
+
+
+class Focus:
+    """The one mutable fact of a run: the persona and the thread in front of the user, and the model of this run."""
+
+    def __init__(
+        self, personas: Personas, store: Store, clock: Clock, environment: Mapping[str, str], model: str | None
+    ) -> None:
+        self._personas = personas
+        self._store = store
+        self._clock = clock
+        self._environment = environment
+        self._model = model
+        self._slug = DEFAULT_PERSONA
+        self._thread_id = 0
+
+    async def open(self, name: str | None) -> None:
+        """Turn to the persona called ``name``, else to ``CHORUS_PERSONA``, else to the one last talked to.
+
+        Raises:
+            UnknownPersonaError: nobody is called that.
+        """
+        wanted = name or self._environment.get("CHORUS_PERSONA")
+        if wanted:
+            self._slug = self._personas.find(wanted)
+        else:
+            last = await self._store.read(meta_rows.value, _LAST_PERSONA)
+            self._slug = last if last in self._personas.slugs() else self._personas.find(DEFAULT_PERSONA)
+        self._thread_id = await self._store.read(thread_rows.current, self._slug) or await self._store.write(
+            thread_rows.current_or_new, self._slug, self._clock.now()
+        )
+
+    async def remember(self) -> None:
+        """Make this the persona that the next run goes on with."""
+        if await self._store.read(meta_rows.value, _LAST_PERSONA) != self._slug:
+            await self._store.write(meta_rows.store, _LAST_PERSONA, self._slug)
+
+    def use_model(self, model: str) -> None:
+        """Answer with ``model`` for the rest of this run."""
+        self._model = model
+
+    def place(self) -> Place:
+        """Return the present focus, the persona's files read afresh."""
+        persona = self._personas.load(self._slug)
+        source = (persona.sources or {}).get("model", "its settings")
+        choice = chosen_model(self._model, self._environment, persona.settings.model, source)
+        return Place(persona, self._thread_id, choice)

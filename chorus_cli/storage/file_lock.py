@@ -1,0 +1,137 @@
+"""Locks between processes: the kernel frees them when their holder dies, however it dies."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self
+
+from chorus_cli.core.errors import HomeError, SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import TracebackType
+
+_PATIENCE_SECONDS = 10.0
+_GLANCE_SECONDS = 1.0
+"""How long `hold` waits, which is far longer than another process takes to see whether the lock is free."""
+
+_PAUSE_SECONDS = 0.01
+
+
+class FileLock:
+    """A lock that this process holds until it is closed."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor: int | None = descriptor
+
+    def close(self) -> None:
+        """Let go; a second time does nothing."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def try_lock(path: Path) -> FileLock | None:
+    """Lock the file ``path``, made if it is missing and readable by its owner only; ``None`` if another holds it.
+
+    Raises:
+        OSError: the file cannot be made, or its file system knows no locks.
+    """
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            locked = _flock(descriptor, fcntl.LOCK_EX)
+            deleted = locked and not _is_file(descriptor, path)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if locked and not deleted:
+            return FileLock(descriptor)
+        os.close(descriptor)
+        if not locked:
+            return None
+
+
+def hold(path: Path) -> FileLock:
+    """Lock the file ``path`` as the sign that this process lives.
+
+    Raises:
+        HomeError: another process holds it.
+        OSError: the file cannot be made, or its file system knows no locks.
+    """
+    lock = _wait_for(path, _GLANCE_SECONDS)
+    if lock is None:
+        raise HomeError(f"{path} is held by another Chorus. Start this one again.")
+    return lock
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a process holds ``path``; a missing file is held by nobody.
+
+    The lock is asked for as a reader, so that two processes that look at once do not take each other for its holder.
+
+    Raises:
+        OSError: the file cannot be opened, or its file system knows no locks.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        return not _flock(descriptor, fcntl.LOCK_SH)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def locked(path: Path, patience_seconds: float = _PATIENCE_SECONDS) -> Iterator[None]:
+    """Keep other processes from changing ``path`` meanwhile, by a lock on ``<name>.lock`` beside it.
+
+    The file itself is replaced by each change, so a lock on it would be a lock on the old one.
+
+    Raises:
+        SettingsError: another process did not let go in time.
+        OSError: the lock file cannot be made, or its file system knows no locks.
+    """
+    lock = _wait_for(path.with_name(f"{path.name}.lock"), patience_seconds)
+    if lock is None:
+        raise SettingsError(f"{path} is being changed by another Chorus, which does not finish. Try again in a moment.")
+    with lock:
+        yield
+
+
+def _wait_for(path: Path, patience_seconds: float) -> FileLock | None:
+    deadline = time.monotonic() + patience_seconds
+    while True:
+        lock = try_lock(path)
+        if lock is not None or time.monotonic() >= deadline:
+            return lock
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _flock(descriptor: int, operation: int) -> bool:
+    try:
+        fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_file(descriptor: int, path: Path) -> bool:
+    """Return whether ``path`` still names the open file, which another process may have deleted or made anew."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False

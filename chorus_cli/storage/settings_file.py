@@ -1,0 +1,142 @@
+"""Settings files on disk: ``system.jsonc`` of a persona, and the ``config.jsonc`` of all."""
+
+from __future__ import annotations
+
+import json
+import os
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from chorus_cli.core import jsonc
+from chorus_cli.core.errors import JsoncError, SettingsError
+from chorus_cli.core.settings import SCHEMA_KEY, Layer
+from chorus_cli.storage.atomic_file import write_atomically
+from chorus_cli.storage.file_lock import locked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from chorus_cli.core.jsonc import Document, JsonValue
+
+
+class _Marker(Enum):
+    ABSENT = "absent"
+
+
+ABSENT: Final = _Marker.ABSENT
+"""What a key has that is not in the file: given to `change_key` it removes, returned by it nothing was there."""
+
+Absent: TypeAlias = Literal[_Marker.ABSENT]
+
+_DEFAULTS = "defaults"
+_MODEL = "model"
+
+
+def read_layer(path: Path) -> tuple[Layer, tuple[str, ...]]:
+    """Return what a persona's file says, and a warning if it cannot be read; then it says nothing."""
+    document, warnings = _read_or_warn(path)
+    return Layer(str(path), document.values, document.lines), warnings
+
+
+def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
+    """Return what ``config.jsonc`` says for every persona, and warnings about what it says elsewhere.
+
+    That is the object under ``"defaults"``; a ``"model"`` may stand outside it as well, and then the inner one wins.
+    """
+    document, warnings = _read_or_warn(path)
+    inner = document.sections.get(_DEFAULTS, jsonc.Document())
+    values, lines = dict(inner.values), dict(inner.lines)
+    if _MODEL in document.values and values.get(_MODEL) is None:
+        values[_MODEL], lines[_MODEL] = document.values[_MODEL], document.lines[_MODEL]
+    return Layer(str(path), values, lines), (*warnings, *_misplaced(path, document))
+
+
+def change_key(path: Path, key: str, value: JsonValue | Absent) -> JsonValue | Absent:
+    """Set one top-level key of a file, or remove it with `ABSENT`, and return what it was; all else stays.
+
+    The previous text is kept in ``<name>.bak``.
+
+    Raises:
+        JsoncError: the file is not valid JSONC; it is left as it is.
+        SettingsError: the file cannot be read or written, or ``value`` not be written as JSON.
+    """
+    try:
+        with locked(path):
+            return _change_key(path, key, value)
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be changed: {_reason(error)}. It is left as it was.") from error
+
+
+def _change_key(path: Path, key: str, value: JsonValue | Absent) -> JsonValue | Absent:
+    text = _text(path)
+    try:
+        old = jsonc.parse_object(text).values
+        new_text = jsonc.remove_key(text, key) if value is ABSENT else jsonc.set_key(text, key, value)
+        new = jsonc.parse_object(new_text).values
+    except JsoncError as error:
+        raise error.named(str(path)) from error
+    if new != _expected(old, key, value):
+        raise SettingsError(f"{path} cannot be changed without harm to its other settings. Please edit it by hand.")
+    if new_text != text:
+        _replace(path, text, new_text)
+    return old.get(key, ABSENT)
+
+
+def _expected(old: Mapping[str, JsonValue], key: str, value: JsonValue | Absent) -> dict[str, JsonValue]:
+    rest = {other: kept for other, kept in old.items() if other != key}
+    return rest if value is ABSENT else {**rest, key: value}
+
+
+def _replace(path: Path, text: str, new_text: str) -> None:
+    if path.exists():
+        # A rename would not mind, but whoever made the file read-only does.
+        if not os.access(path, os.W_OK):
+            raise SettingsError(f"{path} is read-only. Allow writing with chmod u+w, or edit it by hand.")
+        write_atomically(path.with_name(f"{path.name}.bak"), text)
+    write_atomically(path, new_text)
+
+
+def _read_or_warn(path: Path) -> tuple[Document, tuple[str, ...]]:
+    try:
+        return jsonc.parse_object(_text(path)), ()
+    except JsoncError as error:
+        return jsonc.Document(), (f"{error.named(str(path))}; nothing in this file counts until it is mended",)
+    except OSError as error:
+        return jsonc.Document(), (f"{path} cannot be read: {_reason(error)}; nothing in this file counts",)
+
+
+def _text(path: Path) -> str:
+    """Return the file's text as it is, with its byte order mark and line ends; a missing file is an empty one.
+
+    Raises:
+        JsoncError: the file is not UTF-8.
+        OSError: the file cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return ""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        readable = data[: error.start].decode()
+        line, column = jsonc.position(readable, len(readable))
+        found = f"expected text in UTF-8, found the byte 0x{data[error.start]:02x}"
+        raise JsoncError(line, column, found, name=str(path)) from error
+
+
+def _misplaced(path: Path, document: Document) -> tuple[str, ...]:
+    """Return a warning for each key of ``config.jsonc`` that means nothing where it stands."""
+    warnings = [
+        f'{path}:{line}: unknown key {json.dumps(key)}; settings for every persona stand inside "{_DEFAULTS}"'
+        for key, line in document.lines.items()
+        if key not in {SCHEMA_KEY, _DEFAULTS, _MODEL}
+    ]
+    if _DEFAULTS in document.values and _DEFAULTS not in document.sections:
+        warnings.append(f'{path}:{document.lines[_DEFAULTS]}: "{_DEFAULTS}" must be an object of settings')
+    return tuple(warnings)
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)

@@ -1,0 +1,139 @@
+"""What each outer command does with an open app; without one the chat opens."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import CommandError
+from chorus_cli.terminal.screen import standard_error, standard_output
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from chorus_cli.app import Options
+
+    Subcommand = Callable[[argparse.Namespace, Mapping[str, str]], Awaitable[int]]
+
+DONE = 0
+
+
+async def carry_out(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """Carry out the outer command that was chosen and return the exit code."""
+    subcommands: Mapping[str | None, Subcommand] = {
+        None: chat,
+        "ask": ask,
+        "context": context,
+        "log": log,
+        "paths": show_paths,
+    }
+    return await subcommands[chosen.command](chosen, environment)
+
+
+async def chat(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """Open the chat."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise CommandError("The chat needs a terminal to type in. For one question use: chorus ask TEXT")
+    from chorus_cli.adapters.bug_log import report_bug  # noqa: PLC0415 - each errand loads only its own rooms
+    from chorus_cli.app import opened  # noqa: PLC0415
+    from chorus_cli.terminal.repl import Repl  # noqa: PLC0415
+
+    async with opened(_options(chosen), environment) as app:
+        repl = Repl(
+            app.commands,
+            app.conversation,
+            standard_output(),
+            lambda error: report_bug(app.paths.log_file, error, environment),
+        )
+        await repl.run(app.warm_up)
+    return DONE
+
+
+async def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """Have one message answered, or one command carried out."""
+    from chorus_cli.app import opened  # noqa: PLC0415
+    from chorus_cli.core.model_choice import ELIZA  # noqa: PLC0415
+    from chorus_cli.terminal import one_shot  # noqa: PLC0415
+
+    text = _argument_text(chosen.text)
+    if one_shot.is_command(text):
+        async with opened(_options(chosen), environment) as app:
+            return await one_shot.carry_out(text, app.commands, standard_output(), standard_error())
+    piped = one_shot.standard_input()
+    message = "\n\n".join(part for part in (text, piped) if part.strip())
+    if not message:
+        raise CommandError("There is nothing to ask. Usage: chorus ask TEXT, or pipe the text in.")
+    async with opened(_options(chosen), environment) as app:
+        if app.focus.place().choice.model != ELIZA:
+            app.warm_up()
+        return await one_shot.ask(message, app.commands, app.conversation, standard_output(), standard_error())
+
+
+async def context(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """Show what would be sent now."""
+    from chorus_cli.app import opened  # noqa: PLC0415
+    from chorus_cli.services.context_report import context_report  # noqa: PLC0415
+    from chorus_cli.terminal import one_shot  # noqa: PLC0415
+
+    async with opened(_options(chosen), environment) as app:
+        if not chosen.json:
+            return await one_shot.carry_out("/context", app.commands, standard_output(), standard_error())
+        report = await context_report(app.context, app.clock, app.focus.place())
+        _print_json(report.as_json())
+    return DONE
+
+
+async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """Print what was ever said, oldest first."""
+    from chorus_cli.app import opened  # noqa: PLC0415
+    from chorus_cli.core import timespan  # noqa: PLC0415
+    from chorus_cli.core.messages import Message  # noqa: PLC0415
+    from chorus_cli.services.transcript import Selection, message_as_json, transcript  # noqa: PLC0415
+    from chorus_cli.terminal.transcript import show_transcript  # noqa: PLC0415
+
+    async with opened(_options(chosen), environment) as app:
+        now = app.clock.now()
+        since = None if chosen.since is None else now - timedelta(seconds=timespan.parse(chosen.since, now).seconds)
+        place = app.focus.place()
+        entries = transcript(app.store, Selection(place.persona.slug, chosen.thread, since))
+        if chosen.json:
+            _print_json([message_as_json(entry) async for entry in entries if isinstance(entry, Message)])
+        else:
+            await show_transcript(entries, place.persona.name, now, standard_output())
+    return DONE
+
+
+async def show_paths(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """Print where everything is kept."""
+    from chorus_cli.adapters.paths import paths  # noqa: PLC0415
+
+    for name, place in paths(environment, vars(chosen).get("home")).listing():
+        standard_output().line(f"{name:<9} {place}")
+    return DONE
+
+
+def _options(chosen: argparse.Namespace) -> Options:
+    from chorus_cli.app import Options  # noqa: PLC0415
+
+    given = vars(chosen)
+    return Options(given.get("persona"), given.get("model"), given.get("home"))
+
+
+def _argument_text(words: list[str]) -> str:
+    """Join the words of the command line.
+
+    Raises:
+        CommandError: they are not valid text in the locale's encoding.
+    """
+    text = " ".join(words)
+    if any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise CommandError("The text on the command line is not valid UTF-8, so nothing was sent.")
+    return text
+
+
+def _print_json(value: object) -> None:
+    """Print one JSON value, raw: its own escapes make it safe for a terminal."""
+    print(json.dumps(value, indent=2))  # noqa: T201 - the value is the whole output

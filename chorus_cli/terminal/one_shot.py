@@ -1,0 +1,63 @@
+"""One turn without a prompt: the answer to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from chorus_cli.commands.command_line import resolve
+from chorus_cli.commands.replies import Reply
+from chorus_cli.core.errors import MessageRefusedError
+from chorus_cli.terminal.reply_stream import show_events
+
+if TYPE_CHECKING:
+    from chorus_cli.commands.command_context import CommandContext
+    from chorus_cli.core.events import TurnDone
+    from chorus_cli.services.conversation import Conversation
+    from chorus_cli.terminal.screen import Screen
+
+
+def is_command(text: str) -> bool:
+    """Return whether a text is a command; a message that begins with a slash is written with two."""
+    return text.startswith("/") and not text.startswith("//")
+
+
+async def carry_out(line: str, commands: CommandContext, answers: Screen, asides: Screen) -> int:
+    """Carry out a command and show what it answers; return the exit code."""
+    answer = await resolve(commands.registry, line, commands.clock.now()).run(commands)
+    if not isinstance(answer, Reply):
+        return _exit_code(await show_events(answer, answers, asides))
+    answers.reply(answer)
+    return 0
+
+
+async def ask(text: str, commands: CommandContext, conversation: Conversation, answers: Screen, asides: Screen) -> int:
+    """Have a message answered and show the reply as it comes; return the exit code."""
+    place = commands.focus.place()
+    for warning in place.persona.warnings:
+        asides.notice(warning)
+    await commands.focus.remember()
+    message = text.removeprefix("/") if text.startswith("//") else text
+    return _exit_code(await show_events(conversation.answer(place, message), answers, asides))
+
+
+def _exit_code(done: TurnDone | None) -> int:
+    return 0 if done is not None and done.error is None else 1
+
+
+def standard_input() -> str:
+    """Return what is piped in, nothing when stdin is a terminal or closed.
+
+    Raises:
+        MessageRefusedError: it is not UTF-8.
+    """
+    if sys.stdin is None or sys.stdin.isatty():
+        return ""
+    data = sys.stdin.buffer.read()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise MessageRefusedError(
+            f"Standard input is not UTF-8 (byte {error.start + 1} is 0x{data[error.start]:02x}). Nothing was sent; "
+            "convert it first, for example with iconv."
+        ) from error

@@ -1,0 +1,103 @@
+"""The prompt: reads one message or command, of one line or many."""
+
+from __future__ import annotations
+
+import locale
+from typing import TYPE_CHECKING
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.enums import DEFAULT_BUFFER
+from prompt_toolkit.filters import has_focus, is_searching
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.key_binding import KeyBindings
+
+from chorus_cli.core.safe_text import safe_line
+from chorus_cli.terminal.completer import CommandCompleter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from prompt_toolkit.application import Application
+    from prompt_toolkit.key_binding import KeyPressEvent
+
+    from chorus_cli.commands.command_context import CommandContext
+
+
+_SIGN = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
+_PLAIN_SIGN = ">"
+
+
+class Leave(Exception):  # noqa: N818 - it is no error: the user wants to go
+    """The user asked at the prompt to leave."""
+
+
+class Prompt:
+    """The lines that the user types into; ``drawn`` is called once, when the first prompt is on the screen."""
+
+    def __init__(self, context: CommandContext, drawn: Callable[[], None]) -> None:
+        self._drawn: Callable[[], None] | None = drawn
+        self._session: PromptSession[str] = PromptSession(
+            multiline=True,
+            prompt_continuation="  ",
+            completer=CommandCompleter(context),
+            complete_while_typing=True,
+            key_bindings=_bindings(),
+            enable_suspend=True,
+        )
+        self._session.app.after_render += self._after_render
+
+    async def read(self, name: str) -> str:
+        """Ask for a message to the persona called ``name``.
+
+        Raises:
+            Leave: Ctrl-D or Ctrl-C on an empty line, twice.
+        """
+        unicode = locale.getpreferredencoding(do_setlocale=False).lower().startswith("utf")
+        message = FormattedText([("bold", f"{safe_line(name)} {_SIGN if unicode else _PLAIN_SIGN} ")])
+        return await self._session.prompt_async(message)
+
+    def _after_render(self, _application: Application[str]) -> None:
+        if self._drawn is not None:
+            drawn, self._drawn = self._drawn, None
+            drawn()
+
+
+def _bindings() -> KeyBindings:
+    bindings = KeyBindings()
+    typing = has_focus(DEFAULT_BUFFER) & ~is_searching
+
+    @bindings.add("enter", filter=typing)
+    def _send(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.document.text_before_cursor.endswith("\\"):
+            buffer.delete_before_cursor()
+            buffer.newline(copy_margin=False)
+        elif buffer.text.strip():
+            buffer.validate_and_handle()
+
+    @bindings.add("escape", "enter", filter=typing)
+    @bindings.add("c-j", filter=typing)
+    def _new_line(event: KeyPressEvent) -> None:
+        event.current_buffer.newline(copy_margin=False)
+
+    @bindings.add("c-d", filter=typing)
+    def _leave_or_delete(event: KeyPressEvent) -> None:
+        if event.current_buffer.text:
+            event.current_buffer.delete()
+        else:
+            event.app.exit(exception=Leave)
+
+    pressed_on_empty_line = False
+
+    @bindings.add("c-c", filter=typing)
+    def _clear_or_leave(event: KeyPressEvent) -> None:
+        nonlocal pressed_on_empty_line
+        if event.current_buffer.text:
+            event.current_buffer.reset()
+            pressed_on_empty_line = False
+        elif pressed_on_empty_line:
+            event.app.exit(exception=Leave)
+        else:
+            pressed_on_empty_line = True
+
+    return bindings

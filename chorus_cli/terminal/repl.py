@@ -1,0 +1,114 @@
+"""The conversation at the keyboard: read, answer, and again; the one catcher of everything that goes wrong in it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING
+
+from chorus_cli import __version__
+from chorus_cli.commands.command_line import resolve
+from chorus_cli.commands.replies import Exit, Reply
+from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.model_choice import ELIZA
+from chorus_cli.terminal.keyboard import typing_ahead
+from chorus_cli.terminal.one_shot import is_command
+from chorus_cli.terminal.prompt import Leave, Prompt
+from chorus_cli.terminal.reply_stream import show_events
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Coroutine
+
+    from chorus_cli.commands.command_context import CommandContext
+    from chorus_cli.core.events import TurnEvent
+    from chorus_cli.services.conversation import Conversation
+    from chorus_cli.services.focus import Place
+    from chorus_cli.terminal.screen import Screen
+
+_WAYS_OUT = (
+    "For a language model, set a provider's key such as OPENAI_API_KEY, or start Ollama and say /model ollama/NAME."
+)
+
+
+class Repl:
+    """One run of the chat. ``report_bug`` keeps a traceback and returns the sentence that says where."""
+
+    def __init__(
+        self,
+        commands: CommandContext,
+        conversation: Conversation,
+        screen: Screen,
+        report_bug: Callable[[Exception], str],
+    ) -> None:
+        self._commands = commands
+        self._conversation = conversation
+        self._screen = screen
+        self._report_bug = report_bug
+
+    async def run(self, drawn: Callable[[], None]) -> None:
+        """Talk until the user leaves; ``drawn`` is called when the first prompt is on the screen."""
+        place = self._commands.focus.place()
+        self._greet(place)
+        prompt = Prompt(self._commands, drawn)
+        while True:
+            try:
+                line = await prompt.read(place.persona.name)
+                if await self._interruptible(self._handle(line)):
+                    return
+                place = self._commands.focus.place()
+            except (Leave, EOFError):
+                return
+            except ChorusError as error:
+                self._screen.error(str(error))
+            except Exception as error:  # noqa: BLE001 - the one catcher of the loop: a bug must not end the talk
+                self._screen.error(self._report_bug(error))
+
+    def _greet(self, place: Place) -> None:
+        self._screen.notice(f"Chorus {__version__}: {place.choice.model} answers ({place.choice.reason}).")
+        if place.choice.model == ELIZA:
+            self._screen.notice(_WAYS_OUT)
+        for warning in place.persona.warnings:
+            self._screen.notice(warning)
+
+    async def _handle(self, line: str) -> bool:
+        """Carry out a command or have a message answered; return whether to leave."""
+        text = line.strip()
+        if is_command(text) and "\n" not in text:
+            return await self._command(text)
+        place = self._commands.focus.place()
+        await self._commands.focus.remember()
+        await self._show(self._conversation.answer(place, line[1:] if line.startswith("//") else line))
+        return False
+
+    async def _command(self, line: str) -> bool:
+        answer = await resolve(self._commands.registry, line, self._commands.clock.now()).run(self._commands)
+        if isinstance(answer, Exit):
+            return True
+        if isinstance(answer, Reply):
+            self._screen.reply(answer)
+        else:
+            await self._show(answer)
+        return False
+
+    async def _show(self, events: AsyncGenerator[TurnEvent, None]) -> None:
+        try:
+            await show_events(events, self._screen, self._screen)
+        except asyncio.CancelledError:
+            self._screen.notice("Stopped. What had arrived is kept.")
+            raise
+
+    async def _interruptible(self, work: Coroutine[None, None, bool]) -> bool:
+        """Do ``work`` while Ctrl-C stops it and whatever else is typed waits for the prompt."""
+        task = asyncio.create_task(work)
+        loop = asyncio.get_running_loop()
+        with typing_ahead():
+            loop.add_signal_handler(signal.SIGINT, task.cancel)
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError:
+                task.cancel()
+                await asyncio.wait({task})
+                raise
+            finally:
+                loop.remove_signal_handler(signal.SIGINT)
+        return False if task.cancelled() else task.result()

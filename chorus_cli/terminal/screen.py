@@ -1,0 +1,89 @@
+"""Everything that reaches the user's eyes goes through here, and through the guard.
+
+Plain lines need no library; rich is imported for the first table.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+from chorus_cli.commands.replies import Exit, Message, Report, Table, plain
+from chorus_cli.core.safe_text import safe_text
+from chorus_cli.terminal.guard import TerminalGuard
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from chorus_cli.commands.replies import Reply
+
+_DIM = "\x1b[2m"
+_RED = "\x1b[31m"
+_END = "\x1b[0m"
+
+
+class Screen:
+    """One of the process's output streams, made safe; ``colour`` says whether styles may be used."""
+
+    def __init__(self, stream: TextIO, environment: Mapping[str, str] = os.environ) -> None:
+        terminal = stream.isatty() and environment.get("TERM") != "dumb"
+        self.is_terminal = stream.isatty()
+        self.colour = terminal and not environment.get("NO_COLOR")
+        self._guard = TerminalGuard(stream, allow_sequences=terminal)
+
+    def write(self, text: str) -> None:
+        """Show text that is safe already, as it is, at once."""
+        self._guard.write(text)
+        self._guard.flush()
+
+    def line(self, text: str) -> None:
+        """Show a paragraph by whomever."""
+        self.write(safe_text(text) + "\n")
+
+    def notice(self, text: str) -> None:
+        """Show a sentence beside the conversation."""
+        self._styled(_DIM, text)
+
+    def error(self, text: str) -> None:
+        """Show what went wrong."""
+        self._styled(_RED, text)
+
+    def reply(self, reply: Reply) -> None:
+        """Draw what a command answered."""
+        match reply:
+            case Exit():
+                return
+            case Table() if self.is_terminal:
+                self._table(reply)
+            case Report(parts) if self.is_terminal:
+                for part in parts:
+                    self.reply(part)
+            case Message(text):
+                self.line(text)
+            case _:
+                self.line(plain(reply))
+
+    def _styled(self, style: str, text: str) -> None:
+        safe = safe_text(text)
+        self.write(f"{style}{safe}{_END}\n" if self.colour else f"{safe}\n")
+
+    def _table(self, table: Table) -> None:
+        # Only tables need rich, which takes longer to import than most commands to run.
+        from chorus_cli.terminal.tables import draw  # noqa: PLC0415
+
+        draw(table, self._guard, colour=self.colour)
+
+
+def standard_output() -> Screen:
+    """Return the screen for answers; a closed stdout swallows them, as the shell's users expect."""
+    return Screen(sys.stdout or _nowhere())
+
+
+def standard_error() -> Screen:
+    """Return the screen for everything that is not the answer."""
+    return Screen(sys.stderr or _nowhere())
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - it lives as long as the process

@@ -1,0 +1,47 @@
+"""Prints what was ever said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.messages import Role
+from chorus_cli.core.operations import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from datetime import datetime
+
+    from chorus_cli.core.messages import Message
+    from chorus_cli.terminal.screen import Screen
+
+CLEARED = "[CONTEXT_CLEARED]"
+_USER = "Human"
+
+
+async def show_transcript(
+    entries: AsyncIterator[Message | Operation], persona: str, now: datetime, screen: Screen
+) -> None:
+    """Print each entry under the local time that it was said at."""
+    async for entry in entries:
+        if isinstance(entry, Operation):
+            screen.line(f"[{_stamp(entry.created_at, now)}] {CLEARED}\n")
+        else:
+            screen.line(f"[{_stamp(entry.timestamp, now)}] {_speaker(entry, persona)}: {_words(entry)}\n")
+
+
+def _stamp(moment: datetime, now: datetime) -> str:
+    return f"{moment.astimezone(now.tzinfo):%Y-%m-%d %H:%M:%S}"
+
+
+def _speaker(message: Message, persona: str) -> str:
+    match message.role:
+        case Role.USER:
+            return _USER
+        case Role.ASSISTANT:
+            return persona
+        case Role.TOOL_USE | Role.TOOL_RESULT:
+            return f"{persona} ({message.role})"
+
+
+def _words(message: Message) -> str:
+    return f"{message.content} [{message.status}]".lstrip() if message.status.broke_off else message.content
