@@ -1,0 +1,47 @@
+"""What every test is given: a world without the user's home, keys and network."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.storage.database import Store
+from tests import guard
+from tests.fakes import FakeClock, ScriptedModel, WordCounter
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+def pytest_configure() -> None:
+    """Install the guard before anything else is imported."""
+    guard.install(Path.home())
+    isolated = guard.isolated_environment(dict(os.environ))
+    os.environ.clear()
+    os.environ.update(isolated)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def counter() -> WordCounter:
+    return WordCounter()
+
+
+@pytest.fixture
+def model() -> ScriptedModel:
+    return ScriptedModel()
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    opened = Store(tmp_path / "chorus.db")
+    await opened.open()
+    yield opened
+    await opened.close()

@@ -1,0 +1,85 @@
+"""Stand-ins for the outside world: real implementations of the ports, so that nothing needs to be patched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import ModelError
+from chorus_cli.core.events import ReplyEnd, TextDelta
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from chorus_cli.core.events import ModelEvent
+    from chorus_cli.core.exchange import ModelRequest
+
+START = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
+
+
+class FakeClock:
+    """Time that passes only when a test says so, or when somebody sleeps."""
+
+    def __init__(self, start: datetime = START) -> None:
+        self._now = start
+        self._monotonic = 0.0
+        self.slept: list[float] = []
+
+    def now(self) -> datetime:
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._monotonic
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.advance(timedelta(seconds=seconds))
+        await asyncio.sleep(0)
+
+    def advance(self, elapsed: timedelta) -> None:
+        """Let time pass; a negative time sets the wall clock back, which the monotonic one ignores."""
+        self._now += elapsed
+        self._monotonic += max(0.0, elapsed.total_seconds())
+
+
+class WordCounter:
+    """Counts a token for each word."""
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+@dataclass
+class ScriptedModel:
+    """Answers from a script: each entry is the events of one request, an error among them is raised there.
+
+    ``requests`` holds what was asked. An ``asyncio.Event`` in the script is waited for.
+    """
+
+    requests: list[ModelRequest] = field(default_factory=list)
+    _script: deque[Sequence[ModelEvent | ModelError | asyncio.Event]] = field(default_factory=deque)
+
+    def enqueue(self, *events: ModelEvent | ModelError | asyncio.Event) -> None:
+        self._script.append(events)
+
+    def say(self, text: str, finish_reason: str | None = "stop") -> None:
+        """Enqueue a reply that arrives word by word."""
+        words = [TextDelta(word) for word in text.split(" ")]
+        spaced = [TextDelta(" " + word.text) if position else word for position, word in enumerate(words)]
+        self.enqueue(*spaced, ReplyEnd(finish_reason))
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        self.requests.append(request)
+        events: Sequence[ModelEvent | ModelError | asyncio.Event] = (
+            self._script.popleft() if self._script else (TextDelta("ok"), ReplyEnd("stop"))
+        )
+        for event in events:
+            if isinstance(event, ModelError):
+                raise event
+            if isinstance(event, asyncio.Event):
+                await event.wait()
+                continue
+            yield event
