@@ -25,7 +25,7 @@ from chorus_cli.services.conversation import Conversation, Outside
 from chorus_cli.services.focus import Focus
 from chorus_cli.services.journal import Journal
 from chorus_cli.services.personas import Personas
-from chorus_cli.storage import file_lock, message_log, persona_files
+from chorus_cli.storage import atomic_file, file_lock, message_log, persona_files
 from chorus_cli.storage.database import Store
 from chorus_cli.storage.rescue import rescue
 
@@ -62,11 +62,15 @@ class App:
 
     def _load(self) -> None:
         self.context.counter.count("warm")
-        if self.focus.place().choice.model != ELIZA:
+        place = self.focus.place()
+        if place.choice.model != ELIZA:
             # Two seconds of import that only those wait for who talk to a provider.
             from chorus_cli.adapters.litellm_library import warm  # noqa: PLC0415
 
             warm()
+        # What a crash may have left behind; nothing depends on it.
+        file_lock.sweep(self.paths.run)
+        atomic_file.sweep_stale(self.paths.personas / place.persona.slug)
 
 
 @asynccontextmanager

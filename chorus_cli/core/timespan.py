@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Literal
 from pytimeparse.timeparse import timeparse
 
 from chorus_cli.core.errors import TimeSpanError
+from chorus_cli.core.settings import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-MIN_HOURS = 1
-MAX_HOURS = 168
 
 _SECONDS_PER_HOUR = 3600
 _LONGEST_TEXT = 100
@@ -190,10 +188,10 @@ def _checked(seconds: float, text: str, now: datetime) -> float:
 
 def _within_bounds(seconds: float) -> WindowChoice:
     hours = int((seconds + _SECONDS_PER_HOUR / 2) // _SECONDS_PER_HOUR)
-    if hours > MAX_HOURS:
-        limit = f"more than {MAX_HOURS}h (7 days); using {MAX_HOURS}h"
-        return WindowChoice(MAX_HOURS, f"Warning: {format_span(seconds)} is {limit}")
-    if hours < MIN_HOURS:
-        limit = f"less than {MIN_HOURS}h; using {MIN_HOURS}h"
-        return WindowChoice(MIN_HOURS, f"Warning: {format_span(seconds)} is {limit}")
+    if hours > MAXIMUM_CONTEXT_HOURS:
+        limit = f"more than {MAXIMUM_CONTEXT_HOURS}h (7 days); using {MAXIMUM_CONTEXT_HOURS}h"
+        return WindowChoice(MAXIMUM_CONTEXT_HOURS, f"Warning: {format_span(seconds)} is {limit}")
+    if hours < MINIMUM_CONTEXT_HOURS:
+        limit = f"less than {MINIMUM_CONTEXT_HOURS}h; using {MINIMUM_CONTEXT_HOURS}h"
+        return WindowChoice(MINIMUM_CONTEXT_HOURS, f"Warning: {format_span(seconds)} is {limit}")
     return WindowChoice(hours)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _PATIENCE_SECONDS = 10.0
 _GLANCE_SECONDS = 1.0
-"""How long `hold` waits, which is far longer than another process takes to see whether the lock is free."""
+"""Far longer than another process takes to see whether a lock is free, which keeps it from being taken meanwhile."""
 
 _PAUSE_SECONDS = 0.01
 
@@ -64,14 +64,14 @@ def try_lock(path: Path) -> FileLock | None:
             return None
 
 
-def hold(path: Path) -> FileLock:
+def hold(path: Path, patience_seconds: float = _GLANCE_SECONDS) -> FileLock:
     """Lock the file ``path`` as the sign that this process lives.
 
     Raises:
         HomeError: another process holds it.
         OSError: the file cannot be made, or its file system knows no locks.
     """
-    lock = _wait_for(path, _GLANCE_SECONDS)
+    lock = _wait_for(path, patience_seconds)
     if lock is None:
         raise HomeError(f"{path} is held by another Chorus. Start this one again.")
     return lock
@@ -93,6 +93,17 @@ def is_locked(path: Path) -> bool:
         return not _flock(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)
+
+
+def sweep(folder: Path) -> None:
+    """Delete the lock files in ``folder`` that nobody holds: their processes are gone.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    for path in folder.iterdir():
+        if not is_locked(path):
+            path.unlink(missing_ok=True)
 
 
 @contextmanager

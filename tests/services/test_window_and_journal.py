@@ -1,0 +1,171 @@
+"""Changing the window, clearing, and taking either back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core import timespan
+from chorus_cli.core.errors import JournalError, JsoncError, UnknownPersonaError
+from chorus_cli.core.operations import Kind
+from chorus_cli.services.context_report import context_report
+from tests.services.world import built
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chorus_cli.core.timespan import Span
+    from tests.services.world import World
+
+
+def span(text: str, world: World) -> Span:
+    return timespan.parse(text, world.clock.now())
+
+
+async def test_rolling_window_default_is_eight_hours(world: World) -> None:
+    assert (await world.window.state()).hours == 8
+
+
+async def test_rolling_window_configurable(world: World) -> None:
+    world.configure('{\n  // far\n  "context_hours": 12,\n}\n')
+    state = await world.window.set(span("2 days", world))
+    assert (state.hours, state.warning) == (48, None)
+    assert state.since == world.clock.now() - timedelta(hours=48)
+    assert world.settings_text() == '{\n  // far\n  "context_hours": 48,\n}\n'
+
+
+async def test_a_wider_window_brings_older_messages_back(world: World) -> None:
+    await world.say("Old")
+    world.clock.advance(timedelta(hours=10))
+    assert await world.seen() == []
+    await world.window.set(span("24h", world))
+    assert await world.seen() == ["Old", "ok"]
+
+
+async def test_the_window_is_clamped_with_a_warning(world: World) -> None:
+    assert (
+        await world.window.set(span("200h", world))
+    ).warning == "Warning: 200h is more than 168h (7 days); using 168h"
+    assert (await world.window.shift(span("1000h", world), -1)).hours == 1
+
+
+async def test_reset_removes_the_key_and_the_default_of_all_personas_holds(world: World) -> None:
+    world.configure('{"name": "C", "context_hours": 20}')
+    (world.folder / "config.jsonc").write_text('{"defaults": {"context_hours": 30}}', encoding="utf-8")
+    assert (await world.window.reset()).hours == 30
+    assert world.settings_text() == '{"name": "C"}'
+
+
+async def test_undo_and_redo_of_the_window_write_the_file(world: World) -> None:
+    await world.window.set(span("24h", world))
+    await world.window.shift(span("1 day", world), 1)
+    place = world.focus.place()
+    assert (await world.journal.undo(place, None)).kind is Kind.WINDOW
+    assert (await world.window.state()).hours == 24
+    await world.journal.undo(place, None)
+    assert "context_hours" not in world.settings_text()
+    await world.journal.redo(place)
+    await world.journal.redo(place)
+    assert (await world.window.state()).hours == 48
+
+
+async def test_undo_refuses_when_the_file_was_changed_since(world: World) -> None:
+    await world.window.set(span("24h", world))
+    world.configure('{"context_hours": 99}')
+    with pytest.raises(JournalError, match="says context_hours 99 by now, not 24"):
+        await world.journal.undo(world.focus.place(), None)
+    assert world.settings_text() == '{"context_hours": 99}'
+
+
+async def test_the_same_window_again_is_no_operation(world: World) -> None:
+    for _ in range(2):
+        await world.window.set(span("24h", world))
+    assert len(await world.journal.entries(world.focus.place())) == 1
+
+
+async def test_a_broken_file_is_never_overwritten(world: World) -> None:
+    world.configure('{"context_hours": 24,, }')
+    with pytest.raises(JsoncError, match=r"system\.jsonc:1:22"):
+        await world.window.set(span("48h", world))
+    assert world.settings_text() == '{"context_hours": 24,, }'
+    assert (await world.window.state()).hours == 8
+    assert "nothing in this file counts until it is mended" in world.focus.place().persona.warnings[0]
+
+
+async def test_widening_never_crosses_a_clear(world: World) -> None:
+    await world.say("Before")
+    await world.journal.clear(world.focus.place())
+    await world.say("After")
+    state = await world.window.set(span("7d", world))
+    assert state.boundary is not None
+    assert state.boundary.kind is Kind.CLEAR
+    assert await world.seen() == ["After", "ok"]
+
+
+async def test_undoing_a_clear_brings_everything_back_and_redo_hides_it_again(world: World) -> None:
+    await world.say("Before")
+    place = world.focus.place()
+    await world.journal.clear(place)
+    await world.journal.undo(place, None)
+    assert await world.seen() == ["Before", "ok"]
+    await world.journal.redo(place)
+    assert await world.seen() == []
+
+
+async def test_redo_is_over_once_something_was_said(world: World) -> None:
+    await world.say("Before")
+    place = world.focus.place()
+    await world.journal.clear(place)
+    await world.journal.undo(place, None)
+    await world.say("Now")
+    with pytest.raises(JournalError, match="nothing to redo"):
+        await world.journal.redo(place)
+
+
+@pytest.mark.parametrize(
+    ("number", "sentence"),
+    [
+        (None, "There is nothing to undo here."),
+        (7, "There is no operation 7 here."),
+        (2, "Operation 2 is itself an undo."),
+        (1, "Operation 1 is undone already."),
+    ],
+)
+async def test_what_cannot_be_undone_is_said(world: World, number: int | None, sentence: str) -> None:
+    place = world.focus.place()
+    await world.journal.clear(place)
+    await world.journal.undo(place, 1)
+    with pytest.raises(JournalError, match=sentence):
+        await world.journal.undo(place, number)
+
+
+async def test_clear_time_survives_restart(world: World, tmp_path: Path) -> None:
+    await world.say("Before")
+    await world.journal.clear(world.focus.place())
+    again = await built(tmp_path / "elsewhere", world.store, world.clock, world.model, limit_tokens=10_000)
+    assert await again.seen() == []
+
+
+async def test_the_report_names_every_part_and_what_stays_out(world: World) -> None:
+    await world.say("Cleared away")
+    await world.journal.clear(world.focus.place())
+    await world.say("Too old")
+    world.clock.advance(timedelta(hours=9))
+    await world.say("In view")
+    report = await context_report(world.context, world.clock, world.focus.place())
+    assert [part.name for part in report.parts] == ["system prompt", "documents", "messages"]
+    assert sum(part.tokens for part in report.parts) == report.prompt.tokens
+    assert [(omission.reason, omission.messages) for omission in report.omissions] == [
+        ("before the last clear, edit or restore", 2),
+        ("older than the window", 2),
+    ]
+    assert [message["role"] for message in report.as_json()["messages"]] == ["system", "user", "assistant"]  # type: ignore[attr-defined]
+
+
+async def test_a_persona_is_found_by_folder_name_and_alias_in_any_case(world: World) -> None:
+    world.configure('{"name": "The Chorus", "aliases": ["Helper"]}')
+    assert {world.personas.find(name) for name in ("CHORUS", "the chorus", "helper")} == {"chorus"}
+    with pytest.raises(UnknownPersonaError, match=r"There is no persona called 'nobody'. Known personas: chorus\."):
+        world.personas.find("nobody")

@@ -1,0 +1,116 @@
+"""A whole Chorus but for the outside world: real files and a real database, a scripted model and a clock to set."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.budget import Limit
+from chorus_cli.core.events import Notice, TurnDone
+from chorus_cli.services.context import Context
+from chorus_cli.services.context_window import ContextWindow
+from chorus_cli.services.conversation import Conversation, Outside
+from chorus_cli.services.focus import Focus
+from chorus_cli.services.journal import Journal
+from chorus_cli.services.personas import Personas
+from chorus_cli.storage import message_log
+from tests.fakes import FakeClock, ScriptedModel, WordCounter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from chorus_cli.core.messages import Message
+    from chorus_cli.storage.database import Store
+
+MODEL = "openai/test"
+
+
+@dataclass
+class World:
+    """The services, and short ways to use them."""
+
+    folder: Path
+    store: Store
+    clock: FakeClock
+    model: ScriptedModel
+    personas: Personas
+    focus: Focus
+    context: Context
+    conversation: Conversation
+    window: ContextWindow
+    journal: Journal
+    rescued: list[Mapping[str, str]]
+
+    async def say(self, text: str) -> TurnDone:
+        """Send a message and wait for the end of the turn."""
+        *_, done = [event async for event in self.conversation.answer(self.focus.place(), text)]
+        assert isinstance(done, TurnDone)
+        return done
+
+    async def notices(self, text: str) -> list[str]:
+        """Send a message and return what was said beside the reply."""
+        events = [event async for event in self.conversation.answer(self.focus.place(), text)]
+        return [event.text for event in events if isinstance(event, Notice)]
+
+    async def seen(self) -> list[str]:
+        """Return the contents that are in context now."""
+        seen = await self.context.seen(self.focus.place(), self.clock.now())
+        return [message.content for message in seen.view.messages]
+
+    async def log(self) -> list[Message]:
+        """Return all messages of the persona."""
+        return await self.store.read(message_log.history, self.focus.place().persona.slug, None, None, 0)
+
+    async def log_row_with_content(self, position: int) -> Message:
+        """Wait until a row of the log is no longer empty, as a checkpoint beside the stream will make it."""
+        for _ in range(5000):
+            row = (await self.log())[position]
+            if row.content:
+                return row
+            await asyncio.sleep(0.001)
+        raise AssertionError("the row stayed empty")
+
+    def asked(self, number: int = -1) -> list[tuple[str, str]]:
+        """Return the messages of a request but for the system message."""
+        return [(message.role, message.content) for message in self.model.requests[number].messages[1:]]
+
+    def configure(self, text: str, slug: str = "chorus") -> None:
+        """Write a persona's settings."""
+        self.personas.settings_path(slug).write_text(text, encoding="utf-8")
+
+    def settings_text(self, slug: str = "chorus") -> str:
+        """Read a persona's settings."""
+        return self.personas.settings_path(slug).read_text(encoding="utf-8")
+
+
+async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedModel, limit_tokens: int) -> World:
+    """Build a world with the one persona ``chorus``."""
+    (folder / "personas" / "chorus").mkdir(parents=True)
+    personas = Personas(folder / "personas", folder / "config.jsonc")
+    counter = WordCounter()
+    rescued: list[Mapping[str, str]] = []
+
+    def rescue(record: Mapping[str, str]) -> Path:
+        rescued.append(record)
+        return folder / "rescue.jsonl"
+
+    focus = Focus(personas, store, clock, {}, MODEL)
+    context = Context(store, counter, lambda _model: Limit(limit_tokens, "a test"))
+    window = ContextWindow(store, clock, personas, focus, context)
+    conversation = Conversation(store, context, Outside(model, clock, counter, rescue), "this-run")
+    await focus.open(None)
+    return World(
+        folder,
+        store,
+        clock,
+        model,
+        personas,
+        focus,
+        context,
+        conversation,
+        window,
+        Journal(store, clock, window),
+        rescued,
+    )
