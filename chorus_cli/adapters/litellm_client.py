@@ -61,6 +61,12 @@ class _Stream(Protocol):
     async def aclose(self) -> None: ...
 
 
+class _UnprocessableError(Exception):
+    """A 422: litellm drops what the provider names, asks again, and returns nothing if that did not help."""
+
+    status_code = 422
+
+
 class LiteLLMClient:
     """A ``ModelClient`` for every model but the embedded one.
 
@@ -104,7 +110,9 @@ class LiteLLMClient:
     async def _ask(self, request: ModelRequest) -> _Stream:
         # In a thread, because the import that may still be under way there takes two seconds.
         litellm = await asyncio.to_thread(litellm_library.load)
-        stream: _Stream = await litellm.acompletion(**self._arguments(request))
+        stream: _Stream | None = await litellm.acompletion(**self._arguments(request))
+        if stream is None:
+            raise _UnprocessableError
         return stream
 
     def _arguments(self, request: ModelRequest) -> dict[str, object]:

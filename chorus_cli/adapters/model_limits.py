@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from chorus_cli.adapters.litellm_library import installation_folder
+from chorus_cli.core.budget import Limit
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.model_choice import ELIZA
 
@@ -19,14 +20,6 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT_TOKENS = 128_000
 LOOPBACK_LIMIT_TOKENS = 8192
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """The tokens that a model's context holds, and who says so."""
-
-    tokens: int
-    source: str
 
 
 @dataclass(frozen=True, slots=True)

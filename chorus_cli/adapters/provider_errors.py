@@ -55,6 +55,9 @@ _NO_KEY = _Kind("There is no key for {model}; set {key}, or choose another model
 _UNREACHABLE = _Kind("{model}{place} cannot be reached; {start}", answered=False, retryable=True)
 _UNANSWERED = _Kind("{model}{place} did not answer in time; try /retry", answered=False, retryable=True)
 _BROKE_OFF = _Kind("The reply of {model} broke off; what has arrived is kept, and /retry asks again", answered=False)
+_NO_PROPER_ANSWER = _Kind(
+    "The provider of {model} gave no proper answer; try /retry later", answered=False, retryable=True
+)
 _OTHER = _Kind("{model} could not be asked; try another model with /model", answered=False)
 
 _NO_CREDIT = _Kind("The account behind {model} has nothing left to spend; check its plan, or choose another /model")
@@ -113,7 +116,7 @@ def model_error(error: BaseException, model: str, secrets: Sequence[str], *, add
     kind = _kind(errors)
     wait = _retry_after_seconds(errors) if kind.retryable else None
     ollama = model.startswith("ollama")
-    name = _shortened(redact(model, secrets), _LONGEST_NAME)
+    name = _shortened(redact(model, secrets), _LONGEST_NAME) or "An empty name"
     sentence = kind.sentence.format(
         model=name,
         key=_key_variable(error, model),
@@ -152,6 +155,8 @@ def _kind(errors: Sequence[BaseException]) -> _Kind:
             return _UNANSWERED
         if _are(errors, _CONNECTION_CLASSES):
             return _UNREACHABLE
+        if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+            return _NO_PROPER_ANSWER
     if status in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY} and _OVERFLOW.search(text):
         return _TOO_LONG
     if status == HTTPStatus.TOO_MANY_REQUESTS and any("insufficient_quota" in str(_body(error)) for error in errors):

@@ -1,0 +1,58 @@
+"""What is written about Chorus is true."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from chorus_cli.commands.catalogue import registry
+from chorus_cli.commands.command_context import CommandContext
+from chorus_cli.commands.command_line import look_up, resolve
+from chorus_cli.commands.registry import Command
+from chorus_cli.core.settings import SETTINGS
+from chorus_cli.storage import persona_files, settings_file
+from tests.readme import README, renewed
+
+COMMANDS = list(registry())
+ROOT = README.parent
+NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
+
+
+def test_the_tables_of_the_readme_are_those_of_the_program() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert text == renewed(text), "run: python3 -m tests.readme"
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.path)
+def test_every_command_has_help_and_its_examples_mean_it(command: Command[CommandContext]) -> None:
+    assert command.documentation.summary.endswith(".")
+    assert look_up(registry(), command.path).help_text
+    for example in command.documentation.examples:
+        assert resolve(registry(), example, NOW).command.path == command.path
+
+
+@pytest.mark.parametrize("slug", persona_files.slugs(ROOT / "personas"))
+def test_a_shipped_persona_is_understood_whole(slug: str) -> None:
+    layer, warnings = settings_file.read_layer(persona_files.settings_path(ROOT / "personas", slug))
+    assert warnings == ()
+    assert set(layer.values) <= {setting.key for setting in SETTINGS}
+    assert layer.values["system_prompt"]
+    documents, unreadable = persona_files.documents(ROOT / "personas", slug)
+    assert unreadable == ()
+    assert bool(documents) == (slug != "chorus")
+
+
+def test_three_personas_are_shipped() -> None:
+    assert persona_files.slugs(ROOT / "personas") == ("chorus", "frodo", "reviewer")
+
+
+@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "constraints.txt"])
+def test_a_file_that_others_rely_on_is_there(name: str) -> None:
+    assert (ROOT / name).read_text(encoding="utf-8").strip()
+
+
+def test_the_constraints_are_exact_versions_and_name_no_index() -> None:
+    lines = Path(ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert all(line.count("==") == 1 for line in lines if line and not line.startswith("#"))
