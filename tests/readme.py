@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from chorus_cli.commands.catalogue import registry
@@ -29,8 +28,9 @@ def renewed(text: str) -> str:
     tables = {"commands": registry().markdown_table(), "settings": settings_table(), "models": models_table()}
     for name, table in tables.items():
         opening, closing = f"<!-- {name} -->", f"<!-- /{name} -->"
-        between = re.compile(f"{re.escape(opening)}.*?{re.escape(closing)}", re.DOTALL)
-        text = between.sub(lambda _, new=f"{opening}\n{table}\n{closing}": new, text)
+        before, _, rest = text.partition(opening)
+        _, _, after = rest.partition(closing)
+        text = f"{before}{opening}\n{table}\n{closing}{after}"
     return text
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.commands.catalogue import registry
-from chorus_cli.commands.command_context import CommandContext
 from chorus_cli.commands.command_line import look_up, resolve
-from chorus_cli.commands.registry import Command
 from chorus_cli.core.settings import SETTINGS
 from chorus_cli.storage import persona_files, settings_file
 from tests.readme import README, renewed
+
+if TYPE_CHECKING:
+    from chorus_cli.commands.command_context import CommandContext
+    from chorus_cli.commands.registry import Command
 
 COMMANDS = list(registry())
 ROOT = README.parent

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from chorus_cli.commands.command_context import CommandContext
 
 
-_SIGN = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
+_SIGN = "❯"
 _PLAIN_SIGN = ">"
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated
@@ -152,7 +152,7 @@ async def help_command(_desk: Desk, command: Annotated[str, COMMAND] = "") -> Me
 
 
 @everywhere.command("retry")
-async def retry(_desk: Desk) -> AsyncIterator[TextDelta]:
+async def retry(_desk: Desk) -> AsyncGenerator[TextDelta, None]:
     """Answer again.
 
     Examples:
@@ -219,7 +219,7 @@ async def test_a_line_is_carried_out(line: str, answer: str) -> None:
 
 async def test_a_command_may_answer_with_events() -> None:
     answer = await resolve(REGISTRY, "/retry", NOW).run(Desk())
-    assert isinstance(answer, AsyncIterator)
+    assert isinstance(answer, AsyncGenerator)
     assert [event async for event in answer] == [TextDelta("again")]
 
 
