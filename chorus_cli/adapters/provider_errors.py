@@ -53,21 +53,23 @@ _UNKNOWN_MODEL = _Kind(
 )
 _NO_KEY = _Kind("There is no key for {model}; set {key}, or choose another model with /model", answered=False)
 _UNREACHABLE = _Kind("{model}{place} cannot be reached; {start}", answered=False, retryable=True)
-_UNANSWERED = _Kind("{model}{place} did not answer in time; try /retry", answered=False, retryable=True)
-_BROKE_OFF = _Kind("The reply of {model} broke off; what has arrived is kept, and /retry asks again", answered=False)
+_UNANSWERED = _Kind("{model}{place} did not answer in time; send it again", answered=False, retryable=True)
+_BROKE_OFF = _Kind("The reply of {model} broke off; what has arrived is kept", answered=False)
 _NO_PROPER_ANSWER = _Kind(
-    "The provider of {model} gave no proper answer; try /retry later", answered=False, retryable=True
+    "The provider of {model} gave no proper answer; send it again later", answered=False, retryable=True
 )
 _OTHER = _Kind("{model} could not be asked; try another model with /model", answered=False)
 
 _NO_CREDIT = _Kind("The account behind {model} has nothing left to spend; check its plan, or choose another /model")
 _TOO_LONG = _Kind(
-    "The request is longer than {model} takes; shorten it with /context compact or a smaller window, "
+    "The request is longer than {model} takes; make the window smaller with /context, "
     "or set context_token_limit to what the model holds"
 )
 _REFUSED = _Kind("The provider of {model} refused the request; check the persona's settings, or choose another /model")
-_LATE = _Kind("The provider of {model} did not finish in time (status {status}); try /retry", retryable=True)
-_FAILING = _Kind("The provider of {model} fails or is overloaded (status {status}); try /retry later", retryable=True)
+_LATE = _Kind("The provider of {model} did not finish in time (status {status}); send it again", retryable=True)
+_FAILING = _Kind(
+    "The provider of {model} fails or is overloaded (status {status}); send it again later", retryable=True
+)
 
 _BY_STATUS = {
     HTTPStatus.UNAUTHORIZED: _Kind("The provider of {model} does not accept the key; check {key}"),
@@ -122,7 +124,7 @@ def model_error(error: BaseException, model: str, secrets: Sequence[str], *, add
         key=_key_variable(error, model),
         place=_place(errors, address),
         status=_status(error),
-        wait="try /retry later" if wait is None else f"it asks to wait {wait:g} s",
+        wait="send it again later" if wait is None else f"it asks to wait {wait:g} s",
         start="start it with: ollama serve" if ollama else "check that its server runs and that the network is up",
         find=f"fetch it with: ollama pull {name.partition('/')[2]}" if ollama else "check its name and the address",
     )
@@ -138,7 +140,9 @@ def silence_error(model: str, seconds: float, *, begun: bool) -> ModelError:
     """Return the sentence for a model that has sent nothing for ``seconds``; nobody waits that long again unasked."""
     kept = "; what has arrived is kept" if begun else ""
     name = _shortened(model, _LONGEST_NAME)
-    return ModelError(f"{name} has sent nothing for {seconds:g} s{kept}; try /retry, or another model with /model")
+    return ModelError(
+        f"{name} has sent nothing for {seconds:g} s{kept}; send it again, or choose another model with /model."
+    )
 
 
 def _kind(errors: Sequence[BaseException]) -> _Kind:
@@ -270,7 +274,7 @@ def _with_words(sentence: str, words: str) -> str:
     sentence = _shortened(sentence, LONGEST_SENTENCE)
     room = min(_LONGEST_WORDS, LONGEST_SENTENCE - len(sentence) - len(" ()"))
     words = _shortened(words.strip().rstrip("."), room) if room > len(" ()") else ""
-    return f"{sentence} ({words})" if words else sentence
+    return f"{sentence} ({words})." if words else f"{sentence}."
 
 
 def _shortened(text: str, length: int) -> str:

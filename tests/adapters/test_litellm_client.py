@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from chorus_cli.core.events import ModelEvent
-    from tests.adapters.conftest import MockProvider
+    from tests.mock_provider import MockProvider
 
 HELLO = (PromptMessage("user", "hello"),)
 STOP = chunk(finish_reason="stop") + DONE
 PATIENCE_SECONDS = 0.4
-BROKE_OFF = "The reply of openai/m broke off; what has arrived is kept, and /retry asks again"
+BROKE_OFF = "The reply of openai/m broke off; what has arrived is kept"
 NO_CREDIT = "The account behind openai/m has nothing left to spend; check its plan, or choose another /model"
 TOO_LONG = (
-    "The request is longer than openai/m takes; shorten it with /context compact or a smaller window, "
+    "The request is longer than openai/m takes; make the window smaller with /context, "
     "or set context_token_limit to what the model holds"
 )
 START_IT = "check that its server runs and that the network is up"
@@ -128,13 +128,13 @@ async def test_anthropic_is_asked_in_its_own_way(
         (401, "The provider of openai/m does not accept the key; check OPENAI_API_KEY (", False),
         (403, "The provider of openai/m forbids this; check OPENAI_API_KEY", False),
         (404, "There is no model openai/m at http://127.0.0.1:", False),
-        (408, "The provider of openai/m did not finish in time (status 408); try /retry", True),
-        (413, "The request is longer than openai/m takes; shorten it with /context compact", False),
+        (408, "The provider of openai/m did not finish in time (status 408); send it again", True),
+        (413, "The request is longer than openai/m takes; make the window smaller with /context", False),
         (422, "The provider of openai/m refused the request", False),
         (429, "The provider of openai/m limits how much may be asked; it asks to wait 7 s", True),
-        (500, "The provider of openai/m fails or is overloaded (status 500); try /retry later", True),
-        (503, "The provider of openai/m fails or is overloaded (status 503); try /retry later", True),
-        (529, "The provider of openai/m fails or is overloaded (status 529); try /retry later", True),
+        (500, "The provider of openai/m fails or is overloaded (status 500); send it again later", True),
+        (503, "The provider of openai/m fails or is overloaded (status 503); send it again later", True),
+        (529, "The provider of openai/m fails or is overloaded (status 529); send it again later", True),
     ],
 )
 async def test_a_refusal_is_a_sentence_that_says_what_to_do_and_is_not_repeated_unseen(
@@ -185,7 +185,7 @@ async def test_the_first_token_is_not_awaited_for_ever(
     mock_provider.behave(type=behaviour, seconds=3)
     began = time.monotonic()
     error = await error_of(f"{mock_provider.address}/v1", test_key)
-    assert str(error) == "openai/m has sent nothing for 0.4 s; try /retry, or another model with /model"
+    assert str(error) == "openai/m has sent nothing for 0.4 s; send it again, or choose another model with /model."
     assert PATIENCE_SECONDS <= time.monotonic() - began < 2
 
 
@@ -250,7 +250,7 @@ async def test_what_comes_is_passed_on_and_nothing_is_invented(
         ),
         (
             failure(429, {"error": {"message": "Slow down"}}, retry_after="Wed, 21 Oct 2026 07:28:00 GMT"),
-            "The provider of openai/m limits how much may be asked; try /retry later (Slow down)",
+            "The provider of openai/m limits how much may be asked; send it again later (Slow down)",
             True,
         ),
         (
@@ -260,17 +260,17 @@ async def test_what_comes_is_passed_on_and_nothing_is_invented(
         ),
         (
             failure(502, b"<html><h1>Bad Gateway</h1></html>"),
-            "The provider of openai/m fails or is overloaded (status 502); try /retry later",
+            "The provider of openai/m fails or is overloaded (status 502); send it again later",
             True,
         ),
         (
             STREAM_HEAD + b"data: {not JSON\n\n",
-            "The provider of openai/m gave no proper answer; try /retry later (what came is not valid JSON)",
+            "The provider of openai/m gave no proper answer; send it again later (what came is not valid JSON)",
             True,
         ),
         (
             STREAM_HEAD + event({"error": {"message": "overloaded", "code": 529}}),
-            "The provider of openai/m gave no proper answer; try /retry later (overloaded)",
+            "The provider of openai/m gave no proper answer; send it again later (overloaded)",
             True,
         ),
         (
@@ -288,7 +288,7 @@ async def test_what_comes_is_passed_on_and_nothing_is_invented(
 async def test_a_fault_is_told_in_plain_words(test_key: str, answer: bytes, sentence: str, *, retryable: bool) -> None:
     async with serving(answer) as server:
         error = await error_of(server.address, test_key)
-    assert str(error) == sentence
+    assert str(error) == f"{sentence}."
     assert error.retryable is retryable
 
 
@@ -298,7 +298,7 @@ async def test_a_key_that_the_provider_echoes_is_not_shown(test_key: str, status
     async with serving(failure(status, {"error": {"message": message}})) as server:
         error = await error_of(server.address, test_key)
     assert "(Wrong key [redacted]! Second line. xx" in str(error)
-    assert str(error).endswith("x…)")
+    assert str(error).endswith("x…).")
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ async def test_a_server_that_is_not_there_is_named_with_what_starts_it(
     test_key: str, unused_address: str, model: str, sentence: str
 ) -> None:
     error = await error_of(f"{unused_address}/v1", test_key, model=model)
-    assert str(error) == sentence.replace("ADDRESS", unused_address)
+    assert str(error) == f"{sentence}.".replace("ADDRESS", unused_address)
     assert error.retryable
     assert error.status_code is None
 
@@ -339,7 +339,7 @@ async def test_a_name_that_litellm_does_not_know_is_answered_with_examples(test_
     error = await error_of("http://127.0.0.1:9/v1", test_key, model=model)
     assert str(error) == (
         f"{model} is not a model name that litellm knows; "
-        "names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2"
+        "names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2."
     )
     assert not error.retryable
 
@@ -352,7 +352,6 @@ async def test_a_name_that_litellm_does_not_know_is_answered_with_examples(test_
         ("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
         ("gemini/gemini-2.5-pro", "GEMINI_API_KEY"),
         ("azure/gpt-4o", "AZURE_API_KEY"),
-        ("bedrock/anthropic.claude-x", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
     ],
 )
 async def test_a_missing_key_is_named(
@@ -360,10 +359,9 @@ async def test_a_missing_key_is_named(
 ) -> None:
     assert test_key
     monkeypatch.delenv("OPENAI_API_KEY")
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(ModelError) as caught:
         _ = [event async for event in LiteLLMClient({}).stream(ModelRequest(model, HELLO))]
-    assert str(caught.value) == f"There is no key for {model}; set {variable}, or choose another model with /model"
+    assert str(caught.value) == f"There is no key for {model}; set {variable}, or choose another model with /model."
 
 
 async def test_a_server_on_this_machine_needs_no_key(test_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -375,16 +373,22 @@ async def test_a_server_on_this_machine_needs_no_key(test_key: str, monkeypatch:
     assert test_key not in str(server.asked)
 
 
-@pytest.mark.parametrize("model", ["lm_studio/qwen", "hosted_vllm/qwen"])
-async def test_what_is_meant_for_a_server_on_this_machine_does_not_go_to_openai(
-    test_key: str, monkeypatch: pytest.MonkeyPatch, model: str
-) -> None:
-    assert test_key
-    async with serving(STREAM_HEAD, chunk("hi"), STOP) as openai:
-        monkeypatch.setenv("OPENAI_BASE_URL", openai.address)
-        with pytest.raises(ModelError, match="at http://localhost:"):
-            _ = [event async for event in LiteLLMClient({}).stream(ModelRequest(model, HELLO))]
-    assert openai.asked == []
+@pytest.mark.parametrize(
+    ("model", "address"),
+    [("lm_studio/qwen", "http://localhost:1234/v1"), ("hosted_vllm/qwen", "http://localhost:8000/v1")],
+)
+def test_what_is_meant_for_a_server_on_this_machine_does_not_go_to_openai(model: str, address: str) -> None:
+    environment = {"OPENAI_BASE_URL": "https://llm.example/v1", "OPENAI_API_KEY": "sk-test"}
+    # Not sent, for something may listen at these well-known ports.
+    assert LiteLLMClient(environment)._server_arguments(model) == {"api_base": address}
+
+
+async def test_an_address_that_is_given_is_asked_for_lm_studio(test_key: str) -> None:
+    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
+        client = LiteLLMClient({"LM_STUDIO_API_BASE": server.address})
+        events = [event async for event in client.stream(ModelRequest("lm_studio/qwen", HELLO))]
+    assert text_of(events) == "hi"
+    assert test_key not in str(server.asked)
 
 
 async def test_messages_and_settings_are_sent_in_the_shape_of_the_openai_api(test_key: str) -> None:

@@ -1,0 +1,129 @@
+"""The real program against a real server on loopback: what is sent, what comes back, and what goes wrong.
+
+Each run imports litellm, which takes seconds: a story holds as much as it can.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from chorus_cli.core import timestamps
+from tests import mock_provider
+from tests.mock_provider import MockProvider
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+KEY = "sk-test-0123456789abcdef"
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[MockProvider]:
+    with mock_provider.running() as running:
+        yield running
+
+
+def chorus(home: Path, address: str, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "CHORUS_HOME": str(home), "OPENAI_BASE_URL": f"{address}/v1", "OPENAI_API_KEY": KEY}
+    return subprocess.run(
+        [sys.executable, "-m", "chorus_cli", *arguments],
+        env=environment,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def rows(home: Path) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(home / "chorus.db")) as connection:
+        return connection.execute("SELECT role, content, status FROM messages ORDER BY id").fetchall()
+
+
+def put_in(home: Path, content: str, age: timedelta) -> None:
+    """Put a row in with plain SQL, as anybody may."""
+    moment = timestamps.to_text(datetime.now(UTC) - age)
+    with closing(sqlite3.connect(home / "chorus.db")) as connection, connection:
+        connection.execute(
+            "INSERT INTO messages(persona, thread_id, role, content, timestamp) VALUES ('reviewer', 1, 'user', ?, ?)",
+            (content, moment),
+        )
+
+
+def test_a_conversation_goes_on_from_run_to_run(tmp_path: Path, provider: MockProvider) -> None:
+    provider.behave(type="reply", text="Hello from far away.")
+    first = chorus(tmp_path, provider.address, "--model", "openai/x", "--persona", "reviewer", "ask", "Hello")
+    assert (first.returncode, first.stdout, first.stderr) == (0, "Hello from far away.\n", "")
+
+    put_in(tmp_path, "a second inside", timedelta(hours=8, seconds=-30))
+    put_in(tmp_path, "a second outside", timedelta(hours=8, seconds=1))
+    told = chorus(tmp_path, provider.address, "context", "--json")
+    assert [message["content"] for message in json.loads(told.stdout)["messages"][1:]] == [
+        "Hello",
+        "Hello from far away.",
+        "a second inside",
+    ]
+
+    provider.behave(type="reply", text="Still here.")
+    second = chorus(tmp_path, provider.address, "ask", "--model", "openai/x", "Are you there?", stdin="piped")
+    assert (second.returncode, second.stdout) == (0, "Still here.\n")
+    ((system, *messages),) = provider.requests()
+    assert system["role"] == "system"
+    assert system["content"].startswith("You review code.")
+    assert "# checklist.md" in system["content"]
+    assert [(message["role"], message["content"]) for message in messages] == [
+        ("user", "Hello"),
+        ("assistant", "Hello from far away."),
+        ("user", "a second inside"),
+        ("user", "Are you there?\n\npiped"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "status", "words"),
+    [
+        ({"type": "fail", "status": 401, "times": None}, "failed", "OPENAI_API_KEY"),
+        ({"type": "fail", "status": 404, "times": None}, "failed", "openai/x"),
+        ({"type": "fail", "status": 429, "retry_after": 0, "times": None}, "failed", "Trying again in"),
+        ({"type": "stream_fault", "kind": "disconnect", "after_chunks": 3}, "truncated", "broke off"),
+        ({"type": "stream_fault", "kind": "truncate", "after_chunks": 3}, "truncated", "broke off"),
+    ],
+    ids=lambda value: str(value.get("kind") or value.get("status")) if isinstance(value, dict) else "",
+)
+def test_a_failing_provider_costs_a_sentence_and_no_word(
+    tmp_path: Path, provider: MockProvider, behaviour: dict[str, Any], status: str, words: str
+) -> None:
+    provider.behave(**behaviour)
+    result = chorus(tmp_path, provider.address, "--model", "openai/x", "ask", "Keep this")
+    assert result.returncode == 1
+    assert words in result.stderr
+    assert KEY not in result.stderr
+    assert "Traceback" not in result.stderr
+    question, reply = rows(tmp_path)
+    assert question == ("user", "Keep this", "complete")
+    assert reply[2] == status
+    assert result.stdout.strip() == reply[1].strip()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+
+
+def test_an_unreachable_server_and_an_unknown_model_are_told(tmp_path: Path) -> None:
+    address = f"http://127.0.0.1:{mock_provider.free_port()}"
+    refused = chorus(tmp_path, address, "--model", "openai/x", "ask", "Hello")
+    assert refused.returncode == 1
+    assert refused.stderr.count("Trying again in") == 2
+    assert f"{address}/v1 cannot be reached" in refused.stderr
+    unknown = chorus(tmp_path, address, "--model", "nosuch/x", "ask", "Hello")
+    assert unknown.returncode == 1
+    assert "nosuch/x is not a model name that litellm knows" in unknown.stderr
+    assert [row[2] for row in rows(tmp_path)] == ["complete", "failed", "complete", "failed"]
