@@ -1,0 +1,61 @@
+"""Measures and prints: ``python -m benchmarks [--quick] [--only ROW] [--json]``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from typing import TYPE_CHECKING, Protocol
+
+from benchmarks import first_character, long_log, start_up
+from benchmarks.figures import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from benchmarks.figures import Figure
+
+
+class _Row(Protocol):
+    def __call__(self, *, quick: bool) -> Iterator[Figure]: ...
+
+
+# Those that time processes from outside come first: what the others import and start would stand in their way.
+_ROWS: Mapping[str, _Row] = {
+    "start-up": start_up.measure,
+    "long-log": long_log.measure,
+    "first-character": first_character.measure,
+}
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure the rows that were chosen and print them, in the order of the table."""
+    chosen = _parser().parse_args(arguments)
+    # litellm would look for a proxy on the way to this machine too.
+    os.environ.update(dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1"))
+    figures: list[Figure] = []
+    for name in [name for name in _ROWS if not chosen.only or name in chosen.only]:
+        print(f"measuring {name} …", file=sys.stderr)
+        figures.extend(_ROWS[name](quick=chosen.quick))
+    if chosen.json:
+        print(json.dumps({"machine": _machine(), "figures": [shown.as_json() for shown in figures]}, indent=2))
+    else:
+        print(_machine(), table(figures), sep="\n\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Each figure beside its reference.")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller sizes")
+    parser.add_argument("--only", metavar="ROW", action="append", choices=tuple(_ROWS), help=", ".join(_ROWS))
+    parser.add_argument("--json", action="store_true", help="as one JSON value")
+    return parser
+
+
+def _machine() -> str:
+    return f"{platform.python_implementation()} {platform.python_version()}, {platform.system()} {platform.machine()}"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,124 @@
+"""From Enter to the first character of the reply, against the same request made without Chorus and litellm."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from contextlib import asynccontextmanager
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+import httpx
+
+from benchmarks.figures import figure
+from benchmarks.model_server import serving
+from benchmarks.surroundings import isolated, temporary_folder
+from chorus_cli.app import Options, opened
+from chorus_cli.core.events import TextDelta, TurnDone
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+
+    from benchmarks.figures import Figure, Pair
+    from chorus_cli.app import App
+    from chorus_cli.core.events import ModelEvent
+    from chorus_cli.core.exchange import ModelRequest
+    from chorus_cli.ports import ModelClient
+    from chorus_cli.services.conversation import Conversation
+
+GOAL = 3
+_ROUNDS, _QUICK_ROUNDS = 100, 30
+_WARMING_ROUNDS = 5
+_PROVIDER, _MODEL = "openai", "gpt-4o-mini"
+_QUESTION = "What did we decide about the bridge?"
+
+
+class _Recorder:
+    """A ``ModelClient`` that remembers the last request."""
+
+    def __init__(self, client: ModelClient) -> None:
+        self._client = client
+        self.request: ModelRequest | None = None
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        self.request = request
+        return self._client.stream(request)
+
+
+def measure(*, quick: bool) -> Iterator[Figure]:
+    """Time the first character of a real conversation: real files, database and litellm, all of them warm."""
+    with temporary_folder() as home:
+        environment = isolated(os.environ, home)
+        with serving(environment) as address:
+            pairs = asyncio.run(
+                _pairs({**environment, "OPENAI_BASE_URL": address}, _QUICK_ROUNDS if quick else _ROUNDS)
+            )
+    yield figure("Enter → first character", "the same request with httpx", pairs, GOAL)
+
+
+async def _pairs(environment: Mapping[str, str], rounds: int) -> list[Pair]:
+    async with (
+        opened(Options(model=f"{_PROVIDER}/{_MODEL}"), environment) as app,
+        httpx.AsyncClient(base_url=environment["OPENAI_BASE_URL"], trust_env=False) as client,
+    ):
+        recorder = _Recorder(app.conversation.outside.model)
+        conversation = replace(app.conversation, outside=replace(app.conversation.outside, model=recorder))
+        pairs = [await _pair(app, conversation, recorder, client) for _ in range(_WARMING_ROUNDS + rounds)]
+    return pairs[_WARMING_ROUNDS:]
+
+
+async def _pair(app: App, conversation: Conversation, recorder: _Recorder, client: httpx.AsyncClient) -> Pair:
+    ours = await _seconds_of_chorus(app, conversation)
+    if recorder.request is None:
+        raise RuntimeError("The conversation never asked the model.")
+    return ours, await _seconds_of_httpx(client, recorder.request)
+
+
+async def _seconds_of_chorus(app: App, conversation: Conversation) -> float:
+    """Have a message answered as the chat does, and read the reply to its end outside the time."""
+    begun = time.perf_counter()
+    taken: float | None = None
+    place = app.focus.place()
+    await app.focus.remember()
+    async for event in conversation.answer(place, _QUESTION):
+        if taken is None and isinstance(event, TextDelta):
+            taken = time.perf_counter() - begun
+        if isinstance(event, TurnDone) and event.error is not None:
+            raise event.error
+    if taken is None:
+        raise RuntimeError("The model answered without a word.")
+    return taken
+
+
+async def _seconds_of_httpx(client: httpx.AsyncClient, request: ModelRequest) -> float:
+    begun = time.perf_counter()
+    async with _posted(client, request) as response:
+        taken: float | None = None
+        async for line in response.aiter_lines():
+            if taken is None and _content(line):
+                taken = time.perf_counter() - begun
+    if taken is None:
+        raise RuntimeError("The server answered without a word.")
+    return taken
+
+
+@asynccontextmanager
+async def _posted(client: httpx.AsyncClient, request: ModelRequest) -> AsyncIterator[httpx.Response]:
+    messages = [
+        {name: value for name, value in asdict(message).items() if value is not None} for message in request.messages
+    ]
+    body = {"model": _MODEL, "messages": messages, "stream": True, "stream_options": {"include_usage": True}}
+    async with client.stream("POST", "/chat/completions", json=body) as response:
+        response.raise_for_status()
+        yield response
+
+
+def _content(line: str) -> str:
+    """Return what a line of the event stream adds to the reply."""
+    name, _, data = line.partition(": ")
+    if name != "data" or data == "[DONE]":
+        return ""
+    choices = json.loads(data)["choices"]
+    return choices[0]["delta"].get("content") or "" if choices else ""
