@@ -1,42 +1,34 @@
-"""Builds everything once, in order, and closes it again: the only place that knows the real world and the services."""
+"""Builds everything once and closes it again: the only place that knows both the real world and the services.
+
+What the prompt needs is built at the start; what answers is built when it is first asked for, by the thread that warms
+up once the prompt is drawn or by whoever is faster.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
-import uuid
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.adapters.eliza_client import ElizaClient
-from chorus_cli.adapters.litellm_client import LiteLLMClient
-from chorus_cli.adapters.model_limits import ModelMap, context_limit
-from chorus_cli.adapters.model_router import ModelRouter
 from chorus_cli.adapters.paths import Paths, paths, shipped_personas
 from chorus_cli.adapters.system_clock import SystemClock
-from chorus_cli.adapters.token_counter import VocabularyCounter
-from chorus_cli.commands.catalogue import registry
-from chorus_cli.commands.command_context import CommandContext
 from chorus_cli.core.model_choice import ELIZA
-from chorus_cli.services.context import Context
-from chorus_cli.services.context_window import ContextWindow
-from chorus_cli.services.conversation import Conversation, Outside
 from chorus_cli.services.focus import Focus
-from chorus_cli.services.journal import Journal
 from chorus_cli.services.personas import Personas
-from chorus_cli.storage import atomic_file, file_lock, message_log, persona_files
+from chorus_cli.storage import file_lock, message_log, persona_files
 from chorus_cli.storage.database import Store
-from chorus_cli.storage.rescue import rescue
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
-    from chorus_cli.ports import Clock
+    from chorus_cli.commands.command_context import CommandContext
+    from chorus_cli.services.context import Context
+    from chorus_cli.services.conversation import Conversation
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """What the outer command line chose: each stands over the environment and the files."""
 
     persona: str | None = None
@@ -44,33 +36,81 @@ class Options:
     home: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class App:
-    """A running Chorus."""
+    """A running Chorus. ``run`` names this process in the rows that it is writing."""
 
-    paths: Paths
-    clock: Clock
-    store: Store
-    focus: Focus
-    context: Context
-    conversation: Conversation
-    commands: CommandContext
+    def __init__(self, places: Paths, store: Store, environment: Mapping[str, str], options: Options, run: str) -> None:
+        self.paths = places
+        self.store = store
+        self.clock = SystemClock()
+        self.personas = Personas(places.personas, places.config_file)
+        self.focus = Focus(self.personas, store, self.clock, environment, options.model)
+        self._environment = environment
+        self._run = run
+
+    @cached_property
+    def context(self) -> Context:
+        """What is in context, counted by the real vocabulary."""
+        from chorus_cli.adapters.model_limits import ModelMap, context_limit  # noqa: PLC0415
+        from chorus_cli.adapters.token_counter import VocabularyCounter  # noqa: PLC0415
+        from chorus_cli.services.context import Context  # noqa: PLC0415
+
+        model_map = ModelMap()
+        return Context(
+            self.store, VocabularyCounter(), lambda model: context_limit(model, self._environment, model_map)
+        )
+
+    @cached_property
+    def conversation(self) -> Conversation:
+        """Whoever answers messages."""
+        from chorus_cli.adapters.eliza_client import ElizaClient  # noqa: PLC0415
+        from chorus_cli.adapters.litellm_client import LiteLLMClient  # noqa: PLC0415
+        from chorus_cli.adapters.model_router import ModelRouter  # noqa: PLC0415
+        from chorus_cli.services.conversation import Conversation, Outside  # noqa: PLC0415
+        from chorus_cli.storage.rescue import rescue  # noqa: PLC0415
+
+        models = ModelRouter(ElizaClient(self.clock), LiteLLMClient(self._environment))
+        counter = self.context.counter
+        outside = Outside(
+            models, self.clock, counter, lambda record: rescue(self.paths.rescue, self.clock.now(), record)
+        )
+        return Conversation(self.store, self.context, outside, self._run)
+
+    @cached_property
+    def commands(self) -> CommandContext:
+        """The commands and the services behind them."""
+        from chorus_cli.commands.catalogue import registry  # noqa: PLC0415
+        from chorus_cli.commands.command_context import CommandContext  # noqa: PLC0415
+        from chorus_cli.services.context_window import ContextWindow  # noqa: PLC0415
+        from chorus_cli.services.journal import Journal  # noqa: PLC0415
+
+        window = ContextWindow(self.store, self.clock, self.personas, self.focus, self.context)
+        journal = Journal(self.store, self.clock, window)
+        return CommandContext(registry(), self.focus, self.personas, self.context, window, journal, self.clock)
 
     def warm_up(self) -> None:
         """Load in the background what the first message will need, so that it does not wait."""
         threading.Thread(target=self._load, name="warm-up", daemon=True).start()
 
     def _load(self) -> None:
-        self.context.counter.count("warm")
         place = self.focus.place()
+        # Both are built by being named; the keyboard wants the first, the first message the second.
+        _ = self.commands, self.conversation
+        self.context.counter.count("warm")
+        self.context.limit_of(place.choice.model)
         if place.choice.model != ELIZA:
             # Two seconds of import that only those wait for who talk to a provider.
             from chorus_cli.adapters.litellm_library import warm  # noqa: PLC0415
 
             warm()
-        # What a crash may have left behind; nothing depends on it.
+        self._sweep(place.persona.slug)
+
+    def _sweep(self, slug: str) -> None:
+        """Delete what a crash may have left behind; nothing depends on it."""
+        from chorus_cli.storage.atomic_file import sweep_stale  # noqa: PLC0415
+
         file_lock.sweep(self.paths.run)
-        atomic_file.sweep_stale(self.paths.personas / place.persona.slug)
+        sweep_stale(self.paths.personas / slug)
 
 
 @asynccontextmanager
@@ -86,36 +126,15 @@ async def opened(options: Options, environment: Mapping[str, str]) -> AsyncGener
     places.make()
     persona_files.install(shipped_personas(), places.personas)
     places.run.mkdir(mode=0o700, parents=True, exist_ok=True)
-    run = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    run = f"{os.getpid()}-{os.urandom(4).hex()}"
     store = Store(places.database)
     with file_lock.hold(places.run / run):
         try:
             await store.open()
             await store.write(message_log.interrupt_orphans, lambda other: file_lock.is_locked(places.run / other))
-            app = _built(places, store, environment, options, run)
+            app = App(places, store, environment, options, run)
             await app.focus.open(options.persona)
             yield app
         finally:
             await store.close()
             (places.run / run).unlink(missing_ok=True)
-
-
-def _built(places: Paths, store: Store, environment: Mapping[str, str], options: Options, run: str) -> App:
-    clock = SystemClock()
-    counter = VocabularyCounter()
-    personas = Personas(places.personas, places.config_file)
-    focus = Focus(personas, store, clock, environment, options.model)
-    model_map = ModelMap()
-    context = Context(store, counter, lambda model: context_limit(model, environment, model_map))
-    window = ContextWindow(store, clock, personas, focus, context)
-    models = ModelRouter(ElizaClient(clock), LiteLLMClient(environment))
-    outside = Outside(models, clock, counter, lambda record: rescue(places.rescue, clock.now(), record))
-    return App(
-        paths=places,
-        clock=clock,
-        store=store,
-        focus=focus,
-        context=context,
-        conversation=Conversation(store, context, outside, run),
-        commands=CommandContext(registry(), focus, personas, context, window, Journal(store, clock, window), clock),
-    )

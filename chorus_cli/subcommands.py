@@ -8,13 +8,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import CommandError
+from chorus_cli.terminal.command_sign import is_command
 from chorus_cli.terminal.screen import standard_error, standard_output
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Awaitable, Callable, Mapping
 
-    from chorus_cli.app import Options
+    from chorus_cli.app import App, Options
 
     Subcommand = Callable[[argparse.Namespace, Mapping[str, str]], Awaitable[int]]
 
@@ -37,17 +38,11 @@ async def chat(chosen: argparse.Namespace, environment: Mapping[str, str]) -> in
     """Open the chat."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise CommandError("The chat needs a terminal to type in. For one question use: chorus ask TEXT")
-    from chorus_cli.adapters.bug_log import report_bug  # noqa: PLC0415 - each errand loads only its own rooms
     from chorus_cli.app import opened  # noqa: PLC0415
     from chorus_cli.terminal.repl import Repl  # noqa: PLC0415
 
     async with opened(_options(chosen), environment) as app:
-        repl = Repl(
-            app.commands,
-            app.conversation,
-            standard_output(),
-            lambda error: report_bug(app.paths.log_file, error, environment),
-        )
+        repl = Repl(app.focus, app, standard_output(), lambda error: _bug_sentence(app, error, environment))
         await repl.run(app.warm_up)
     return DONE
 
@@ -59,7 +54,7 @@ async def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
     from chorus_cli.terminal import one_shot  # noqa: PLC0415
 
     text = _argument_text(chosen.text)
-    if one_shot.is_command(text):
+    if is_command(text):
         async with opened(_options(chosen), environment) as app:
             return await one_shot.carry_out(text, app.commands, standard_output(), standard_error())
     piped = one_shot.standard_input()
@@ -113,6 +108,12 @@ async def show_paths(chosen: argparse.Namespace, environment: Mapping[str, str])
     for name, place in paths(environment, vars(chosen).get("home")).listing():
         standard_output().line(f"{name:<9} {place}")
     return DONE
+
+
+def _bug_sentence(app: App, error: Exception, environment: Mapping[str, str]) -> str:
+    from chorus_cli.adapters.bug_log import report_bug  # noqa: PLC0415 - only a bug needs it
+
+    return report_bug(app.paths.log_file, error, environment)
 
 
 def _options(chosen: argparse.Namespace) -> Options:

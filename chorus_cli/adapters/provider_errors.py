@@ -271,9 +271,9 @@ def _unwrapped(text: str) -> str:
 
 def _with_words(sentence: str, words: str) -> str:
     """Put ``words`` behind ``sentence`` in parentheses, all on one line of bounded length."""
-    sentence = _shortened(sentence, LONGEST_SENTENCE)
-    room = min(_LONGEST_WORDS, LONGEST_SENTENCE - len(sentence) - len(" ()"))
-    words = _shortened(words.strip().rstrip("."), room) if room > len(" ()") else ""
+    sentence = _shortened(sentence, LONGEST_SENTENCE - len("."))
+    room = min(_LONGEST_WORDS, LONGEST_SENTENCE - len(sentence) - len(" ()."))
+    words = _shortened(words.strip().rstrip("."), room) if room > 0 else ""
     return f"{sentence} ({words})." if words else f"{sentence}."
 
 

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import Completer, Completion
 
-from chorus_cli.commands.command_line import completions
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.document import Document
@@ -18,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class CommandCompleter(Completer):
-    """Completes a line that begins with a slash, and nothing else."""
+    """Completes a line that begins with a slash, and nothing else; the context is made for the first of them."""
 
-    def __init__(self, context: CommandContext) -> None:
+    def __init__(self, context: Callable[[], CommandContext]) -> None:
         self._context = context
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
@@ -29,6 +27,10 @@ class CommandCompleter(Completer):
         line = document.text_before_cursor
         if not line.startswith("/") or "\n" in document.text:
             return
-        found = completions(self._context.registry, self._context, line)
+        # The prompt does not wait for the commands.
+        from chorus_cli.commands.command_line import completions  # noqa: PLC0415
+
+        context = self._context()
+        found = completions(context.registry, context, line)
         for candidate in found.candidates:
             yield Completion(candidate.text, found.start - len(line), display_meta=candidate.description)

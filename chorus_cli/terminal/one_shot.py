@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from chorus_cli.commands.command_line import resolve
 from chorus_cli.commands.replies import Reply
 from chorus_cli.core.errors import MessageRefusedError
+from chorus_cli.terminal.command_sign import unescaped
+from chorus_cli.terminal.drawing import draw
 from chorus_cli.terminal.reply_stream import show_events
 
 if TYPE_CHECKING:
@@ -17,17 +19,12 @@ if TYPE_CHECKING:
     from chorus_cli.terminal.screen import Screen
 
 
-def is_command(text: str) -> bool:
-    """Return whether a text is a command; a message that begins with a slash is written with two."""
-    return text.startswith("/") and not text.startswith("//")
-
-
 async def carry_out(line: str, commands: CommandContext, answers: Screen, asides: Screen) -> int:
     """Carry out a command and show what it answers; return the exit code."""
     answer = await resolve(commands.registry, line, commands.clock.now()).run(commands)
     if not isinstance(answer, Reply):
         return _exit_code(await show_events(answer, answers, asides))
-    answers.reply(answer)
+    draw(answer, answers)
     return 0
 
 
@@ -37,8 +34,7 @@ async def ask(text: str, commands: CommandContext, conversation: Conversation, a
     for warning in place.persona.warnings:
         asides.notice(warning)
     await commands.focus.remember()
-    message = text.removeprefix("/") if text.startswith("//") else text
-    return _exit_code(await show_events(conversation.answer(place, message), answers, asides))
+    return _exit_code(await show_events(conversation.answer(place, unescaped(text)), answers, asides))
 
 
 def _exit_code(done: TurnDone | None) -> int:

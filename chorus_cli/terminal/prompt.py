@@ -34,7 +34,7 @@ class Leave(Exception):  # noqa: N818 - it is no error: the user wants to go
 class Prompt:
     """The lines that the user types into; ``drawn`` is called once, when the first prompt is on the screen."""
 
-    def __init__(self, context: CommandContext, drawn: Callable[[], None]) -> None:
+    def __init__(self, context: Callable[[], CommandContext], drawn: Callable[[], None]) -> None:
         self._drawn: Callable[[], None] | None = drawn
         self._session: PromptSession[str] = PromptSession(
             multiline=True,

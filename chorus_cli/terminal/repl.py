@@ -1,4 +1,7 @@
-"""The conversation at the keyboard: read, answer, and again; the one catcher of everything that goes wrong in it."""
+"""The conversation at the keyboard: read, answer, and again; the one catcher of everything that goes wrong in it.
+
+What answers is not imported here but made when it is first needed, so that the prompt does not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +10,38 @@ import signal
 from typing import TYPE_CHECKING
 
 from chorus_cli import __version__
-from chorus_cli.commands.command_line import resolve
-from chorus_cli.commands.replies import Exit, Reply
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.model_choice import ELIZA
+from chorus_cli.terminal.command_sign import is_command, unescaped
 from chorus_cli.terminal.keyboard import typing_ahead
-from chorus_cli.terminal.one_shot import is_command
 from chorus_cli.terminal.prompt import Leave, Prompt
-from chorus_cli.terminal.reply_stream import show_events
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine
+    from typing import Protocol
 
     from chorus_cli.commands.command_context import CommandContext
     from chorus_cli.core.events import TurnEvent
     from chorus_cli.services.conversation import Conversation
-    from chorus_cli.services.focus import Place
+    from chorus_cli.services.focus import Focus, Place
     from chorus_cli.terminal.screen import Screen
 
+    class Answering(Protocol):
+        """What answers, made when it is first asked for."""
+
+        @property
+        def commands(self) -> CommandContext:
+            """The commands and the services behind them."""
+            ...
+
+        @property
+        def conversation(self) -> Conversation:
+            """Whoever answers messages."""
+            ...
+
+
 _WAYS_OUT = (
-    "For a language model, set a provider's key such as OPENAI_API_KEY, or start Ollama and say /model ollama/NAME."
+    "For a language model set a provider's key, such as OPENAI_API_KEY, or start Ollama and say /model ollama/NAME."
 )
 
 
@@ -34,28 +49,24 @@ class Repl:
     """One run of the chat. ``report_bug`` keeps a traceback and returns the sentence that says where."""
 
     def __init__(
-        self,
-        commands: CommandContext,
-        conversation: Conversation,
-        screen: Screen,
-        report_bug: Callable[[Exception], str],
+        self, focus: Focus, answering: Answering, screen: Screen, report_bug: Callable[[Exception], str]
     ) -> None:
-        self._commands = commands
-        self._conversation = conversation
+        self._focus = focus
+        self._answering = answering
         self._screen = screen
         self._report_bug = report_bug
 
     async def run(self, drawn: Callable[[], None]) -> None:
         """Talk until the user leaves; ``drawn`` is called when the first prompt is on the screen."""
-        place = self._commands.focus.place()
+        place = self._focus.place()
         self._greet(place)
-        prompt = Prompt(self._commands, drawn)
+        prompt = Prompt(lambda: self._answering.commands, drawn)
         while True:
             try:
                 line = await prompt.read(place.persona.name)
                 if await self._interruptible(self._handle(line)):
                     return
-                place = self._commands.focus.place()
+                place = self._focus.place()
             except (Leave, EOFError):
                 return
             except ChorusError as error:
@@ -75,22 +86,28 @@ class Repl:
         text = line.strip()
         if is_command(text) and "\n" not in text:
             return await self._command(text)
-        place = self._commands.focus.place()
-        await self._commands.focus.remember()
-        await self._show(self._conversation.answer(place, line[1:] if line.startswith("//") else line))
+        await self._focus.remember()
+        await self._show(self._answering.conversation.answer(self._focus.place(), unescaped(line)))
         return False
 
     async def _command(self, line: str) -> bool:
-        answer = await resolve(self._commands.registry, line, self._commands.clock.now()).run(self._commands)
+        from chorus_cli.commands.command_line import resolve  # noqa: PLC0415
+        from chorus_cli.commands.replies import Exit, Reply  # noqa: PLC0415
+        from chorus_cli.terminal.drawing import draw  # noqa: PLC0415
+
+        commands = self._answering.commands
+        answer = await resolve(commands.registry, line, commands.clock.now()).run(commands)
         if isinstance(answer, Exit):
             return True
         if isinstance(answer, Reply):
-            self._screen.reply(answer)
+            draw(answer, self._screen)
         else:
             await self._show(answer)
         return False
 
     async def _show(self, events: AsyncGenerator[TurnEvent, None]) -> None:
+        from chorus_cli.terminal.reply_stream import show_events  # noqa: PLC0415
+
         try:
             await show_events(events, self._screen, self._screen)
         except asyncio.CancelledError:

@@ -1,7 +1,4 @@
-"""Everything that reaches the user's eyes goes through here, and through the guard.
-
-Plain lines need no library; rich is imported for the first table.
-"""
+"""Everything that reaches the user's eyes goes through here, and through the guard."""
 
 from __future__ import annotations
 
@@ -9,14 +6,11 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from chorus_cli.commands.replies import Exit, Message, Report, Table, plain
 from chorus_cli.core.safe_text import safe_text
 from chorus_cli.terminal.guard import TerminalGuard
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from chorus_cli.commands.replies import Reply
 
 _DIM = "\x1b[2m"
 _RED = "\x1b[31m"
@@ -30,12 +24,12 @@ class Screen:
         terminal = stream.isatty() and environment.get("TERM") != "dumb"
         self.is_terminal = stream.isatty()
         self.colour = terminal and not environment.get("NO_COLOR")
-        self._guard = TerminalGuard(stream, allow_sequences=terminal)
+        self.guard = TerminalGuard(stream, allow_sequences=terminal)
 
     def write(self, text: str) -> None:
         """Show text that is safe already, as it is, at once."""
-        self._guard.write(text)
-        self._guard.flush()
+        self.guard.write(text)
+        self.guard.flush()
 
     def line(self, text: str) -> None:
         """Show a paragraph by whomever."""
@@ -49,30 +43,9 @@ class Screen:
         """Show what went wrong."""
         self._styled(_RED, text)
 
-    def reply(self, reply: Reply) -> None:
-        """Draw what a command answered."""
-        match reply:
-            case Exit():
-                return
-            case Table() if self.is_terminal:
-                self._table(reply)
-            case Report(parts) if self.is_terminal:
-                for part in parts:
-                    self.reply(part)
-            case Message(text):
-                self.line(text)
-            case _:
-                self.line(plain(reply))
-
     def _styled(self, style: str, text: str) -> None:
         safe = safe_text(text)
         self.write(f"{style}{safe}{_END}\n" if self.colour else f"{safe}\n")
-
-    def _table(self, table: Table) -> None:
-        # Only tables need rich, which takes longer to import than most commands to run.
-        from chorus_cli.terminal.tables import draw  # noqa: PLC0415
-
-        draw(table, self._guard, colour=self.colour)
 
 
 def standard_output() -> Screen:

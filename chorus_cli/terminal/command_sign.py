@@ -1,0 +1,13 @@
+"""How a line is told to be a command."""
+
+from __future__ import annotations
+
+
+def is_command(text: str) -> bool:
+    """Return whether a line is a command; a message that begins with a slash is written with two."""
+    return text.startswith("/") and not text.startswith("//")
+
+
+def unescaped(text: str) -> str:
+    """Return the message that a line means: without the first of two slashes."""
+    return text[1:] if text.startswith("//") else text
