@@ -81,7 +81,6 @@ async def _seconds_of_chorus(app: App, conversation: Conversation) -> float:
     begun = time.perf_counter()
     taken: float | None = None
     place = app.focus.place()
-    await app.focus.remember()
     async for event in conversation.answer(place, _QUESTION):
         if taken is None and isinstance(event, TextDelta):
             taken = time.perf_counter() - begun

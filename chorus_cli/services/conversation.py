@@ -21,8 +21,9 @@ from chorus_cli.core.preamble import joined, preamble
 from chorus_cli.core.retry import PAUSES_SECONDS, pause_before_retry
 from chorus_cli.core.safe_text import cleaned_input
 from chorus_cli.services.reply_writer import ReplyWriter
+from chorus_cli.services.uninterrupted import finished
 from chorus_cli.storage import message_log
-from chorus_cli.storage.message_log import OpenedTurn, Question, ReplyState
+from chorus_cli.storage.message_log import OpenedTurn, Question
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
@@ -62,7 +63,8 @@ class Conversation:
     async def answer(self, place: Place, text: str) -> AsyncGenerator[TurnEvent, None]:
         """Store ``text``, ask the model, and yield what happens; the last event is ``TurnDone``.
 
-        When the caller stops listening or is cancelled, what has arrived is kept as ``interrupted``.
+        When the caller stops listening or is cancelled, what has arrived is kept as ``interrupted``; a message that was
+        handed over is stored first, however early that happens.
 
         Raises:
             MessageRefusedError: the message is empty, too large, or does not fit the model; nothing was stored.
@@ -71,7 +73,10 @@ class Conversation:
         content, altered = cleaned_input(text)
         if altered:
             yield Notice("Some characters of your message are not valid text and were replaced.")
-        reply, prompt = await self._open(place, content)
+        (reply, prompt), stopped = await finished(self._open(place, content))
+        if stopped:
+            await finished(self._finish(self._writer(reply), reply, Status.INTERRUPTED, {}))
+            raise asyncio.CancelledError
         async with aclosing(self._reply(place, reply, prompt)) as events:
             async for event in events:
                 yield event
@@ -92,19 +97,13 @@ class Conversation:
         return opened.reply, assemble(foundation, [*seen.view.messages, opened.question], allowed.tokens)
 
     async def _store(self, place: Place, question: Question) -> OpenedTurn:
-        writing = asyncio.ensure_future(self.store.write(message_log.open_turn, question, place.choice.model, self.run))
         try:
-            return await asyncio.shield(writing)
+            return await self.store.write(message_log.open_turn, question, place.choice.model, self.run)
         except StorageError as error:
             raise self._rescued(error, question.persona, "user", question.content) from error
-        except asyncio.CancelledError:
-            # The rows may be in already: a reply that nobody is going to write must not stand as in progress.
-            opened = await writing
-            await self.store.write(message_log.update_reply, opened.reply, ReplyState("", Status.INTERRUPTED, 0))
-            raise
 
     async def _reply(self, place: Place, reply: Message, prompt: Prompt) -> AsyncGenerator[TurnEvent, None]:
-        writer = ReplyWriter(self.store, self.outside.counter, self.outside.clock, reply)
+        writer = self._writer(reply)
         end = ReplyEnd(None)
         failure: ModelError | None = None
         try:
@@ -121,11 +120,14 @@ class Conversation:
         except ModelError as error:
             failure = error
         except BaseException:
-            await asyncio.shield(self._finish(writer, reply, Status.INTERRUPTED, {}))
+            await finished(self._finish(writer, reply, Status.INTERRUPTED, {}))
             raise
         ended = outcome(writer.text, end.finish_reason, failure)
         await self._finish(writer, reply, ended.status, end.usage)
         yield TurnDone(reply.id, ended.status, end.usage, ended.error)
+
+    def _writer(self, reply: Message) -> ReplyWriter:
+        return ReplyWriter(self.store, self.outside.counter, self.outside.clock, reply)
 
     async def _finish(self, writer: ReplyWriter, reply: Message, status: Status, usage: Mapping[str, int]) -> None:
         try:

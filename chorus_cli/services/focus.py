@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from chorus_cli.services.personas import Personas
     from chorus_cli.storage.database import Store
 
-_LAST_PERSONA = "last_persona"
-
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -53,16 +51,11 @@ class Focus:
         if wanted:
             self._slug = self._personas.find(wanted)
         else:
-            last = await self._store.read(meta_rows.value, _LAST_PERSONA)
+            last = await self._store.read(meta_rows.value, meta_rows.LAST_PERSONA)
             self._slug = last if last in self._personas.slugs() else self._personas.find(DEFAULT_PERSONA)
         self._thread_id = await self._store.read(thread_rows.current, self._slug) or await self._store.write(
             thread_rows.current_or_new, self._slug, self._clock.now()
         )
-
-    async def remember(self) -> None:
-        """Make this the persona that the next run goes on with."""
-        if await self._store.read(meta_rows.value, _LAST_PERSONA) != self._slug:
-            await self._store.write(meta_rows.store, _LAST_PERSONA, self._slug)
 
     def use_model(self, model: str) -> None:
         """Answer with ``model`` for the rest of this run."""

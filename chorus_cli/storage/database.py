@@ -11,6 +11,7 @@ import asyncio
 import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
@@ -119,7 +120,7 @@ def _connect(path: Path, busy_timeout_seconds: float) -> sqlite3.Connection:
 
 def _create(path: Path, busy_timeout_seconds: float) -> None:
     """Make the database beside its place and link it in, so that no start can meet a half-made one."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}.new")
     try:
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = _connect(draft, busy_timeout_seconds)
@@ -131,8 +132,9 @@ def _create(path: Path, busy_timeout_seconds: float) -> None:
     except OSError as error:
         raise StorageError(f"The database {path} cannot be made: {error.strerror}.") from error
     finally:
-        draft.unlink(missing_ok=True)
-        draft.with_name(draft.name + "-journal").unlink(missing_ok=True)
+        for leftover in (draft, draft.with_name(f"{draft.name}-journal")):
+            with suppress(OSError):
+                leftover.unlink()
 
 
 def _link(draft: Path, path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from chorus_cli.core import timestamps
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.messages import Message, Role, Status
+from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
     import sqlite3
@@ -67,7 +68,11 @@ class LeftOut:
 
 
 def open_turn(connection: sqlite3.Connection, question: Question, model: str, run: str) -> OpenedTurn:
-    """Store a question and the empty reply that process ``run`` is going to write."""
+    """Store a question and the empty reply that process ``run`` is going to write.
+
+    The next run goes on with this persona.
+    """
+    meta_rows.store(connection, meta_rows.LAST_PERSONA, question.persona)
     asked = _insert(connection, question, Role.USER, None, None, None)
     connection.execute("UPDATE messages SET turn_id = id WHERE id = ?", (asked,))
     empty = Question(question.persona, question.thread_id, "", question.timestamp, "", 0)

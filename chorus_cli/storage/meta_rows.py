@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import sqlite3
 
+LAST_PERSONA = "last_persona"
+
 
 def value(connection: sqlite3.Connection, key: str) -> str | None:
     """Return what was stored under ``key``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,9 +23,13 @@ def typing_ahead() -> Iterator[None]:
         yield
         return
     quiet = [*before]
+    # The Enter key must reach the prompt as itself, not as the line feed that Ctrl-J is.
+    quiet[0] = before[0] & ~termios.ICRNL
     quiet[3] = before[3] & ~(termios.ECHO | termios.ICANON) | termios.ISIG
     termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
     try:
         yield
     finally:
-        termios.tcsetattr(descriptor, termios.TCSANOW, before)
+        # A window that was closed meanwhile needs no restoring.
+        with suppress(termios.error):
+            termios.tcsetattr(descriptor, termios.TCSANOW, before)

@@ -33,7 +33,6 @@ async def ask(text: str, commands: CommandContext, conversation: Conversation, a
     place = commands.focus.place()
     for warning in place.persona.warnings:
         asides.notice(warning)
-    await commands.focus.remember()
     return _exit_code(await show_events(conversation.answer(place, unescaped(text)), answers, asides))
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from prompt_toolkit.application import Application
+    from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.key_binding import KeyPressEvent
 
     from chorus_cli.commands.command_context import CommandContext
@@ -36,14 +37,16 @@ class Prompt:
 
     def __init__(self, context: Callable[[], CommandContext], drawn: Callable[[], None]) -> None:
         self._drawn: Callable[[], None] | None = drawn
+        self._patience = _Patience()
         self._session: PromptSession[str] = PromptSession(
             multiline=True,
             prompt_continuation="  ",
             completer=CommandCompleter(context),
             complete_while_typing=True,
-            key_bindings=_bindings(),
+            key_bindings=_bindings(self._patience),
             enable_suspend=True,
         )
+        self._session.default_buffer.on_text_changed += self._typed
         self._session.app.after_render += self._after_render
 
     async def read(self, name: str) -> str:
@@ -53,8 +56,12 @@ class Prompt:
             Leave: Ctrl-D or Ctrl-C on an empty line, twice.
         """
         unicode = locale.getpreferredencoding(do_setlocale=False).lower().startswith("utf")
+        self._patience.is_over = False
         message = FormattedText([("bold", f"{safe_line(name)} {_SIGN if unicode else _PLAIN_SIGN} ")])
         return await self._session.prompt_async(message)
+
+    def _typed(self, _buffer: Buffer) -> None:
+        self._patience.is_over = False
 
     def _after_render(self, _application: Application[str]) -> None:
         if self._drawn is not None:
@@ -62,7 +69,14 @@ class Prompt:
             drawn()
 
 
-def _bindings() -> KeyBindings:
+class _Patience:
+    """Whether the last key was Ctrl-C on an empty line, so that a second one leaves."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+
+
+def _bindings(patience: _Patience) -> KeyBindings:
     bindings = KeyBindings()
     typing = has_focus(DEFAULT_BUFFER) & ~is_searching
 
@@ -87,17 +101,14 @@ def _bindings() -> KeyBindings:
         else:
             event.app.exit(exception=Leave)
 
-    pressed_on_empty_line = False
-
     @bindings.add("c-c", filter=typing)
     def _clear_or_leave(event: KeyPressEvent) -> None:
-        nonlocal pressed_on_empty_line
         if event.current_buffer.text:
             event.current_buffer.reset()
-            pressed_on_empty_line = False
-        elif pressed_on_empty_line:
+            patience.is_over = False
+        elif patience.is_over:
             event.app.exit(exception=Leave)
         else:
-            pressed_on_empty_line = True
+            patience.is_over = True
 
     return bindings

@@ -86,7 +86,6 @@ class Repl:
         text = line.strip()
         if is_command(text) and "\n" not in text:
             return await self._command(text)
-        await self._focus.remember()
         await self._show(self._answering.conversation.answer(self._focus.place(), unescaped(line)))
         return False
 

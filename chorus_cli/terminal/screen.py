@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import TYPE_CHECKING, TextIO
@@ -27,9 +28,13 @@ class Screen:
         self.guard = TerminalGuard(stream, allow_sequences=terminal)
 
     def write(self, text: str) -> None:
-        """Show text that is safe already, as it is, at once."""
-        self.guard.write(text)
-        self.guard.flush()
+        """Show text that is safe already, as it is, at once; a terminal that is gone shows nothing and harms nobody."""
+        try:
+            self.guard.write(text)
+            self.guard.flush()
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
 
     def line(self, text: str) -> None:
         """Show a paragraph by whomever."""

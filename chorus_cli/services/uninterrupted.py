@@ -1,0 +1,27 @@
+"""Work that must be done to its end although whoever waits for it is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+T = TypeVar("T")
+
+
+async def finished(work: Coroutine[None, None, T]) -> tuple[T, bool]:
+    """Do ``work`` to its end and return its result, and whether the caller was cancelled meanwhile.
+
+    Raises:
+        Exception: whatever ``work`` raises.
+    """
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            cancelled = True
+    return task.result(), cancelled
