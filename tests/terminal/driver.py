@@ -1,0 +1,251 @@
+"""Drives the real program the way a user does: as a command, or by keys and eyes in a pseudo-terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import termios
+import time
+import warnings
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pexpect
+import pyte
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+PROGRAM = (sys.executable, "-m", "chorus_cli")
+PROMPT = "Chorus ❯"
+PATIENCE_SECONDS = 10.0
+_LOOK_SECONDS = 0.05
+_LINES, _COLUMNS, _HISTORY_LINES = 40, 100, 2000
+_KEYS = {
+    "enter": "\r",
+    "alt-enter": "\x1b\r",
+    "tab": "\t",
+    "left": "\x1b[D",
+    "ctrl-c": "\x03",
+    "ctrl-d": "\x04",
+    "ctrl-j": "\n",
+}
+
+LONG_MESSAGE = "I am " + " ".join(f"word{number}" for number in range(50))
+"""What ELIZA answers with as many words, 20 ms each: a reply that can be caught while it streams."""
+
+FIRST_WORD = " word0"
+"""Stands on the screen a second time when the reply to `LONG_MESSAGE` has begun to stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a command ended."""
+
+    code: int
+    output: str
+    errors: str
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A user's data in a folder of the test, the programs that run on it, and the rows of its database."""
+
+    path: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of a program that keeps everything here."""
+        terminal = {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", "LC_ALL": "C.UTF-8"}
+        return {**os.environ, **terminal, "CHORUS_HOME": str(self.path)}
+
+    def run(self, *arguments: str | bytes, stdin: bytes = b"") -> Outcome:
+        """Run a command to its end, with ``stdin`` piped in."""
+        return finished([*PROGRAM, *arguments], self.environment, stdin)
+
+    def shell(self, script: str) -> Outcome:
+        """Run a line of shell that calls ``chorus``."""
+        function = 'chorus() { "$0" -m chorus_cli "$@"; }'
+        return finished(["sh", "-c", f"{function}\n{script}", sys.executable], self.environment)
+
+    @contextmanager
+    def running(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
+        """Start a command whose output the test reads, unbuffered, while it runs."""
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            [*PROGRAM, *arguments], stdin=stdin, stdout=pipe, stderr=pipe, env=self.environment, bufsize=0
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    @contextmanager
+    def chat(self) -> Iterator[Terminal]:
+        """Open the chat and wait for its prompt; it is ended in the end, if the test has not done so."""
+        terminal = Terminal(self.environment)
+        try:
+            terminal.await_line(PROMPT)
+            yield terminal
+        finally:
+            terminal.close()
+
+    def sql(self, statement: str, *values: str | int) -> list[Any]:
+        """Read the database or change it by plain SQL; a row of one column is returned as its value."""
+        with closing(sqlite3.connect(self.path / "chorus.db", timeout=PATIENCE_SECONDS)) as connection, connection:
+            found = connection.execute(statement, values).fetchall()
+        return [row[0] if len(row) == 1 else row for row in found]
+
+    def say_by_sql(self, content: str, age: timedelta, *, role: str = "user", thread: int = 1) -> None:
+        """Put a message into the log that is as old as ``age``."""
+        moment = datetime.now(UTC) - age
+        self.sql(
+            "INSERT INTO messages(persona, thread_id, role, content, timestamp) VALUES ('chorus', ?, ?, ?, ?)",
+            *(thread, role, content, f"{moment:%Y-%m-%dT%H:%M:%S.%fZ}"),
+        )
+
+    def said(self) -> list[Any]:
+        """Return what the user ever said, in the order of the log."""
+        return self.sql("SELECT content FROM messages WHERE role = 'user' ORDER BY id")
+
+    def replies(self) -> list[Any]:
+        """Return content and status of every reply, in the order of the log."""
+        return self.sql("SELECT content, status FROM messages WHERE role = 'assistant' ORDER BY id")
+
+    def seen(self) -> list[str]:
+        """Return what the model would be sent now, without the system message."""
+        report = json.loads(self.run("context", "--json").output)
+        return [message["content"] for message in report["messages"] if message["role"] != "system"]
+
+
+def finished(command: Sequence[str | bytes], environment: Mapping[str, str], stdin: bytes = b"") -> Outcome:
+    """Run any command to its end; its output is taken for UTF-8."""
+    done = subprocess.run(command, input=stdin, capture_output=True, env=environment, timeout=60, check=False)
+    return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+class Terminal:
+    """The chat in a pseudo-terminal, and the screen that its user sees."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._screen = pyte.HistoryScreen(_COLUMNS, _LINES, history=_HISTORY_LINES)
+        self._stream = pyte.ByteStream(self._screen)
+        with warnings.catch_warnings():
+            # Newer Pythons warn of forking beside the threads of a test runner; the child runs another program at once.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._child = pexpect.spawn(
+                PROGRAM[0], [*PROGRAM[1:]], env=environment, dimensions=(_LINES, _COLUMNS)
+            )
+        # pexpect waits 50 ms before each key unless told otherwise.
+        self._child.delaybeforesend = None
+        self._child.ptyproc.delayafterclose = 0
+
+    @property
+    def pid(self) -> int:
+        return int(self._child.pid)
+
+    @property
+    def echoes(self) -> bool:
+        """Whether the terminal shows what is typed and hands it on by lines, as a shell wants to find it."""
+        return bool(self._modes & termios.ECHO and self._modes & termios.ICANON)
+
+    def type(self, text: str | bytes) -> None:
+        """Send keys, one for each character."""
+        self._child.send(text)
+
+    def paste(self, text: str) -> None:
+        """Send a text the way a terminal does that knows bracketed paste."""
+        self._child.send(f"\x1b[200~{text}\x1b[201~")
+
+    def press(self, *keys: str) -> None:
+        """Press keys by name."""
+        for key in keys:
+            self._child.send(_KEYS[key])
+
+    def say(self, text: str) -> None:
+        """Type a line and press Enter."""
+        self.type(text)
+        self.press("enter")
+
+    def ask(self, line: str, answer: str) -> None:
+        """Say a line, and wait for its answer and for the next prompt, by which time all of it is stored."""
+        self.say(line)
+        self.await_text(answer)
+        self.await_line(PROMPT)
+
+    def screen_text(self) -> str:
+        """Return what stands on the screen and above it, without blanks at the ends of lines."""
+        above = [_text_of(line, self._screen.columns) for line in self._screen.history.top]
+        return "\n".join(line.rstrip() for line in (*above, *self._screen.display)).rstrip()
+
+    def await_text(self, text: str, seconds: float = PATIENCE_SECONDS, *, times: int = 1) -> None:
+        """Look until ``text`` stands on the screen or above it, as often as ``times``."""
+        self._await(lambda: self.screen_text().count(text) >= times, f"the text {text!r}", seconds)
+
+    def await_line(self, line: str, seconds: float = PATIENCE_SECONDS) -> None:
+        """Look until the line with the cursor reads ``line``, such as the prompt and what is typed at it."""
+        self._await(lambda: self._cursor_line() == line, f"the cursor in the line {line!r}", seconds)
+
+    def await_busy(self, seconds: float = PATIENCE_SECONDS) -> None:
+        """Look until the program answers: from then on Ctrl-C is a signal to it, no longer a key at the prompt."""
+        self._await(lambda: bool(self._modes & termios.ISIG), "a busy program", seconds)
+
+    def watch(self, seconds: float) -> None:
+        """Look at the screen for so long."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self._look()
+
+    def await_end(self, seconds: float = PATIENCE_SECONDS) -> int:
+        """Wait until the program has ended and return its exit code, negative for a signal that killed it."""
+        deadline = time.monotonic() + seconds
+        while self._child.isalive():
+            assert time.monotonic() < deadline, f"The program runs on:\n{self.screen_text()}"
+            self._look()
+        self._look()
+        return int(self._child.exitstatus if self._child.signalstatus is None else -self._child.signalstatus)
+
+    def hang_up(self, seconds: float = PATIENCE_SECONDS) -> int:
+        """Close the terminal's window and return the program's exit code as soon as it has noticed."""
+        self._child.ptyproc.fileobj.close()
+        return self.await_end(seconds)
+
+    def close(self) -> None:
+        """End the program if it still runs; a second time does nothing."""
+        if self._child.isalive():
+            self._child.kill(signal.SIGKILL)
+            self._child.wait()
+        self._child.close()
+
+    @property
+    def _modes(self) -> int:
+        return int(termios.tcgetattr(self._child.child_fd)[3])
+
+    def _cursor_line(self) -> str:
+        return str(self._screen.display[self._screen.cursor.y]).rstrip()
+
+    def _await(self, seen: Callable[[], bool], what: str, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not seen():
+            assert not self._child.flag_eof, f"The program ended before {what} came:\n{self.screen_text()}"
+            assert time.monotonic() < deadline, f"{what} did not come within {seconds:g} s:\n{self.screen_text()}"
+            self._look()
+
+    def _look(self) -> None:
+        """Take in what the program has drawn meanwhile; there is nothing more to see once it or the window is gone."""
+        if self._child.flag_eof or self._child.ptyproc.fileobj.closed:
+            time.sleep(_LOOK_SECONDS)
+            return
+        with suppress(pexpect.TIMEOUT, pexpect.EOF):
+            self._stream.feed(self._child.read_nonblocking(65536, _LOOK_SECONDS))
+
+
+def _text_of(line: Any, columns: int) -> str:
+    return "".join(line[column].data for column in range(columns))

@@ -1,0 +1,160 @@
+"""What each key does at the prompt, and while a reply streams."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.terminal.driver import Terminal
+
+ANSWER = "Say a little more"
+"""How ELIZA answers what it has no rule for, at first."""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def test_three_ways_to_begin_a_line_and_one_to_send(home: Home) -> None:
+    with home.chat() as chat:
+        chat.type("one")
+        chat.press("alt-enter")
+        chat.type("two")
+        chat.press("ctrl-j")
+        chat.type("three\\")
+        chat.press("enter")
+        chat.type("four")
+        chat.press("enter")
+        chat.await_text(ANSWER)
+        chat.await_line(PROMPT)
+    assert home.said() == ["one\ntwo\nthree\nfour"]
+
+
+def test_enter_on_a_blank_line_sends_nothing(home: Home) -> None:
+    with home.chat() as chat:
+        chat.press("enter")
+        chat.type("   ")
+        chat.press("enter", "ctrl-c")
+        chat.ask("five", ANSWER)
+    assert home.said() == ["five"]
+
+
+def test_pasted_lines_are_one_message_and_never_a_command(home: Home) -> None:
+    pasted = "/new\n/quit\n\nI am tired"
+    with home.chat() as chat:
+        chat.paste(pasted)
+        chat.await_line("  I am tired")
+        chat.press("enter")
+        chat.await_text("made you tired?")
+        chat.await_line(PROMPT)
+        chat.ask("//new I am unhappy", "unhappy?")
+    assert home.said() == [pasted, "/new I am unhappy"]
+    assert home.sql("SELECT COUNT(*) FROM operations") == [0]
+
+
+def test_a_pasted_line_waits_for_enter_and_is_a_command_like_a_typed_one(home: Home) -> None:
+    with home.chat() as chat:
+        chat.paste("/context 24h")
+        chat.await_line(f"{PROMPT} /context 24h")
+        chat.press("enter")
+        chat.await_text("Context window set to 24h")
+    assert home.said() == []
+
+
+def test_ctrl_c_clears_the_line_and_twice_on_an_empty_one_leaves(home: Home) -> None:
+    with home.chat() as chat:
+        chat.type("never mind")
+        chat.await_line(f"{PROMPT} never mind")
+        chat.press("ctrl-c")
+        chat.await_line(PROMPT)
+        chat.press("ctrl-c")
+        chat.type("still here")
+        chat.await_line(f"{PROMPT} still here")
+        chat.press("ctrl-c", "ctrl-c", "ctrl-c")
+        assert chat.await_end() == 0
+        assert chat.echoes
+    assert home.said() == []
+
+
+def test_ctrl_c_once_before_a_message_and_once_after_it_is_not_twice(home: Home) -> None:
+    with home.chat() as chat:
+        chat.press("ctrl-c")
+        chat.ask("five", ANSWER)
+        chat.press("ctrl-c")
+        chat.type("still here")
+        chat.await_line(f"{PROMPT} still here")
+
+
+def test_ctrl_d_deletes_a_sign_and_leaves_on_an_empty_line(home: Home) -> None:
+    with home.chat() as chat:
+        chat.type("ab")
+        chat.press("left", "ctrl-d")
+        chat.await_line(f"{PROMPT} a")
+        chat.press("left", "ctrl-d")
+        chat.await_line(PROMPT)
+        chat.press("ctrl-d")
+        assert chat.await_end() == 0
+
+
+def test_ctrl_c_stops_a_reply_keeps_its_part_and_gives_the_prompt_back(home: Home) -> None:
+    with home.chat() as chat:
+        begin_a_long_reply(chat)
+        chat.press("ctrl-c")
+        chat.await_text("Stopped.")
+        chat.await_line(PROMPT)
+        [(content, status)] = home.replies()
+        assert status == "interrupted"
+        assert content.strip() in chat.screen_text()
+        assert "word49?" not in content
+        assert FIRST_WORD in content
+        chat.ask("I am tired", "tired?")
+    assert home.said() == [LONG_MESSAGE, "I am tired"]
+
+
+def test_what_is_typed_during_a_reply_waits_for_the_prompt(home: Home) -> None:
+    with home.chat() as chat:
+        begin_a_long_reply(chat)
+        chat.type("I am ti")
+        chat.await_line(f"{PROMPT} I am ti")
+        assert chat.screen_text().count("I am ti") == 1
+        chat.ask("red", "tired?")
+    assert home.said() == [LONG_MESSAGE, "I am tired"]
+    assert [status for _, status in home.replies()] == ["complete", "complete"]
+
+
+def test_enter_that_is_pressed_during_a_reply_sends_when_the_prompt_is_back(home: Home) -> None:
+    with home.chat() as chat:
+        begin_a_long_reply(chat)
+        chat.say("I am tired")
+        chat.await_text("made you tired?", seconds=4)
+    assert home.said() == [LONG_MESSAGE, "I am tired"]
+
+
+def test_tab_completes_commands_and_their_words(home: Home) -> None:
+    with home.chat() as chat:
+        chat.type("/con")
+        chat.await_text("/context ")
+        chat.press("tab")
+        chat.await_line(f"{PROMPT} /context")
+        chat.type(" res")
+        chat.await_text("Reach back as far as")
+        chat.press("tab")
+        chat.await_line(f"{PROMPT} /context reset")
+        chat.press("enter")
+        chat.await_text("Context window reset to default (8h)")
+        chat.await_line(PROMPT)
+        chat.type("con")
+        chat.press("tab")
+        chat.await_line(f"{PROMPT} con")
+
+
+def begin_a_long_reply(chat: Terminal) -> None:
+    chat.say(LONG_MESSAGE)
+    chat.await_text(FIRST_WORD, times=2)

@@ -1,0 +1,196 @@
+"""The chat as its user has it: keys go in, a screen comes out, and what was said is there the next day."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PATIENCE_SECONDS, PROMPT, Home, Terminal
+
+if TYPE_CHECKING:
+    import subprocess
+    from pathlib import Path
+
+UNHAPPY = ("I am unhappy", "That sounds hard. What has made you unhappy?")
+TIRED = ("I am tired", "That sounds hard. What has made you tired?")
+WINDOW = timedelta(hours=8)
+A_SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def test_what_was_said_and_done_outlives_the_program(home: Home) -> None:
+    with home.chat() as chat:
+        chat.await_text("chorus/eliza answers (embedded")
+        chat.await_text("OPENAI_API_KEY")
+        chat.await_text("start Ollama")
+        for line, answer in (
+            UNHAPPY,
+            ("/context 2d", "Context window set to 48h"),
+            ("/new", "--- New conversation ---"),
+            TIRED,
+        ):
+            chat.ask(line, answer)
+        chat.press("ctrl-d")
+        assert chat.await_end() == 0
+        assert chat.echoes
+    assert home.seen() == [*TIRED]
+
+    with home.chat() as chat:
+        chat.ask("/context", "Context window: 48h (default: 8h)")
+        chat.ask("/context undo", "Undone: new conversation")
+        chat.say("/quit")
+        assert chat.await_end() == 0
+    assert home.seen() == [*UNHAPPY, *TIRED]
+
+
+def test_a_second_decides_what_is_in_the_window(home: Home) -> None:
+    with home.chat() as chat:
+        chat.type("/context")
+        home.say_by_sql("too old " * 30, WINDOW + A_SECOND)
+        home.say_by_sql("tea", WINDOW - A_SECOND)
+        chat.press("enter")
+        chat.await_text("Try /context 24h")
+        # A token for the word, and four that every message costs.
+        assert re.search(r"^ messages +5 +1 in the 8h window", chat.screen_text(), re.MULTILINE)
+        assert re.search(r"^ older than the window +1 ", chat.screen_text(), re.MULTILINE)
+
+
+def test_a_reply_still_streaming_at_new_stays_behind_with_its_question(home: Home) -> None:
+    with home.chat() as chat, home.running("ask", LONG_MESSAGE) as other:
+        await_first_word(other)
+        chat.ask("/new", "--- New conversation ---")
+        assert [status for _, status in home.replies()] == ["streaming"]
+        other.communicate(timeout=PATIENCE_SECONDS)
+        assert home.replies()[0][1] == "complete"
+        chat.ask(*TIRED)
+    assert home.seen() == [*TIRED]
+    assert home.said() == [LONG_MESSAGE, TIRED[0]]
+
+
+def test_two_programs_that_talk_in_one_thread_interleave_by_turn(home: Home) -> None:
+    with home.chat() as chat, home.running("ask", LONG_MESSAGE) as other:
+        await_first_word(other)
+        chat.ask(TIRED[0], "tired?")
+        assert other.poll() is None
+        other.communicate(timeout=PATIENCE_SECONDS)
+    first, second = (content for content, status in home.replies() if status == "complete")
+    assert first.endswith("word49?")
+    assert home.seen() == [LONG_MESSAGE, first, TIRED[0], second]
+
+
+def test_a_locked_database_does_not_freeze_the_keyboard(home: Home) -> None:
+    with home.chat() as chat:
+        with closing(sqlite3.connect(home.path / "chorus.db", isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            chat.type(TIRED[0])
+            chat.await_line(f"{PROMPT} {TIRED[0]}")
+            chat.press("enter")
+            chat.type("and hungry")
+            chat.watch(2)
+            assert TIRED[1] not in chat.screen_text()
+            other.execute("ROLLBACK")
+        chat.await_text(TIRED[1])
+        chat.await_line(f"{PROMPT} and hungry")
+    assert home.seen() == [*TIRED]
+
+
+def test_an_impatient_user_of_a_locked_database_leaves_no_reply_that_streams_for_ever(home: Home) -> None:
+    with home.chat() as chat:
+        chat.ask(*UNHAPPY)
+        with closing(sqlite3.connect(home.path / "chorus.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            chat.say(TIRED[0])
+            chat.await_busy()
+            chat.press("ctrl-c")
+            chat.watch(0.3)
+            chat.press("ctrl-c")
+            chat.watch(0.3)
+            other.execute("ROLLBACK")
+        chat.await_text("Stopped.")
+        chat.await_line(PROMPT)
+        chat.ask("/status", "Tokens")
+    assert home.said() == [UNHAPPY[0], TIRED[0]]
+    assert home.replies()[1:] == [("", "interrupted")]
+
+
+def test_a_terminal_that_closes_while_a_reply_streams_keeps_what_has_arrived(home: Home) -> None:
+    with home.chat() as chat:
+        chat.say(LONG_MESSAGE)
+        chat.await_text(FIRST_WORD, times=2)
+        assert chat.hang_up() == 128 + signal.SIGHUP
+    [(content, status)] = home.replies()
+    assert (status, FIRST_WORD in content) == ("interrupted", True)
+    assert not (home.path / "state" / "chorus.log").exists()
+
+
+def test_a_terminal_that_closes_at_the_prompt_ends_the_program(home: Home) -> None:
+    with home.chat() as chat:
+        assert chat.hang_up() == 128 + signal.SIGHUP
+    assert not (home.path / "state" / "chorus.log").exists()
+
+
+def test_sigterm_keeps_what_has_arrived_and_leaves_the_terminal_as_it_was(home: Home) -> None:
+    with home.chat() as chat:
+        chat.say(LONG_MESSAGE)
+        chat.await_text(FIRST_WORD, times=2)
+        os.kill(chat.pid, signal.SIGTERM)
+        assert chat.await_end() == 128 + signal.SIGTERM
+        assert chat.echoes
+    [(content, status)] = home.replies()
+    assert (status, FIRST_WORD in content) == ("interrupted", True)
+
+
+def test_a_program_that_is_killed_loses_no_question_and_leaves_no_reply_in_progress(home: Home) -> None:
+    with home.chat() as chat:
+        chat.say(LONG_MESSAGE)
+        chat.await_text(FIRST_WORD, times=2)
+        os.kill(chat.pid, signal.SIGKILL)
+        assert chat.await_end() == -signal.SIGKILL
+    with home.chat() as chat:
+        chat.press("ctrl-d")
+        assert chat.await_end() == 0
+    assert home.said() == [LONG_MESSAGE]
+    assert [status for _, status in home.replies()] == ["interrupted"]
+
+
+def test_what_a_reply_repeats_of_a_pasted_escape_sequence_leaves_the_screen_alone(home: Home) -> None:
+    with home.chat() as chat:
+        chat.paste("I am \x1b[2J\x1b[Hgone")
+        chat.press("enter")
+        chat.await_text("gone", times=2)
+        chat.await_line(PROMPT)
+        chat.await_text("chorus/eliza answers")
+
+
+def test_bytes_that_are_no_utf8_are_told_and_never_end_the_chat(home: Home) -> None:
+    with home.chat() as chat:
+        chat.type(b"I am a caf\xe9")
+        chat.press("enter")
+        chat.await_text("not valid text and were replaced")
+        chat.await_line(PROMPT)
+        assert "Traceback" not in chat.screen_text()
+    assert home.said() == ["I am a caf�"]
+
+
+def test_a_locale_without_utf8_gets_a_plain_prompt(home: Home) -> None:
+    plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    with closing(Terminal({**home.environment, **plain})) as chat:
+        chat.await_line("Chorus >")
+        chat.say(UNHAPPY[0])
+        chat.await_text(UNHAPPY[1])
+
+
+def await_first_word(asking: subprocess.Popen[bytes]) -> None:
+    assert asking.stdout
+    assert asking.stdout.read(1)

@@ -1,0 +1,234 @@
+"""The outer command line, as a shell and its scripts see it: streams, exit codes, signals."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import unicodedata
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli import __version__
+from tests.terminal.driver import LONG_MESSAGE, PATIENCE_SECONDS, Home
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+UNHAPPY, WHY_UNHAPPY = "I am unhappy", "That sounds hard. What has made you unhappy?\n"
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m\x08\u202etxet \x1b]52;c;ZWNobw==\x1b\\done"
+MANY_ROWS = 2000
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home with a log, for tests that only read it."""
+    home = Home(tmp_path_factory.mktemp("archive") / "home")
+    assert home.run("ask", UNHAPPY).code == 0
+    home.say_by_sql("two hours ago", timedelta(hours=2))
+    home.say_by_sql(HOSTILE, timedelta(minutes=5), role="assistant")
+    home.say_by_sql("elsewhere", timedelta(minutes=5), thread=2)
+    home.sql(
+        "WITH RECURSIVE counted(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < ?) "
+        "INSERT INTO messages(persona, thread_id, role, content, timestamp) "
+        "SELECT 'frodo', 9, 'user', 'row ' || n || ' ' || hex(zeroblob(60)), '2026-01-01T00:00:00.000000Z' FROM counted",
+        MANY_ROWS,
+    )
+    return home
+
+
+def test_ask_answers_on_stdout_and_keeps_both_sides(home: Home) -> None:
+    outcome = home.run("ask", *UNHAPPY.split())
+    assert (outcome.code, outcome.output, outcome.errors) == (0, WHY_UNHAPPY, "")
+    assert home.said() == [UNHAPPY]
+    assert home.replies() == [(WHY_UNHAPPY.strip(), "complete")]
+
+
+def test_ask_takes_its_text_from_the_arguments_from_stdin_or_from_both(home: Home) -> None:
+    assert home.run("ask", stdin=b"I am unhappy\n").output == WHY_UNHAPPY
+    assert home.run("ask", "what does this mean?", stdin="línea\nzwei\n".encode()).code == 0
+    assert [said.rstrip("\n") for said in home.said()] == [UNHAPPY, "what does this mean?\n\nlínea\nzwei"]
+
+
+def test_ask_carries_out_a_command_and_does_not_wait_for_stdin(home: Home) -> None:
+    with home.running("ask", "/context 24h", stdin=subprocess.PIPE) as asking:
+        assert asking.stdout
+        assert asking.wait(PATIENCE_SECONDS) == 0
+        assert asking.stdout.read().startswith(b"Context window set to 24h\n")
+    assert home.said() == []
+
+
+def test_ask_sends_a_text_with_two_slashes_as_a_message(home: Home) -> None:
+    assert home.run("ask", "//new I am unhappy").code == 0
+    assert home.said() == ["/new I am unhappy"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("ask", "/nonsense"), 1, "There is no command '/nonsense'"),
+        (("ask", "/context set"), 1, "needs"),
+        (("ask", "/context tomorrow"), 1, "future"),
+        (("--persona", "gollum", "ask", "hi"), 1, "There is no persona called 'gollum'"),
+        (("log", "--since", "soon"), 1, "'soon'"),
+        (("ask",), 1, "There is nothing to ask"),
+        ((), 1, "terminal"),
+        (("--bogus",), 2, "usage: chorus"),
+        (("bogus",), 2, "usage: chorus"),
+        (("log", "--thread", "one"), 2, "usage: chorus"),
+    ],
+)
+def test_what_cannot_be_done_is_said_on_stderr(
+    archive: Home, arguments: Sequence[str], code: int, sentence: str
+) -> None:
+    outcome = archive.run(*arguments)
+    assert (outcome.code, outcome.output) == (code, "")
+    assert sentence in outcome.errors
+    assert "Traceback" not in outcome.errors
+
+
+def test_context_as_json_has_the_promised_shape(archive: Home) -> None:
+    report = json.loads(archive.run("context", "--json").output)
+    assert list(report) == [
+        *("persona", "thread", "model", "limit", "budget", "tokens", "parts", "left_out", "messages")
+    ]
+    assert (report["persona"], report["thread"], report["model"]) == ("chorus", 1, "chorus/eliza")
+    assert all(list(part) == ["name", "tokens", "reason"] for part in report["parts"])
+    assert sum(part["tokens"] for part in report["parts"]) == report["tokens"] <= report["budget"] < report["limit"]
+    assert [message["content"] for message in report["messages"][1:3]] == [UNHAPPY, WHY_UNHAPPY.strip()]
+
+
+def test_context_as_json_tells_what_is_left_out_and_sends_nothing(home: Home) -> None:
+    home.run("ask", UNHAPPY)
+    home.say_by_sql("too old", timedelta(hours=9))
+    before = home.said()
+    report = json.loads(home.run("context", "--json").output)
+    [omission] = report["left_out"]
+    assert list(omission) == ["reason", "messages", "tokens"]
+    assert (omission["reason"], omission["messages"]) == ("older than the window", 1)
+    assert "too old" not in str(report["messages"])
+    assert home.said() == before
+
+
+def test_log_prints_what_was_said_of_one_thread_or_since_a_time(archive: Home) -> None:
+    everything = archive.run("log").output
+    assert f"Human: {UNHAPPY}\n" in everything
+    assert f"Chorus: {WHY_UNHAPPY}" in everything
+    assert "two hours ago" in everything
+    assert "elsewhere" in everything
+    assert "two hours ago" not in archive.run("log", "--since", "1h").output
+    assert archive.run("log", "--thread", "2").output.rstrip().endswith("Human: elsewhere")
+    assert UNHAPPY not in archive.run("log", "--thread", "2").output
+
+
+def test_log_as_json_is_one_value_with_the_words_as_they_were_stored(archive: Home) -> None:
+    rows = json.loads(archive.run("log", "--json").output)
+    assert [row["content"] for row in rows] == [UNHAPPY, WHY_UNHAPPY.strip(), "two hours ago", HOSTILE, "elsewhere"]
+    assert [row["role"] for row in rows] == ["user", "assistant", "user", "assistant", "user"]
+    assert {"id", "thread", "timestamp", "status"} <= rows[0].keys()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("log",), ("log", "--json"), ("context",), ("context", "--json"), ("ask", "/context"), ("ask", "/help")],
+)
+def test_no_control_sequence_reaches_a_stdout_that_is_no_terminal(archive: Home, arguments: Sequence[str]) -> None:
+    outcome = archive.run(*arguments)
+    assert outcome.code == 0
+    assert outcome.output
+    assert {sign for sign in outcome.output if unicodedata.category(sign) in {"Cc", "Cf"}} == {"\n"}
+
+
+def test_the_options_stand_before_or_after_the_command(home: Home, tmp_path: Path) -> None:
+    other = str(tmp_path / "other")
+    before, after = home.run("--home", other, "paths"), home.run("paths", "--home", other)
+    assert before == after
+    assert before.code == 0
+    assert all(line.split()[1].startswith(other) for line in before.output.splitlines())
+    assert home.run("--persona", "frodo", "ask", "hello", "--model", "chorus/eliza").code == 0
+    assert home.run("--model", "chorus/eliza", "ask", "--persona", "frodo", "hello").code == 0
+    assert home.sql("SELECT DISTINCT persona, model FROM messages WHERE role = 'assistant'") == [
+        ("frodo", "chorus/eliza")
+    ]
+
+
+def test_paths_and_version_make_nothing(home: Home) -> None:
+    places = dict(line.split(maxsplit=1) for line in home.run("paths").output.splitlines())
+    assert places["database"] == str(home.path / "chorus.db")
+    assert places["personas"] == str(home.path / "personas")
+    assert places["log"] == str(home.path / "state" / "chorus.log")
+    assert home.run("--version").output == f"chorus {__version__}\n"
+    assert not home.path.exists()
+
+
+def test_the_next_run_goes_on_with_the_persona_last_talked_to(home: Home) -> None:
+    home.run("ask", "--persona", "frodo", "hello")
+    home.run("ask", "hello again")
+    home.run("log", "--persona", "reviewer")
+    assert json.loads(home.run("context", "--json").output)["persona"] == "frodo"
+
+
+def test_a_reader_that_has_enough_is_no_error(archive: Home) -> None:
+    outcome = archive.shell('{ chorus --persona frodo log; echo "code $?" >&2; } | head -1')
+    assert "Human: row 1 " in outcome.output
+    assert outcome.errors == "code 0\n"
+
+
+def test_a_reader_that_leaves_a_reply_leaves_none_in_progress(home: Home) -> None:
+    with home.running("ask", LONG_MESSAGE) as asking:
+        assert asking.stdout
+        assert asking.stderr
+        assert asking.stdout.read(1)
+        asking.stdout.close()
+        assert asking.stderr.read() == b""
+        assert asking.wait(PATIENCE_SECONDS) == 0
+    [(content, status)] = home.replies()
+    assert content
+    assert status in {"complete", "interrupted"}
+
+
+@pytest.mark.parametrize(
+    ("redirection", "output", "errors"), [("<&-", WHY_UNHAPPY, ""), (">&-", "", ""), ("2>&-", WHY_UNHAPPY, "")]
+)
+def test_a_closed_stream_does_not_keep_a_message_from_being_answered(
+    home: Home, redirection: str, output: str, errors: str
+) -> None:
+    outcome = home.shell(f'chorus ask "{UNHAPPY}" {redirection}')
+    assert (outcome.code, outcome.output, outcome.errors) == (0, output, errors)
+    assert home.replies() == [(WHY_UNHAPPY.strip(), "complete")]
+
+
+def test_without_any_stream_the_exit_code_still_tells(home: Home) -> None:
+    assert home.shell("chorus <&- >&- 2>&-").code == 1
+    assert home.shell("chorus ask <&- >&- 2>&-").code == 1
+    assert home.shell('chorus ask "/nonsense" <&- >&- 2>&-').code == 1
+
+
+def test_an_output_that_takes_nothing_gets_a_sentence_and_the_reply_is_kept(home: Home) -> None:
+    outcome = home.shell(f'chorus ask "{UNHAPPY}" >/dev/full')
+    assert outcome.code == 1
+    assert "No space left on device" in outcome.errors
+    assert home.said() == [UNHAPPY]
+    assert home.sql("SELECT COUNT(*) FROM messages WHERE status = 'streaming'") == [0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_reply_and_keeps_what_has_arrived(home: Home, number: signal.Signals) -> None:
+    with home.running("ask", LONG_MESSAGE) as asking:
+        assert asking.stdout
+        first = asking.stdout.read(1)
+        asking.send_signal(number)
+        rest, errors = asking.communicate(timeout=PATIENCE_SECONDS)
+        assert asking.returncode == 128 + number
+    [(content, status)] = home.replies()
+    assert status == "interrupted"
+    assert content.strip() == (first + rest).decode().strip()
+    assert b"Traceback" not in errors

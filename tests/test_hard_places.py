@@ -1,0 +1,172 @@
+"""Where it is hard to live: each time one clear sentence, the right exit code, nothing lost, and no traceback."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.terminal.driver import PROGRAM, Home, Outcome, finished
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+UNHAPPY, WHY_UNHAPPY = "I am unhappy", "That sounds hard. What has made you unhappy?\n"
+NO_SUCH_PLACE = "Choose another place with --home DIR or CHORUS_HOME."
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def test_an_unknown_persona_is_one_sentence_with_those_there_are(home: Home) -> None:
+    refused(
+        home.run("ask", "--persona", "gollum", UNHAPPY),
+        "There is no persona called 'gollum'. Known personas: chorus, frodo, reviewer.",
+    )
+
+
+def test_an_unknown_model_is_one_sentence_and_the_question_is_kept(home: Home) -> None:
+    refused(home.run("ask", "--model", "chorus/parry", UNHAPPY), "There is no embedded model 'chorus/parry'")
+    assert home.said() == [UNHAPPY]
+    assert home.replies() == [("", "failed")]
+    assert home.run("ask", UNHAPPY).code == 0
+
+
+def test_a_persona_without_its_files_still_answers(home: Home) -> None:
+    frodo = home.path / "personas" / "frodo"
+    assert home.run("ask", "--persona", "frodo", "hello").code == 0
+    shutil.rmtree(frodo / "docs")
+    assert home.run("ask", "hello").errors == ""
+    (frodo / "system.jsonc").unlink()
+    assert home.run("ask", "hello").errors == ""
+    (frodo / "docs").write_text("a file where a folder should be")
+    outcome = home.run("ask", "hello")
+    assert (outcome.code, "Traceback" in outcome.errors) == (0, False)
+
+
+def test_files_of_a_persona_that_cannot_be_read_are_named_and_the_rest_counts(home: Home) -> None:
+    assert home.run("ask", "--persona", "frodo", "hello").code == 0
+    frodo = home.path / "personas" / "frodo"
+    (frodo / "docs" / "bad.md").write_bytes(b"caf\xe9")
+    (frodo / "system.jsonc").write_text('{\n  "name": "Frodo",\n  "context_hours" 24\n}\n')
+    outcome = home.run("ask", "hello")
+    document, settings = sorted(outcome.errors.splitlines())
+    assert outcome.code == 0
+    assert document == f"{frodo / 'docs' / 'bad.md'} is left out: it is not UTF-8."
+    assert settings.startswith(f"{frodo / 'system.jsonc'}:3:")
+
+
+def test_a_persona_whose_folder_is_gone_gives_way_to_the_default_one(home: Home) -> None:
+    assert home.run("ask", "--persona", "frodo", "hello").code == 0
+    shutil.rmtree(home.path / "personas" / "frodo")
+    assert home.run("ask", UNHAPPY).code == 0
+    assert home.sql("SELECT DISTINCT persona FROM messages ORDER BY persona") == ["chorus", "frodo"]
+
+
+def test_a_home_directory_that_is_none_is_one_sentence(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    environment = {name: value for name, value in home.environment.items() if name != "CHORUS_HOME"}
+    for nowhere in ("/dev/null", str(tmp_path / "file")):
+        outcome = finished([*PROGRAM, "ask", UNHAPPY], {**environment, "HOME": nowhere})
+        refused(outcome, f"Chorus cannot keep anything in {nowhere}/", NO_SUCH_PLACE)
+
+
+def test_a_home_below_a_file_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    refused(Home(tmp_path / "file").run("ask", UNHAPPY), f"Chorus cannot keep anything in {tmp_path / 'file'}")
+    refused(Home(tmp_path / "file" / "home").run("log"), f"Chorus cannot keep anything in {tmp_path / 'file'}")
+
+
+def test_a_read_only_home_is_one_sentence_and_stays_as_it_is(home: Home) -> None:
+    home.path.mkdir(mode=0o500)
+    refused(run_without_privileges(home, "ask", UNHAPPY), f"Chorus cannot write in {home.path}", NO_SUCH_PLACE)
+    refused(run_without_privileges(Home(home.path / "below"), "ask", UNHAPPY), "Permission denied", NO_SUCH_PLACE)
+    assert list(home.path.iterdir()) == []
+
+
+def test_a_home_that_has_become_read_only_is_one_sentence(home: Home) -> None:
+    assert home.run("ask", UNHAPPY).code == 0
+    home.path.chmod(0o500)
+    (home.path / "chorus.db").chmod(0o400)
+    for arguments in (("ask", UNHAPPY), ("log",)):
+        refused(run_without_privileges(home, *arguments), str(home.path))
+    home.path.chmod(0o700)
+    refused(run_without_privileges(home, "ask", UNHAPPY), str(home.path / "chorus.db"))
+
+
+@pytest.mark.parametrize("content", [b"", b"no database " * 100], ids=["empty", "damaged"])
+def test_a_database_that_is_none_is_one_sentence_and_stays_as_it_is(home: Home, content: bytes) -> None:
+    home.path.mkdir()
+    database = home.path / "chorus.db"
+    database.write_bytes(content)
+    refused(home.run("ask", UNHAPPY), str(database))
+    assert database.read_bytes() == content
+
+
+def test_a_folder_where_the_database_should_be_is_one_sentence(home: Home) -> None:
+    (home.path / "chorus.db").mkdir(parents=True)
+    refused(home.run("ask", UNHAPPY), str(home.path / "chorus.db"))
+
+
+def test_a_database_of_a_newer_chorus_is_one_sentence(home: Home) -> None:
+    assert home.run("ask", UNHAPPY).code == 0
+    home.sql("PRAGMA user_version = 9999")
+    refused(home.run("ask", UNHAPPY), str(home.path / "chorus.db"), "newer")
+
+
+def test_input_that_is_not_utf8_is_refused_and_nothing_is_sent(home: Home) -> None:
+    refused(home.run("ask", stdin=b"caf\xe9"), "not UTF-8 (byte 4 is 0xe9)")
+    refused(home.run("ask", "what is this?", stdin=b"\xff\xfe\x00"), "not UTF-8 (byte 1 is 0xff)")
+    refused(home.run("ask", b"caf\xe9"), "not valid UTF-8")
+    refused(home.run("ask", b"/context caf\xe9"), "not valid UTF-8")
+    refused(home.run("log", "--persona", b"caf\xe9"), "There is no persona called")
+    assert home.run("log").output == ""
+
+
+def test_a_message_of_ten_megabytes_is_refused_with_its_size(home: Home) -> None:
+    refused(home.run("ask", stdin=b"ten bytes\n" * 1_000_000), "The message has 10.0 MB", "It was not stored.")
+    assert home.said() == []
+
+
+def test_a_message_that_the_model_cannot_take_is_refused_with_its_size(home: Home) -> None:
+    refused(home.run("ask", stdin=b"five tokens and so on\n" * 40_000), "too large for chorus/eliza", "128,000")
+    assert home.said() == []
+
+
+def test_stdin_that_is_closed_is_no_message(home: Home) -> None:
+    refused(home.shell("chorus ask <&-"), "There is nothing to ask.")
+    refused(home.shell("chorus <&-"), "The chat needs a terminal to type in.")
+
+
+def test_a_working_directory_that_is_gone_matters_to_nobody(home: Home) -> None:
+    source = os.getcwd()  # noqa: PTH109 - the shell is told where the program lies
+    script = f'gone=$(mktemp -d); cd "$gone"; rmdir "$gone"; PYTHONPATH="{source}" chorus ask "{UNHAPPY}"'
+    outcome = home.shell(script)
+    assert (outcome.code, outcome.output) == (0, WHY_UNHAPPY)
+
+
+def refused(outcome: Outcome, *sentences: str) -> None:
+    """Check that a command failed with one line that says all of ``sentences``, and nothing else."""
+    assert outcome.code == 1, outcome
+    assert outcome.output == ""
+    assert outcome.errors.count("\n") == 1, outcome.errors
+    assert all(sentence in outcome.errors for sentence in sentences), outcome.errors
+
+
+def run_without_privileges(home: Home, *arguments: str) -> Outcome:
+    """Run a command as somebody to whom permissions apply: to root they do not, unless it lays its powers down."""
+    return finished([*_laying_powers_down(), *PROGRAM, *arguments], home.environment)
+
+
+def _laying_powers_down() -> Sequence[str]:
+    if os.geteuid() != 0:
+        return ()
+    tool = shutil.which("setpriv")
+    if tool is None:
+        pytest.skip("to root every folder is writable, and without setpriv root cannot be less than that")
+    return (tool, "--inh-caps=-all", "--bounding-set=-all")
