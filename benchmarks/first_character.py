@@ -7,7 +7,7 @@ import json
 import os
 import time
 from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import httpx
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from chorus_cli.services.conversation import Conversation
 
 GOAL = 3
-_ROUNDS, _QUICK_ROUNDS = 100, 30
-_WARMING_ROUNDS = 5
+_ROUNDS, _QUICK_ROUNDS = 40, 12
+_WARMING_ROUNDS = 3
+_EARLIER_TURNS = (0, 20)
 _PROVIDER, _MODEL = "openai", "gpt-4o-mini"
 _QUESTION = "What did we decide about the bridge?"
 
@@ -47,41 +48,56 @@ class _Recorder:
         return self._client.stream(request)
 
 
+@dataclass(frozen=True, slots=True)
+class _Contest:
+    """Both ways to the same server."""
+
+    app: App
+    conversation: Conversation
+    recorder: _Recorder
+    client: httpx.AsyncClient
+
+
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Time the first character of a real conversation: real files, database and litellm, all of them warm."""
+    """Time the first character of real conversations: real files, database and litellm, all of them warm."""
+    rounds = _QUICK_ROUNDS if quick else _ROUNDS
     with temporary_folder() as home:
         environment = isolated(os.environ, home)
         with serving(environment) as address:
-            pairs = asyncio.run(
-                _pairs({**environment, "OPENAI_BASE_URL": address}, _QUICK_ROUNDS if quick else _ROUNDS)
-            )
-    yield figure("Enter → first character", "the same request with httpx", pairs, GOAL)
+            found = asyncio.run(_contest({**environment, "OPENAI_BASE_URL": address}, rounds))
+    for earlier, pairs in zip(_EARLIER_TURNS, found, strict=True):
+        yield figure(f"Enter → first character, turn {earlier + 1}", "the same request with httpx", pairs, GOAL)
 
 
-async def _pairs(environment: Mapping[str, str], rounds: int) -> list[Pair]:
+async def _contest(environment: Mapping[str, str], rounds: int) -> list[list[Pair]]:
     async with (
         opened(Options(model=f"{_PROVIDER}/{_MODEL}"), environment) as app,
         httpx.AsyncClient(base_url=environment["OPENAI_BASE_URL"], trust_env=False) as client,
     ):
         recorder = _Recorder(app.conversation.outside.model)
         conversation = replace(app.conversation, outside=replace(app.conversation.outside, model=recorder))
-        pairs = [await _pair(app, conversation, recorder, client) for _ in range(_WARMING_ROUNDS + rounds)]
+        contest = _Contest(app, conversation, recorder, client)
+        return [await _pairs(contest, earlier, rounds) for earlier in _EARLIER_TURNS]
+
+
+async def _pairs(contest: _Contest, earlier: int, rounds: int) -> list[Pair]:
+    """Time one turn of each new conversation, the one after ``earlier`` others."""
+    pairs: list[Pair] = []
+    for _ in range(_WARMING_ROUNDS + rounds):
+        await contest.app.commands.journal.clear(contest.app.focus.place())
+        for _ in range(earlier):
+            await _seconds_of_chorus(contest)
+        ours = await _seconds_of_chorus(contest)
+        pairs.append((ours, await _seconds_of_httpx(contest)))
     return pairs[_WARMING_ROUNDS:]
 
 
-async def _pair(app: App, conversation: Conversation, recorder: _Recorder, client: httpx.AsyncClient) -> Pair:
-    ours = await _seconds_of_chorus(app, conversation)
-    if recorder.request is None:
-        raise RuntimeError("The conversation never asked the model.")
-    return ours, await _seconds_of_httpx(client, recorder.request)
-
-
-async def _seconds_of_chorus(app: App, conversation: Conversation) -> float:
+async def _seconds_of_chorus(contest: _Contest) -> float:
     """Have a message answered as the chat does, and read the reply to its end outside the time."""
     begun = time.perf_counter()
     taken: float | None = None
-    place = app.focus.place()
-    async for event in conversation.answer(place, _QUESTION):
+    place = contest.app.focus.place()
+    async for event in contest.conversation.answer(place, _QUESTION):
         if taken is None and isinstance(event, TextDelta):
             taken = time.perf_counter() - begun
         if isinstance(event, TurnDone) and event.error is not None:
@@ -91,9 +107,12 @@ async def _seconds_of_chorus(app: App, conversation: Conversation) -> float:
     return taken
 
 
-async def _seconds_of_httpx(client: httpx.AsyncClient, request: ModelRequest) -> float:
+async def _seconds_of_httpx(contest: _Contest) -> float:
+    """Send what was sent last once more, without anything between."""
+    if contest.recorder.request is None:
+        raise RuntimeError("The conversation never asked the model.")
     begun = time.perf_counter()
-    async with _posted(client, request) as response:
+    async with _posted(contest.client, contest.recorder.request) as response:
         taken: float | None = None
         async for line in response.aiter_lines():
             if taken is None and _content(line):

@@ -38,8 +38,8 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Home:
     home.say_by_sql("elsewhere", timedelta(minutes=5), thread=2)
     home.sql(
         "WITH RECURSIVE counted(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < ?) "
-        "INSERT INTO messages(persona, thread_id, role, content, timestamp) "
-        "SELECT 'frodo', 9, 'user', 'row ' || n || ' ' || hex(zeroblob(60)), '2026-01-01T00:00:00.000000Z' FROM counted",
+        "INSERT INTO messages(persona, thread_id, role, content, timestamp) SELECT "
+        "'frodo', 9, 'user', 'row ' || n || ' ' || hex(zeroblob(60)), '2026-01-01T00:00:00.000000Z' FROM counted",
         MANY_ROWS,
     )
     return home

@@ -10,6 +10,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── HomeError               the folders that hold everything cannot be made or written
     ├── PersonaError            an unknown persona, or one whose files cannot be read
     ├── MessageRefusedError     a message that is not stored: too large, empty, or not text
+    ├── OutputError             what was to be shown cannot be written
     ├── JournalError            nothing to undo or redo, or an undo that would overwrite something newer
     ├── StorageError            the database
     │   ├── DatabaseBusyError       another process writes and did not finish in time
@@ -77,6 +78,10 @@ class UnknownPersonaError(PersonaError):
 
 class MessageRefusedError(ChorusError):
     """A message that was not stored, and why."""
+
+
+class OutputError(ChorusError):
+    """What was to be shown cannot be written where the output goes."""
 
 
 class JournalError(ChorusError):

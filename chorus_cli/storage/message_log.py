@@ -164,27 +164,27 @@ def newest_turn_id(connection: sqlite3.Connection, thread_id: int) -> int:
 
 def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime | None:
     """Return when something was last said in a thread."""
-    (newest,) = connection.execute("SELECT MAX(timestamp) FROM messages WHERE thread_id = ?", (thread_id,)).fetchone()
-    return timestamps.from_text(newest) if newest else None
+    row = connection.execute(
+        "SELECT timestamp, id, persona FROM messages WHERE thread_id = ? ORDER BY timestamp DESC LIMIT 1", (thread_id,)
+    ).fetchone()
+    return _moment(*row) if row else None
 
 
 def left_out(
     connection: sqlite3.Connection, thread_id: int, base: Operation | None, since: datetime
 ) -> Mapping[str, LeftOut]:
-    """Count what the view does not reach, by reason: ``boundary`` before the base, ``age`` before the window."""
-    query = (
-        "SELECT COUNT(*), COALESCE(SUM(token_count), 0) FROM messages "
-        "WHERE thread_id = ?1 AND introduced_by IS NULL AND content <> '' AND "
-    )
-    after = base.after_message_id if base else 0
-    members = "id NOT IN (SELECT message_id FROM operation_members WHERE operation_id = ?3)"
-    boundary = connection.execute(
-        f"{query} id <= ?2 AND {members}", (thread_id, after, base.id if base else 0)
-    ).fetchone()
-    age = connection.execute(
-        f"{query} id > ?2 AND timestamp <= ?3", (thread_id, after, timestamps.to_text(since))
-    ).fetchone()
-    return {"boundary": LeftOut(*boundary), "age": LeftOut(*age)}
+    """Count what the view does not reach, by reason: ``boundary`` before the base, ``age`` before the window.
+
+    What an edit or a restore put into the context is before the base, but it leaves by age.
+    """
+    after, base_id, text = (base.after_message_id if base else 0), (base.id if base else 0), timestamps.to_text(since)
+    members = "(SELECT message_id FROM operation_members WHERE operation_id = ?)"
+    boundary = _counted(connection, thread_id, f"id <= ? AND id NOT IN {members}", (after, base_id))
+    age = _counted(connection, thread_id, f"id > ? AND timestamp <= ? AND id NOT IN {members}", (after, text, base_id))
+    if base is not None and base.created_at <= since:
+        expired = _counted(connection, thread_id, f"id IN {members}", (base_id,))
+        age = LeftOut(age.messages + expired.messages, age.tokens + expired.tokens)
+    return {"boundary": boundary, "age": age}
 
 
 def message_counts(connection: sqlite3.Connection) -> Mapping[str, int]:
@@ -196,6 +196,15 @@ def checksum(role: str, thread_id: int, persona: str, timestamp: str, content: s
     """Return the fingerprint that tells whether a row has changed since it was written (BLAKE2b, 8 bytes)."""
     text = f"{role}|{thread_id}|{persona}|{timestamp}|{content}"
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _counted(connection: sqlite3.Connection, thread_id: int, condition: str, values: tuple[int | str, ...]) -> LeftOut:
+    row = connection.execute(
+        "SELECT COUNT(*), COALESCE(SUM(token_count), 0) FROM messages "
+        f"WHERE thread_id = ? AND introduced_by IS NULL AND content <> '' AND {condition}",
+        (thread_id, *values),
+    ).fetchone()
+    return LeftOut(*row)
 
 
 def _insert(
@@ -231,28 +240,34 @@ def _message(row: Sequence[Any]) -> Message:
     id_, persona, thread_id, turn_id, role, content, timestamp, preamble, calls, call_id, status, *rest = row
     run, model, token_count, introduced_by, revises, usage = rest
     try:
-        moment = timestamps.from_text(timestamp)
+        return Message(
+            id=id_,
+            persona=persona,
+            thread_id=thread_id,
+            turn_id=turn_id,
+            role=Role(role),
+            content=content,
+            timestamp=_moment(timestamp, id_, persona),
+            preamble=preamble,
+            tool_calls=calls,
+            tool_call_id=call_id,
+            status=Status(status),
+            run=run,
+            model=model,
+            token_count=token_count,
+            introduced_by=introduced_by,
+            revises=revises,
+            usage=dict(json.loads(usage)) if usage else {},
+        )
+    except (ValueError, TypeError) as error:
+        raise DatabaseDamagedError(f"Message {id_} of {persona} cannot be read: {error}.") from error
+
+
+def _moment(text: str, id_: int, persona: str) -> datetime:
+    try:
+        return timestamps.from_text(text)
     except ValueError as error:
         raise DatabaseDamagedError(
-            f"Message {id_} of {persona} has the time {timestamp!r}, which cannot be read. "
+            f"Message {id_} of {persona} has the time {text!r}, which cannot be read. "
             "Times are UTC text such as 2026-01-31T08:15:00.000000Z."
         ) from error
-    return Message(
-        id=id_,
-        persona=persona,
-        thread_id=thread_id,
-        turn_id=turn_id,
-        role=Role(role),
-        content=content,
-        timestamp=moment,
-        preamble=preamble,
-        tool_calls=calls,
-        tool_call_id=call_id,
-        status=Status(status),
-        run=run,
-        model=model,
-        token_count=token_count,
-        introduced_by=introduced_by,
-        revises=revises,
-        usage=json.loads(usage) if usage else {},
-    )

@@ -53,9 +53,11 @@ def applied(connection: sqlite3.Connection) -> list[str]:
 def _missing(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[Step]:
     done = applied(connection)
     unknown = sorted(set(done) - {name for name, _ in steps})
-    if unknown:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if unknown or version > len(steps):
+        known = ", ".join(unknown) or f"version {version}"
         raise DatabaseTooNewError(
-            f"The database was made by a newer Chorus (it knows {', '.join(unknown)}). Update Chorus to open it."
+            f"The database was made by a newer Chorus (it knows {known}). Update Chorus to open it."
         )
     return [step for step in steps if step[0] not in done]
 

@@ -54,17 +54,20 @@ def install(shipped: Path, personas: Path) -> None:
     """
     if personas.exists():
         return
-    draft = Path(tempfile.mkdtemp(prefix=".personas-", dir=personas.parent))
+    draft: Path | None = None
     try:
-        for source in sorted(shipped.iterdir()):
-            shutil.copytree(source, draft / source.name, copy_function=_copy_private)
+        draft = Path(tempfile.mkdtemp(prefix=".personas-", dir=personas.parent))
+        for slug in slugs(shipped):
+            shutil.copytree(shipped / slug, draft / slug, copy_function=_copy_private)
         for folder in [draft, *(path for path in draft.rglob("*") if path.is_dir())]:
             folder.chmod(0o700)
         draft.rename(personas)
     except OSError as error:
-        shutil.rmtree(draft, ignore_errors=True)
+        if draft is not None:
+            shutil.rmtree(draft, ignore_errors=True)
         if not personas.is_dir():
-            raise HomeError(f"The personas cannot be copied to {personas}: {error.strerror}.") from error
+            reason = error.strerror or error
+            raise HomeError(f"The personas cannot be copied to {personas}: {reason}.") from error
 
 
 def _document_paths(folder: Path) -> Iterator[Path]:

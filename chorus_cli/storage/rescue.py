@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,20 +19,21 @@ def rescue(folder: Path, now: datetime, record: Mapping[str, str]) -> Path | Non
 
     Returns the file, or ``None`` when nothing at all can be written any more.
     """
-    name = f"rescue-{now:%Y%m%dT%H%M%SZ}.jsonl"
-    for place in (folder, Path(tempfile.gettempdir())):
+    name = f"rescue-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}.jsonl"
+    for place in (lambda: folder, lambda: Path(tempfile.gettempdir())):
         try:
-            place.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _append(place / name, json.dumps(dict(record), ensure_ascii=False) + "\n")
+            path = place() / name
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _append(path, json.dumps(dict(record)) + "\n")
         except OSError:
             continue
-        return place / name
+        return path
     return None
 
 
 def _append(path: Path, line: str) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogatepass") as file:
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
         file.write(line)
         file.flush()
         os.fsync(file.fileno())

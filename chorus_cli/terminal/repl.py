@@ -66,6 +66,7 @@ class Repl:
                 line = await prompt.read(place.persona.name)
                 if await self._interruptible(self._handle(line)):
                     return
+                self._screen.write("\n")
                 place = self._focus.place()
             except (Leave, EOFError):
                 return

@@ -7,6 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+from chorus_cli.core.errors import OutputError
 from chorus_cli.core.safe_text import safe_text
 from chorus_cli.terminal.guard import TerminalGuard
 
@@ -28,13 +29,20 @@ class Screen:
         self.guard = TerminalGuard(stream, allow_sequences=terminal)
 
     def write(self, text: str) -> None:
-        """Show text that is safe already, as it is, at once; a terminal that is gone shows nothing and harms nobody."""
+        """Show text that is safe already, as it is, at once; a terminal that is gone shows nothing and harms nobody.
+
+        Raises:
+            BrokenPipeError: whoever read the output has enough.
+            OutputError: the output takes no more.
+        """
         try:
             self.guard.write(text)
             self.guard.flush()
+        except BrokenPipeError:
+            raise
         except OSError as error:
             if error.errno != errno.EIO:
-                raise
+                raise OutputError(f"The output cannot be written: {error.strerror}.") from error
 
     def line(self, text: str) -> None:
         """Show a paragraph by whomever."""

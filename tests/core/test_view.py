@@ -243,6 +243,10 @@ def test_what_was_said_while_the_editor_was_open_follows_the_edited_messages() -
     assert in_view([*turn(1), *turn(3)], boundary(1, file_was_written_after, members=(2,))) == [2, 3, 4]
 
 
+def test_what_is_both_in_an_edit_and_after_its_boundary_is_in_view_once() -> None:
+    assert in_view([*turn(1), *turn(3)], boundary(1, after=0, members=(3, 4))) == [3, 4, 1, 2]
+
+
 def test_later_rows_of_a_turn_that_an_edit_kept_are_in() -> None:
     assert in_view([row(1, 1), row(2, 1), row(3, 1)], boundary(1, after=2, members=(1, 2))) == [1, 2, 3]
 

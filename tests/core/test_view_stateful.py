@@ -472,10 +472,10 @@ def hours(change: WindowChange | None) -> tuple[int, int] | None:
 
 
 def test_the_view_is_what_the_definitions_say() -> None:
-    run_state_machine_as_test(ViewMachine, settings=settings(max_examples=60, stateful_step_count=40, deadline=None))
+    run_state_machine_as_test(ViewMachine, settings=settings(max_examples=45, stateful_step_count=40, deadline=None))
 
 
 @pytest.mark.slow
 def test_the_view_is_what_the_definitions_say_through_long_stories() -> None:
-    long = settings(max_examples=400, stateful_step_count=80, deadline=None)
+    long = settings(max_examples=150, stateful_step_count=80, deadline=None)
     run_state_machine_as_test(ViewMachine, settings=long)

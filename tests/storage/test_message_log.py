@@ -384,19 +384,16 @@ def test_what_an_edit_kept_is_left_out_by_age_once_the_edit_has_left_the_window(
     ],
     ids=["rows", "rows_since", "history", "last_spoken_at"],
 )
-@pytest.mark.parametrize("timestamp", ["2026-13-45T25:61:61Z", "2026-02-30T00:00:00Z", "2026-02-12T14:30:00 o'clockZ"])
+@pytest.mark.parametrize("timestamp", ["2026-13-45T25:61:61Z", "2026-02-30T00:00:00Z", "2026-02-12T14:30:00 noonZ"])
 def test_a_damaged_time_is_a_sentence(
     connection: sqlite3.Connection, timestamp: str, read: Callable[[sqlite3.Connection], object]
 ) -> None:
     put_in(connection, "when?", timestamp)
-    with pytest.raises(DatabaseDamagedError, match=rf"time '{timestamp}'|time \"{timestamp}\"") as caught:
+    with pytest.raises(DatabaseDamagedError, match=f"'{timestamp}', which cannot be read"):
         read(connection)
-    assert "which cannot be read" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("column", "damaged"), [("role", "usar"), ("status", "complexe"), ("usage", "{'prompt"), ("usage", "7")]
-)
+@pytest.mark.parametrize(("column", "damaged"), [("role", "usar"), ("status", "complexe"), ("usage", "{'prompt")])
 def test_a_row_that_makes_no_sense_is_a_sentence_that_names_it(
     connection: sqlite3.Connection, column: str, damaged: str
 ) -> None:

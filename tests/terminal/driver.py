@@ -140,9 +140,7 @@ class Terminal:
         with warnings.catch_warnings():
             # Newer Pythons warn of forking beside the threads of a test runner; the child runs another program at once.
             warnings.simplefilter("ignore", DeprecationWarning)
-            self._child = pexpect.spawn(
-                PROGRAM[0], [*PROGRAM[1:]], env=environment, dimensions=(_LINES, _COLUMNS)
-            )
+            self._child = pexpect.spawn(PROGRAM[0], [*PROGRAM[1:]], env=environment, dimensions=(_LINES, _COLUMNS))
         # pexpect waits 50 ms before each key unless told otherwise.
         self._child.delaybeforesend = None
         self._child.ptyproc.delayafterclose = 0
