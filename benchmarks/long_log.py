@@ -38,7 +38,7 @@ class Sizes:
 
     old: Sequence[int] = (1_000, 10_000, 100_000, 1_000_000)
     in_window: int = 200
-    rounds: int = 41
+    rounds: int = 201
 
 
 QUICK = Sizes(old=(1_000, 10_000, 100_000))

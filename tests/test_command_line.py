@@ -7,6 +7,7 @@ import signal
 import subprocess
 import unicodedata
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,11 +17,11 @@ from tests.terminal.driver import LONG_MESSAGE, PATIENCE_SECONDS, Home
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 UNHAPPY, WHY_UNHAPPY = "I am unhappy", "That sounds hard. What has made you unhappy?\n"
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m\x08\u202etxet \x1b]52;c;ZWNobw==\x1b\\done"
 MANY_ROWS = 2000
+FULL = Path("/dev/full")
 
 
 @pytest.fixture
@@ -212,8 +213,9 @@ def test_without_any_stream_the_exit_code_still_tells(home: Home) -> None:
     assert home.shell('chorus ask "/nonsense" <&- >&- 2>&-').code == 1
 
 
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no device that is always full")
 def test_an_output_that_takes_nothing_gets_a_sentence_and_the_reply_is_kept(home: Home) -> None:
-    outcome = home.shell(f'chorus ask "{UNHAPPY}" >/dev/full')
+    outcome = home.shell(f'chorus ask "{UNHAPPY}" >{FULL}')
     assert outcome.code == 1
     assert "No space left on device" in outcome.errors
     assert home.said() == [UNHAPPY]

@@ -20,15 +20,18 @@ def rescue(folder: Path, now: datetime, record: Mapping[str, str]) -> Path | Non
     Returns the file, or ``None`` when nothing at all can be written any more.
     """
     name = f"rescue-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}.jsonl"
-    for place in (lambda: folder, lambda: Path(tempfile.gettempdir())):
-        try:
-            path = place() / name
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _append(path, json.dumps(dict(record)) + "\n")
-        except OSError:
-            continue
-        return path
-    return None
+    line = json.dumps(dict(record)) + "\n"
+    return _kept(folder, name, line) or _kept(None, name, line)
+
+
+def _kept(folder: Path | None, name: str, line: str) -> Path | None:
+    try:
+        path = (folder or Path(tempfile.gettempdir())) / name
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _append(path, line)
+    except OSError:
+        return None
+    return path
 
 
 def _append(path: Path, line: str) -> None:

@@ -472,7 +472,7 @@ def hours(change: WindowChange | None) -> tuple[int, int] | None:
 
 
 def test_the_view_is_what_the_definitions_say() -> None:
-    run_state_machine_as_test(ViewMachine, settings=settings(max_examples=45, stateful_step_count=40, deadline=None))
+    run_state_machine_as_test(ViewMachine, settings=settings(max_examples=35, stateful_step_count=40, deadline=None))
 
 
 @pytest.mark.slow
