@@ -68,9 +68,10 @@ class Journal:
         operations = await self._operations(place)
         newest_turn = await self.store.read(message_log.newest_turn_id, place.thread_id)
         undone = journal.redoable(operations, newest_turn)
-        if undone is None or undone.target is None:
+        by_id = {known.id: known for known in operations}
+        chosen = by_id.get(undone.target.operation_id or 0) if undone and undone.target else None
+        if chosen is None:
             raise JournalError("There is nothing to redo: no undo is the last thing that happened here.")
-        chosen = next(known for known in operations if known.id == undone.target.operation_id)
         if chosen.window is not None:
             await self.window.put_back(place, expected=chosen.window.before, value=chosen.window.after)
         await self._record(place, Kind.REDO, chosen)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.messages import Status
+from chorus_cli.core.safe_text import join_surrogates
 from chorus_cli.storage import message_log
 from chorus_cli.storage.message_log import ReplyState
 
@@ -37,8 +38,8 @@ class ReplyWriter:
 
     @property
     def text(self) -> str:
-        """All that has arrived."""
-        return "".join(self._pieces)
+        """All that has arrived; half a character that a model may send could not be stored."""
+        return join_surrogates("".join(self._pieces))
 
     def add(self, text: str) -> None:
         """Take the next piece, and write a checkpoint if the last one is half a second old."""

@@ -113,8 +113,12 @@ class Store:
 
 def _connect(path: Path, busy_timeout_seconds: float) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None)
-    for pragma in _PRAGMAS:
-        connection.execute(pragma).fetchall()
+    try:
+        for pragma in _PRAGMAS:
+            connection.execute(pragma).fetchall()
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
@@ -143,7 +147,10 @@ def _link(draft: Path, path: Path) -> None:
     except FileExistsError:
         return  # another process was first: its database is as good
     except OSError:
-        draft.rename(path)  # a file system without hard links
+        # A file system without hard links: the rename must not replace what another process has made meanwhile.
+        if path.exists():
+            return
+        draft.rename(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -39,7 +39,8 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> No
             _apply_first(connection, steps)
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
             raise
 
 
@@ -57,7 +58,7 @@ def _missing(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[Step
     if unknown or version > len(steps):
         known = ", ".join(unknown) or f"version {version}"
         raise DatabaseTooNewError(
-            f"The database was made by a newer Chorus (it knows {known}). Update Chorus to open it."
+            f"{_file(connection)} was made by a newer Chorus (it knows {known}). Update Chorus to open it."
         )
     return [step for step in steps if step[0] not in done]
 
@@ -83,6 +84,11 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()}
     if tables and application_id != APPLICATION_ID:
         raise DatabaseDamagedError(
-            "The database file belongs to another program. Move it away, or choose another folder with --home."
+            f"{_file(connection)} belongs to another program. Move it away, or choose another folder with --home."
         )
     return "schema_migrations" in tables
+
+
+def _file(connection: sqlite3.Connection) -> str:
+    (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
+    return str(path or "The database")

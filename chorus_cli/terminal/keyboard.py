@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -27,9 +28,17 @@ def typing_ahead() -> Iterator[None]:
     quiet[0] = before[0] & ~termios.ICRNL
     quiet[3] = before[3] & ~(termios.ECHO | termios.ICANON) | termios.ISIG
     termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
+    _keep_pastes_whole()
     try:
         yield
     finally:
         # A window that was closed meanwhile needs no restoring.
         with suppress(termios.error):
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
+
+
+def _keep_pastes_whole() -> None:
+    """Have the terminal go on marking what is pasted, which the prompt turns off when it is left and on again."""
+    if sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+        with suppress(OSError):
+            os.write(sys.stdout.fileno(), b"\x1b[?2004h")

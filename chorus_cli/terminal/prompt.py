@@ -58,7 +58,7 @@ class Prompt:
         unicode = locale.getpreferredencoding(do_setlocale=False).lower().startswith("utf")
         self._patience.is_over = False
         message = FormattedText([("bold", f"{safe_line(name)} {_SIGN if unicode else _PLAIN_SIGN} ")])
-        return await self._session.prompt_async(message)
+        return await self._session.prompt_async(message, handle_sigint=False)
 
     def _typed(self, _buffer: Buffer) -> None:
         self._patience.is_over = False

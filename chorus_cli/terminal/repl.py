@@ -55,11 +55,13 @@ class Repl:
         self._answering = answering
         self._screen = screen
         self._report_bug = report_bug
+        self._work: asyncio.Task[object] | None = None
 
     async def run(self, drawn: Callable[[], None]) -> None:
         """Talk until the user leaves; ``drawn`` is called when the first prompt is on the screen."""
         place = self._focus.place()
         self._greet(place)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._stop)
         prompt = Prompt(lambda: self._answering.commands, drawn)
         while True:
             try:
@@ -116,16 +118,25 @@ class Repl:
 
     async def _interruptible(self, work: Coroutine[None, None, bool]) -> bool:
         """Do ``work`` while Ctrl-C stops it and whatever else is typed waits for the prompt."""
-        task = asyncio.create_task(work)
-        loop = asyncio.get_running_loop()
-        with typing_ahead():
-            loop.add_signal_handler(signal.SIGINT, task.cancel)
-            try:
+        task = asyncio.create_task(self._stoppable(work))
+        try:
+            with typing_ahead():
                 await asyncio.wait({task})
-            except asyncio.CancelledError:
-                task.cancel()
-                await asyncio.wait({task})
-                raise
-            finally:
-                loop.remove_signal_handler(signal.SIGINT)
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait({task})
+            raise
         return False if task.cancelled() else task.result()
+
+    async def _stoppable(self, work: Coroutine[None, None, bool]) -> bool:
+        """Do ``work``, open to be stopped from its first step on: stopped before that, the message would be lost."""
+        self._work = asyncio.current_task()
+        try:
+            return await work
+        finally:
+            self._work = None
+
+    def _stop(self) -> None:
+        """Stop what is being done; at the prompt Ctrl-C is a key and no signal."""
+        if self._work is not None:
+            self._work.cancel()

@@ -158,3 +158,15 @@ def test_tab_completes_commands_and_their_words(home: Home) -> None:
 def begin_a_long_reply(chat: Terminal) -> None:
     chat.say(LONG_MESSAGE)
     chat.await_text(FIRST_WORD, times=2)
+
+
+def test_what_is_pasted_during_a_reply_is_one_message(home: Home) -> None:
+    with home.chat() as chat:
+        chat.say(LONG_MESSAGE)
+        chat.await_text(FIRST_WORD, times=2)
+        chat.paste("/new\nand no command")
+        chat.await_text("word49?")
+        chat.await_text("and no command")
+        chat.press("enter")
+        chat.await_line(PROMPT)
+    assert home.said() == [LONG_MESSAGE, "/new\nand no command"]
