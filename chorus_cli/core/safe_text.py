@@ -111,7 +111,7 @@ class SafeTextStream:
     def close(self) -> str:
         """Return what still waited, judged as the end of the text."""
         undecided, self._undecided = self._undecided, ""
-        return self._filtered(undecided) + self._released_joiner("")
+        return (self._filtered(undecided) if undecided else "") + self._released_joiner("")
 
     def _filtered(self, text: str) -> str:
         return "".join([self._token(match) for match in _token_pattern().finditer(text)])
