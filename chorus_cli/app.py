@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.adapters.paths import Paths, paths, shipped_personas
 from chorus_cli.adapters.system_clock import SystemClock
+from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.model_choice import ELIZA
 from chorus_cli.services.focus import Focus
 from chorus_cli.services.personas import Personas
@@ -72,7 +73,11 @@ class App:
         models = ModelRouter(ElizaClient(self.clock), LiteLLMClient(self._environment))
         counter = self.context.counter
         outside = Outside(
-            models, self.clock, counter, lambda record: rescue(self.paths.rescue, self.clock.now(), record)
+            models,
+            self.clock,
+            counter,
+            rescue=lambda record: rescue(self.paths.rescue, self.clock.now(), record),
+            is_alive=self.is_alive,
         )
         return Conversation(self.store, self.context, outside, self._run)
 
@@ -85,14 +90,23 @@ class App:
         from chorus_cli.services.journal import Journal  # noqa: PLC0415
 
         window = ContextWindow(self.store, self.clock, self.personas, self.focus, self.context)
-        journal = Journal(self.store, self.clock, window)
+        journal = Journal(self.store, self.clock, self.personas)
         return CommandContext(registry(), self.focus, self.personas, self.context, window, journal, self.clock)
+
+    def is_alive(self, run: str) -> bool:
+        """Whether the process that writes replies under the name ``run`` still lives."""
+        return file_lock.is_locked(self.paths.run / run)
 
     def warm_up(self) -> None:
         """Load in the background what the first message will need, so that it does not wait."""
         threading.Thread(target=self._load, name="warm-up", daemon=True).start()
 
     def _load(self) -> None:
+        # Whatever is missing or broken is told to whoever comes to need it.
+        with suppress(ChorusError, OSError, ImportError):
+            self._load_all()
+
+    def _load_all(self) -> None:
         place = self.focus.place()
         # Both are built by being named; the keyboard wants the first, the first message the second.
         _ = self.commands, self.conversation
@@ -125,14 +139,13 @@ async def opened(options: Options, environment: Mapping[str, str]) -> AsyncGener
     places = paths(environment, options.home)
     places.make()
     persona_files.install(shipped_personas(), places.personas)
-    places.run.mkdir(mode=0o700, parents=True, exist_ok=True)
     run = f"{os.getpid()}-{os.urandom(4).hex()}"
     store = Store(places.database)
     with file_lock.hold(places.run / run):
         try:
             await store.open()
-            await store.write(message_log.interrupt_orphans, lambda other: file_lock.is_locked(places.run / other))
             app = App(places, store, environment, options, run)
+            await store.write(message_log.interrupt_orphans, app.is_alive)
             await app.focus.open(options.persona)
             yield app
         finally:

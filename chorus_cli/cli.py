@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
 
 DONE, FAILED, BUG = 0, 1, 3
-_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+_LARGEST_ID = 2**63 - 1
+_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class _EndedBySignal(Exception):  # noqa: N818 - it is no error: somebody asked the process to end
@@ -32,7 +33,10 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     os.umask(0o077)
     chosen = _parser().parse_args(arguments)
     try:
-        return asyncio.run(_until_signal(_work(chosen, environment)))
+        # The start of a command waits for the rooms that it needs and for no others.
+        from chorus_cli.subcommands import carry_out  # noqa: PLC0415
+
+        return asyncio.run(_until_signal(carry_out(chosen, environment)))
     except ChorusError as error:
         return _say(str(error), FAILED)
     except KeyboardInterrupt:
@@ -63,22 +67,22 @@ def _parser() -> argparse.ArgumentParser:
     context = commands.add_parser("context", parents=[common], help="show what would be sent now, and why")
     context.add_argument("--json", action="store_true", help="as one JSON value")
     log = commands.add_parser("log", parents=[common], help="print what was ever said")
-    log.add_argument("--thread", metavar="N", type=int, help="only this thread")
+    log.add_argument("--thread", metavar="N", type=_thread_number, help="only this thread")
     log.add_argument("--since", metavar="T", help="only what is younger, such as 24h or 3 days")
     log.add_argument("--json", action="store_true", help="as one JSON value")
     commands.add_parser("paths", parents=[common], help="print where everything is kept")
     return parser
 
 
-async def _work(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    # The start of a command waits for the rooms that it needs and for no others.
-    from chorus_cli.subcommands import carry_out  # noqa: PLC0415
-
-    return await carry_out(chosen, environment)
+def _thread_number(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= _LARGEST_ID:
+        raise ValueError
+    return number
 
 
 async def _until_signal(work: Coroutine[None, None, int]) -> int:
-    """Do ``work`` until SIGTERM or SIGHUP ends it in an orderly way: what has arrived of a reply is kept."""
+    """Do ``work`` until SIGTERM, SIGHUP or SIGQUIT ends it in an orderly way: what has arrived of a reply is kept."""
     task = asyncio.ensure_future(work)
     received: list[int] = []
 
@@ -86,10 +90,16 @@ async def _until_signal(work: Coroutine[None, None, int]) -> int:
         received.append(number)
         task.cancel()
 
-    for number in _ENDING_SIGNALS:
+    # What is ignored stays ignored, as under nohup.
+    for number in (number for number in _ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN):
         asyncio.get_running_loop().add_signal_handler(number, end, number)
     try:
         return await task
+    except ChorusError as error:
+        if received:
+            _say(str(error), FAILED)
+            raise _EndedBySignal(received[0]) from None
+        raise
     except (asyncio.CancelledError, KeyboardInterrupt):
         if received:
             raise _EndedBySignal(received[0]) from None
@@ -100,7 +110,11 @@ def _bug_sentence(error: Exception, chosen: argparse.Namespace, environment: Map
     from chorus_cli.adapters.bug_log import report_bug  # noqa: PLC0415 - only a bug needs it
     from chorus_cli.adapters.paths import paths  # noqa: PLC0415
 
-    return report_bug(paths(environment, getattr(chosen, "home", None)).log_file, error, environment)
+    try:
+        log_file = paths(environment, getattr(chosen, "home", None)).log_file
+    except ChorusError as problem:
+        return f"That is a bug in Chorus ({type(error).__name__}), and its traceback cannot be kept: {problem}"
+    return report_bug(log_file, error, environment)
 
 
 def _say(sentence: str, code: int) -> int:

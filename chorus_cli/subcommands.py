@@ -8,22 +8,26 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import CommandError
-from chorus_cli.terminal.command_sign import is_command
+from chorus_cli.terminal.command_sign import is_command, unescaped
 from chorus_cli.terminal.screen import standard_error, standard_output
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     from chorus_cli.app import App, Options
 
-    Subcommand = Callable[[argparse.Namespace, Mapping[str, str]], Awaitable[int]]
+    Subcommand = Callable[[argparse.Namespace, Mapping[str, str]], Coroutine[None, None, int]]
 
 DONE = 0
 
 
-async def carry_out(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    """Carry out the outer command that was chosen and return the exit code."""
+def carry_out(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine[None, None, int]:
+    """Return the work of the outer command that was chosen; its result is the exit code.
+
+    Raises:
+        ChorusError: the command line or the standard input cannot be used.
+    """
     subcommands: Mapping[str | None, Subcommand] = {
         None: chat,
         "ask": ask,
@@ -31,7 +35,7 @@ async def carry_out(chosen: argparse.Namespace, environment: Mapping[str, str]) 
         "log": log,
         "paths": show_paths,
     }
-    return await subcommands[chosen.command](chosen, environment)
+    return subcommands[chosen.command](chosen, environment)
 
 
 async def chat(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
@@ -41,27 +45,42 @@ async def chat(chosen: argparse.Namespace, environment: Mapping[str, str]) -> in
     from chorus_cli.app import opened  # noqa: PLC0415
     from chorus_cli.terminal.repl import Repl  # noqa: PLC0415
 
-    async with opened(_options(chosen), environment) as app:
+    async with opened(_options(chosen, environment), environment) as app:
         repl = Repl(app.focus, app, standard_output(), lambda error: _bug_sentence(app, error, environment))
         await repl.run(app.warm_up)
     return DONE
 
 
-async def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    """Have one message answered, or one command carried out."""
+def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine[None, None, int]:
+    """Have one message answered, or one command carried out.
+
+    What is piped in is read before anything else runs, so that a signal ends the waiting for it.
+    """
+    from chorus_cli.terminal.one_shot import standard_input  # noqa: PLC0415
+
+    text = _argument_text(chosen.text)
+    if is_command(text):
+        return _ask_command(text, chosen, environment)
+    message = "\n\n".join(part for part in (unescaped(text), standard_input()) if part.strip())
+    if not message:
+        raise CommandError("There is nothing to ask. Usage: chorus ask TEXT, or pipe the text in.")
+    return _ask_model(message, chosen, environment)
+
+
+async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    from chorus_cli.app import opened  # noqa: PLC0415
+    from chorus_cli.terminal import one_shot  # noqa: PLC0415
+
+    async with opened(_options(chosen, environment), environment) as app:
+        return await one_shot.carry_out(line, app.commands, standard_output(), standard_error())
+
+
+async def _ask_model(message: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     from chorus_cli.app import opened  # noqa: PLC0415
     from chorus_cli.core.model_choice import ELIZA  # noqa: PLC0415
     from chorus_cli.terminal import one_shot  # noqa: PLC0415
 
-    text = _argument_text(chosen.text)
-    if is_command(text):
-        async with opened(_options(chosen), environment) as app:
-            return await one_shot.carry_out(text, app.commands, standard_output(), standard_error())
-    piped = one_shot.standard_input()
-    message = "\n\n".join(part for part in (text, piped) if part.strip())
-    if not message:
-        raise CommandError("There is nothing to ask. Usage: chorus ask TEXT, or pipe the text in.")
-    async with opened(_options(chosen), environment) as app:
+    async with opened(_options(chosen, environment), environment) as app:
         if app.focus.place().choice.model != ELIZA:
             app.warm_up()
         return await one_shot.ask(message, app.commands, app.conversation, standard_output(), standard_error())
@@ -73,7 +92,7 @@ async def context(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
     from chorus_cli.services.context_report import context_report  # noqa: PLC0415
     from chorus_cli.terminal import one_shot  # noqa: PLC0415
 
-    async with opened(_options(chosen), environment) as app:
+    async with opened(_options(chosen, environment), environment) as app:
         if not chosen.json:
             return await one_shot.carry_out("/context", app.commands, standard_output(), standard_error())
         report = await context_report(app.context, app.clock, app.focus.place())
@@ -89,7 +108,7 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
     from chorus_cli.services.transcript import Selection, message_as_json, transcript  # noqa: PLC0415
     from chorus_cli.terminal.transcript import show_transcript  # noqa: PLC0415
 
-    async with opened(_options(chosen), environment) as app:
+    async with opened(_options(chosen, environment), environment) as app:
         now = app.clock.now()
         since = None if chosen.since is None else now - timedelta(seconds=timespan.parse(chosen.since, now).seconds)
         place = app.focus.place()
@@ -97,7 +116,7 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
         if chosen.json:
             _print_json([message_as_json(entry) async for entry in entries if isinstance(entry, Message)])
         else:
-            await show_transcript(entries, place.persona.name, now, standard_output())
+            await show_transcript(entries, place.persona.name, standard_output())
     return DONE
 
 
@@ -116,11 +135,14 @@ def _bug_sentence(app: App, error: Exception, environment: Mapping[str, str]) ->
     return report_bug(app.paths.log_file, error, environment)
 
 
-def _options(chosen: argparse.Namespace) -> Options:
+def _options(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Options:
     from chorus_cli.app import Options  # noqa: PLC0415
 
     given = vars(chosen)
-    return Options(given.get("persona"), given.get("model"), given.get("home"))
+    options = Options(given.get("persona"), given.get("model"), given.get("home"))
+    if any(_is_mangled(name or "") for name in (options.model, environment.get("CHORUS_MODEL"))):
+        raise CommandError("The name of the model is not valid UTF-8.")
+    return options
 
 
 def _argument_text(words: list[str]) -> str:
@@ -130,11 +152,16 @@ def _argument_text(words: list[str]) -> str:
         CommandError: they are not valid text in the locale's encoding.
     """
     text = " ".join(words)
-    if any("\ud800" <= sign <= "\udfff" for sign in text):
+    if _is_mangled(text):
         raise CommandError("The text on the command line is not valid UTF-8, so nothing was sent.")
     return text
 
 
+def _is_mangled(text: str) -> bool:
+    """Return whether Python could not decode a text that it was given, and stands in half characters for its bytes."""
+    return any("\ud800" <= sign <= "\udfff" for sign in text)
+
+
 def _print_json(value: object) -> None:
     """Print one JSON value, raw: its own escapes make it safe for a terminal."""
-    print(json.dumps(value, indent=2))  # noqa: T201 - the value is the whole output
+    standard_output().write(json.dumps(value, indent=2) + "\n")

@@ -18,7 +18,7 @@ NOWHERE = "/dev/null/home"
 _DEAD_END = "http://127.0.0.1:9"
 _PREFIXES = ("CHORUS_", "XDG_", "LITELLM_", "OPENAI_", "ANTHROPIC_", "OLLAMA_")
 _SUFFIXES = ("_API_KEY", "_API_BASE", "_BASE_URL", "_TOKEN", "_SECRET")
-_FILE_EVENTS = frozenset({"open", "os.mkdir", "os.rename", "sqlite3.connect"})
+_FILE_EVENTS = frozenset({"open", "os.mkdir", "os.rename", "os.remove", "os.link", "sqlite3.connect"})
 
 
 class RealHomeTouchedError(AssertionError):
@@ -52,9 +52,10 @@ def install(home: Path) -> None:
     forbidden = places_of(home)
 
     def watch(event: str, arguments: tuple[object, ...]) -> None:
-        if event in _FILE_EVENTS and isinstance(arguments[0], str | os.PathLike):
-            if os.fspath(arguments[0]).startswith(forbidden):
-                raise RealHomeTouchedError(f"{event} {arguments[0]}")
+        if event in _FILE_EVENTS:
+            for place in arguments[:2]:
+                if isinstance(place, str | os.PathLike) and str(os.fspath(place)).startswith(forbidden):
+                    raise RealHomeTouchedError(f"{event} {place}")
         elif event == "socket.connect" and not _is_loopback(arguments[1]):
             raise RealProviderReachedError(f"{event} {arguments[1]}")
 

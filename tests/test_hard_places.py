@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -132,6 +134,7 @@ def test_input_that_is_not_utf8_is_refused_and_nothing_is_sent(home: Home) -> No
     refused(home.run("ask", b"caf\xe9"), "not valid UTF-8")
     refused(home.run("ask", b"/context caf\xe9"), "not valid UTF-8")
     refused(home.run("log", "--persona", b"caf\xe9"), "There is no persona called")
+    refused(home.run("ask", "--model", b"caf\xe9", "hi"), "The name of the model is not valid UTF-8.")
     assert home.run("log").output == ""
 
 
@@ -177,3 +180,21 @@ def _laying_powers_down() -> Sequence[str]:
     if tool is None:
         pytest.skip("to root every folder is writable, and without setpriv root cannot be less than that")
     return (tool, "--inh-caps=-all", "--bounding-set=-all")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user without an entry in the list of users")
+def test_a_user_without_any_home_gets_one_sentence() -> None:
+    program = """
+import os, platformdirs, platformdirs.unix, pwd
+from chorus_cli.adapters.paths import paths
+from chorus_cli.core.errors import HomeError
+os.environ.pop("HOME")
+os.setuid(54321)
+try:
+    paths({}, None)
+except HomeError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30)
+    assert done.stdout.startswith("There is no home directory to keep your messages in.")
+    assert done.stderr == ""

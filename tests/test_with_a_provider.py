@@ -5,6 +5,7 @@ Each run imports litellm, which takes seconds: a story holds as much as it can.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sqlite3
@@ -18,6 +19,7 @@ import pytest
 
 from chorus_cli.core import timestamps
 from tests import mock_provider
+from tests.adapters.fault_server import DONE, HTML_ANSWER, STREAM_HEAD, chunk, serving
 from tests.mock_provider import MockProvider
 
 if TYPE_CHECKING:
@@ -66,13 +68,13 @@ def test_a_conversation_goes_on_from_run_to_run(tmp_path: Path, provider: MockPr
     first = chorus(tmp_path, provider.address, "--model", "openai/x", "--persona", "reviewer", "ask", "Hello")
     assert (first.returncode, first.stdout, first.stderr) == (0, "Hello from far away.\n", "")
 
-    put_in(tmp_path, "a second inside", timedelta(hours=8, seconds=-30))
-    put_in(tmp_path, "a second outside", timedelta(hours=8, seconds=1))
+    put_in(tmp_path, "just inside", timedelta(hours=8, seconds=-30))
+    put_in(tmp_path, "just outside", timedelta(hours=8, seconds=1))
     told = chorus(tmp_path, provider.address, "context", "--json")
     assert [message["content"] for message in json.loads(told.stdout)["messages"][1:]] == [
         "Hello",
         "Hello from far away.",
-        "a second inside",
+        "just inside",
     ]
 
     provider.behave(type="reply", text="Still here.")
@@ -85,7 +87,7 @@ def test_a_conversation_goes_on_from_run_to_run(tmp_path: Path, provider: MockPr
     assert [(message["role"], message["content"]) for message in messages] == [
         ("user", "Hello"),
         ("assistant", "Hello from far away."),
-        ("user", "a second inside"),
+        ("user", "just inside"),
         ("user", "Are you there?\n\npiped"),
     ]
 
@@ -95,6 +97,7 @@ def test_a_conversation_goes_on_from_run_to_run(tmp_path: Path, provider: MockPr
     [
         ({"type": "fail", "status": 401, "times": None}, "failed", "OPENAI_API_KEY"),
         ({"type": "fail", "status": 404, "times": None}, "failed", "openai/x"),
+        ({"type": "fail", "status": 500, "times": None}, "failed", "status 500"),
         ({"type": "fail", "status": 429, "retry_after": 0, "times": None}, "failed", "Trying again in"),
         ({"type": "stream_fault", "kind": "disconnect", "after_chunks": 3}, "truncated", "broke off"),
         ({"type": "stream_fault", "kind": "truncate", "after_chunks": 3}, "truncated", "broke off"),
@@ -115,6 +118,27 @@ def test_a_failing_provider_costs_a_sentence_and_no_word(
     assert reply[2] == status
     assert result.stdout.strip() == reply[1].strip()
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words"),
+    [
+        ((HTML_ANSWER,), "The model sent no reply"),
+        ((STREAM_HEAD, chunk(finish_reason="stop"), DONE), "an empty reply"),
+        ((STREAM_HEAD, chunk("Half of it")), "broke off"),
+    ],
+    ids=["a page of a captive portal", "an empty reply", "a cut without a finish reason"],
+)
+async def test_an_answer_that_is_none_is_told(tmp_path: Path, pieces: tuple[bytes, ...], words: str) -> None:
+    async with serving(*pieces) as server:
+        address = server.address.removesuffix("/v1")
+        result = await asyncio.to_thread(chorus, tmp_path, address, "--model", "openai/x", "ask", "Keep this")
+    assert result.returncode == 1
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+    question, reply = rows(tmp_path)
+    assert question == ("user", "Keep this", "complete")
+    assert (reply[1], reply[2]) == (("Half of it", "truncated") if result.stdout else ("", "failed"))
 
 
 def test_an_unreachable_server_and_an_unknown_model_are_told(tmp_path: Path) -> None:

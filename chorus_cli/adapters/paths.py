@@ -82,7 +82,7 @@ class Paths:
         Raises:
             HomeError: one of them cannot be made or written.
         """
-        for folder in (self.data, self.config, self.state):
+        for folder in (self.data, self.config, self.state, self.run):
             try:
                 _make_private(folder)
             except OSError as error:
@@ -99,13 +99,19 @@ def paths(environment: Mapping[str, str], home: str | None) -> Paths:
     """
     chosen = home or environment.get("CHORUS_HOME")
     if chosen:
-        folder = Path(os.path.abspath(os.path.expanduser(chosen)))  # noqa: PTH100, PTH111 - no error without a home
+        try:
+            folder = Path(chosen).expanduser().absolute()
+        except (OSError, RuntimeError) as error:
+            raise HomeError(f"The folder {chosen} cannot be found: {error}. {_ADVICE}") from error
         return Paths(data=folder, config=folder, state=folder / "state")
     # Only a run without a home of its own needs it, and it costs some milliseconds.
     from platformdirs import PlatformDirs  # noqa: PLC0415
 
     places = PlatformDirs("chorus", appauthor=False)
-    found = Paths(places.user_data_path, places.user_config_path, places.user_state_path)
+    try:
+        found = Paths(places.user_data_path, places.user_config_path, places.user_state_path)
+    except RuntimeError as error:
+        raise HomeError(f"There is no home directory to keep your messages in. {_ADVICE}") from error
     if not found.data.is_absolute():
         raise HomeError(f"There is no home directory to keep your messages in. {_ADVICE}")
     return found

@@ -62,7 +62,7 @@ _OTHER = _Kind("{model} could not be asked; try another model with /model", answ
 
 _NO_CREDIT = _Kind("The account behind {model} has nothing left to spend; check its plan, or choose another /model")
 _TOO_LONG = _Kind(
-    "The request is longer than {model} takes; make the window smaller with /context, "
+    "The request is longer than {model} takes; begin anew with /new, make the window smaller with /context, "
     "or set context_token_limit to what the model holds"
 )
 _REFUSED = _Kind("The provider of {model} refused the request; check the persona's settings, or choose another /model")

@@ -34,9 +34,7 @@ async def show(context: CommandContext) -> Report:
     rows.append(("together", f"{report.prompt.tokens:,}", _usage(report)))
     out = [(omission.reason, f"{omission.messages:,}", f"{omission.tokens:,}") for omission in report.omissions]
     parts: list[Message | Table] = [
-        Message(
-            f"Context window: {state.hours}h (default: {DEFAULT_CONTEXT_HOURS}h)\n{reach(state, context.clock.now())}"
-        ),
+        Message(f"Context window: {state.hours}h (default: {DEFAULT_CONTEXT_HOURS}h)\n{reach(state)}"),
         Table("", ("Part", "Tokens", "Why"), tuple(rows)),
     ]
     if out:
@@ -57,7 +55,7 @@ async def set_window(context: CommandContext, time: Annotated[Span, TIME]) -> Me
         /context 2h 30m
     """
     assumed = "A number alone means hours.\n" if time.bare_number else ""
-    return Message(assumed + confirmation(await context.window.set(time), context.clock.now()))
+    return Message(assumed + confirmation(await context.window.set(time)))
 
 
 @GROUP.command("add")
@@ -67,7 +65,7 @@ async def add(context: CommandContext, time: Annotated[Span, TIME]) -> Message:
     Examples:
         /context add 8h
     """
-    return Message(confirmation(await context.window.shift(time, 1), context.clock.now()))
+    return Message(confirmation(await context.window.shift(time, 1)))
 
 
 @GROUP.command("sub")
@@ -77,7 +75,7 @@ async def subtract(context: CommandContext, time: Annotated[Span, TIME]) -> Mess
     Examples:
         /context sub 4h
     """
-    return Message(confirmation(await context.window.shift(time, -1), context.clock.now()))
+    return Message(confirmation(await context.window.shift(time, -1)))
 
 
 @GROUP.command("reset", "default")
@@ -88,7 +86,7 @@ async def reset(context: CommandContext) -> Message:
         /context reset
     """
     state = await context.window.reset()
-    return Message(f"Context window reset to default ({state.hours}h)\n{reach(state, context.clock.now())}")
+    return Message(f"Context window reset to default ({state.hours}h)\n{reach(state)}")
 
 
 @GROUP.command("clear", aliases=("new", "clear"))
@@ -136,9 +134,8 @@ async def operations(context: CommandContext) -> Message | Table:
     entries = await context.journal.entries(context.focus.place())
     if not entries:
         return Message("Nothing was done to this context yet.")
-    now = context.clock.now()
     rows = [
-        (str(entry.operation.id), local(entry.operation.created_at, now), deed(entry.operation), _standing(entry))
+        (str(entry.operation.id), local(entry.operation.created_at), deed(entry.operation), _standing(entry))
         for entry in entries
     ]
     return Table("", ("No.", "When", "What", ""), tuple(rows))

@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from chorus_cli.services.context_window import WindowState
 
 
-def local(moment: datetime, now: datetime) -> str:
-    """Write a moment in the local time of ``now``: ``Thu 2026-02-12 14:30``."""
-    return f"{moment.astimezone(now.tzinfo):%a %Y-%m-%d %H:%M}"
+def local(moment: datetime) -> str:
+    """Write a moment in the local time that held then: ``Thu 2026-02-12 14:30``."""
+    return f"{moment.astimezone():%a %Y-%m-%d %H:%M}"
 
 
-def reach(state: WindowState, now: datetime) -> str:
+def reach(state: WindowState) -> str:
     """Say since when messages are in context, and what binds when a boundary is nearer than the window."""
-    since = f"Messages since {local(state.since, now)} are in context."
+    since = f"Messages since {local(state.since)} are in context."
     if state.boundary is None:
         return since
-    boundary = f"{deed(state.boundary)} of {local(state.boundary.created_at, now)}"
+    boundary = f"{deed(state.boundary)} of {local(state.boundary.created_at)}"
     return f"{since}\nA boundary is nearer and is what binds: {boundary}."
 
 
-def confirmation(state: WindowState, now: datetime) -> str:
+def confirmation(state: WindowState) -> str:
     """Confirm a window that was set, with the warning if it had to be brought within bounds."""
-    lines = [state.warning, f"Context window set to {state.hours}h", reach(state, now)]
+    lines = [state.warning, f"Context window set to {state.hours}h", reach(state)]
     return "\n".join(line for line in lines if line)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import view as views
 from chorus_cli.core.assembly import Foundation, system_text
 from chorus_cli.core.budget import Budget, budget
+from chorus_cli.core.errors import StorageError
 from chorus_cli.storage import message_log
 from chorus_cli.storage.context_rows import context_rows
 
@@ -22,16 +24,9 @@ if TYPE_CHECKING:
     from chorus_cli.core.view import View
     from chorus_cli.ports import TokenCounter
     from chorus_cli.services.focus import Place
+    from chorus_cli.storage.context_rows import ContextRows
     from chorus_cli.storage.database import Store
     from chorus_cli.storage.message_log import LeftOut
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The view of a thread, and when something was last said there."""
-
-    view: View
-    last_spoken: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +37,16 @@ class Context:
     counter: TokenCounter
     limit_of: Callable[[str], Limit]
 
-    async def seen(self, place: Place, now: datetime) -> Seen:
+    async def seen(self, place: Place, now: datetime) -> View:
         """Return the view at ``now``, every message of it counted."""
         since = views.cutoff(now, place.persona.settings.context_hours)
         rows = await self.store.read(context_rows, place.persona.slug, place.thread_id, since)
+        return await self.view(place, rows, since)
+
+    async def view(self, place: Place, rows: ContextRows, since: datetime) -> View:
+        """Return the view that rows of the store make, every message of it counted."""
         view = views.view(place.thread_id, rows.messages, rows.operations, since)
-        return Seen(replace(view, messages=await self._counted(view.messages)), rows.last_spoken)
+        return replace(view, messages=await self._counted(view.messages))
 
     async def foundation(self, persona: Persona) -> Foundation:
         """Return the system message of a persona, measured."""
@@ -70,11 +69,15 @@ class Context:
 
     async def _counted(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Count the messages that were put in without a count, and store what was found."""
-        unknown = {row.id: row for row in messages if row.token_count is None}
+        unknown = [row for row in messages if row.token_count is None]
         if not unknown:
             return tuple(messages)
-        counts = await asyncio.to_thread(
-            lambda: {id_: self.counter.count(row.preamble + row.content) for id_, row in unknown.items()}
-        )
-        await self.store.write(message_log.store_token_counts, counts)
+        counts = await asyncio.to_thread(self._counts, unknown)
+        with suppress(StorageError):
+            # It only saves the next counting; a view must not fail for it.
+            await self.store.write(message_log.store_token_counts, counts)
         return tuple(replace(row, token_count=counts.get(row.id, row.token_count)) for row in messages)
+
+    def _counts(self, messages: Sequence[Message]) -> dict[int, int]:
+        count = self.counter.count
+        return {row.id: count(row.preamble) + count(row.content) for row in messages}

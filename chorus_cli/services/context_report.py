@@ -76,22 +76,22 @@ class ContextReport:
 
 async def context_report(context: Context, clock: Clock, place: Place) -> ContextReport:
     """Measure the context of ``place`` as it is now; nothing is sent and nothing changes."""
-    seen = await context.seen(place, clock.now())
+    view = await context.seen(place, clock.now())
     foundation = await context.foundation(place.persona)
     allowed = await context.budget(place)
-    prompt = assemble(foundation, seen.view.messages, allowed.tokens)
-    unreached = await context.left_out(place, seen.view)
+    prompt = assemble(foundation, view.messages, allowed.tokens)
+    unreached = await context.left_out(place, view)
     omissions = [
         Omission(
             "before the last clear, edit or restore", unreached["boundary"].messages, unreached["boundary"].tokens
         ),
         Omission("older than the window", unreached["age"].messages, unreached["age"].tokens),
-        _omission("taken back", seen.view.taken_back),
+        _omission("taken back", view.taken_back),
         _omission("no room in the budget", prompt.too_large),
-        _omission("still being written", [row for row in seen.view.messages if row.status is Status.STREAMING]),
+        _omission("still being written", [row for row in view.messages if row.status is Status.STREAMING]),
     ]
     kept = tuple(omission for omission in omissions if omission.messages)
-    return ContextReport(place, allowed, seen.view, prompt, _parts(place, prompt), kept)
+    return ContextReport(place, allowed, view, prompt, _parts(place, prompt), kept)
 
 
 def _parts(place: Place, prompt: Prompt) -> tuple[Part, ...]:

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from chorus_cli.core import timespan
-from chorus_cli.core.errors import JournalError
-from chorus_cli.core.operations import Kind, WindowChange
+from chorus_cli.core.operations import Kind
 from chorus_cli.core.view import cutoff
-from chorus_cli.storage import operation_log, settings_file
 from chorus_cli.storage.operation_log import NewOperation
-from chorus_cli.storage.settings_file import ABSENT
+from chorus_cli.storage.window_changes import change_window
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from chorus_cli.core.jsonc import JsonValue
     from chorus_cli.core.operations import Operation
     from chorus_cli.core.timespan import Span, WindowChoice
     from chorus_cli.ports import Clock
     from chorus_cli.services.context import Context
-    from chorus_cli.services.focus import Focus, Place
+    from chorus_cli.services.focus import Focus
     from chorus_cli.services.personas import Personas
     from chorus_cli.storage.database import Store
-
-KEY = "context_hours"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,40 +63,15 @@ class ContextWindow:
         hours = place.persona.settings.context_hours
         now = self.clock.now()
         since = cutoff(now, hours)
-        base = (await self.context.seen(place, now)).view.base
+        base = (await self.context.seen(place, now)).base
         nearer = base if base is not None and base.created_at > since else None
         return WindowState(hours, since, warning, nearer)
-
-    async def put_back(self, place: Place, expected: JsonValue, value: JsonValue) -> None:
-        """Write ``value`` in place of ``expected``; ``None`` means that the key is absent.
-
-        Raises:
-            JournalError: the file says something else by now.
-        """
-        path = self.personas.settings_path(place.persona.slug)
-        layer, _ = await asyncio.to_thread(settings_file.read_layer, path)
-        present = layer.values.get(KEY)
-        if present != expected:
-            raise JournalError(
-                f"{path} says {KEY} {_shown(present)} by now, not {_shown(expected)}. It was changed since and is left "
-                "as it is; /context set changes it."
-            )
-        await asyncio.to_thread(settings_file.change_key, path, KEY, ABSENT if value is None else value)
 
     async def _choose(self, choice: WindowChoice) -> WindowState:
         await self._change(choice.hours)
         return await self.state(choice.warning)
 
     async def _change(self, hours: int | None) -> None:
-        """Write the setting, then the operation: if the second fails, the window is changed but not by undo."""
         slug = self.focus.place().persona.slug
-        path = self.personas.settings_path(slug)
-        before = await asyncio.to_thread(settings_file.change_key, path, KEY, ABSENT if hours is None else hours)
-        change = WindowChange(None if before is ABSENT else before, hours)
-        if change.before != change.after:
-            new = NewOperation(slug, Kind.WINDOW, self.clock.now(), window=change)
-            await self.store.write(operation_log.introduce, new)
-
-
-def _shown(value: JsonValue) -> str:
-    return "nothing" if value is None else str(value)
+        operation = NewOperation(slug, Kind.WINDOW, self.clock.now())
+        await self.store.write(change_window, self.personas.settings_path(slug), hours, operation)

@@ -8,47 +8,68 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import view as views
 from chorus_cli.core.assembly import assemble
+from chorus_cli.core.budget import TOKENS_PER_MESSAGE
 from chorus_cli.core.errors import MessageRefusedError, ModelError, StorageError
 from chorus_cli.core.events import Notice, ReplyEnd, TextDelta, TurnDone
 from chorus_cli.core.exchange import ModelRequest
 from chorus_cli.core.messages import Status
 from chorus_cli.core.outcome import outcome
-from chorus_cli.core.preamble import joined, preamble
+from chorus_cli.core.preamble import preamble
 from chorus_cli.core.retry import PAUSES_SECONDS, pause_before_retry
 from chorus_cli.core.safe_text import cleaned_input
+from chorus_cli.core.view import cutoff
 from chorus_cli.services.reply_writer import ReplyWriter
 from chorus_cli.services.uninterrupted import finished
 from chorus_cli.storage import message_log
-from chorus_cli.storage.message_log import OpenedTurn, Question
+from chorus_cli.storage.context_rows import context_rows
+from chorus_cli.storage.message_log import Question
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
+    from datetime import datetime
     from pathlib import Path
 
     from chorus_cli.core.assembly import Foundation, Prompt
     from chorus_cli.core.budget import Budget
+    from chorus_cli.core.errors import ChorusError
     from chorus_cli.core.events import ModelEvent, TurnEvent
     from chorus_cli.core.messages import Message
     from chorus_cli.ports import Clock, ModelClient, TokenCounter
     from chorus_cli.services.context import Context
     from chorus_cli.services.focus import Place
-    from chorus_cli.storage.database import Store
+    from chorus_cli.storage.context_rows import ContextRows
+    from chorus_cli.storage.database import Connection, Store
+    from chorus_cli.storage.message_log import OpenedTurn
 
 LARGEST_MESSAGE_BYTES = 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What a conversation needs of the world: the model, the time, a count of tokens, and a place of last resort."""
+    """What a conversation needs of the world: the model, the time, a count of tokens, and a place of last resort.
+
+    ``is_alive`` says whether the process that owns a reply in progress still runs.
+    """
 
     model: ModelClient
     clock: Clock
     counter: TokenCounter
     rescue: Callable[[Mapping[str, str]], Path | None]
+    is_alive: Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What the opening transaction read and wrote, and the moment that the window reached back to."""
+
+    rows: ContextRows
+    turn: OpenedTurn
+    since: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,45 +89,61 @@ class Conversation:
 
         Raises:
             MessageRefusedError: the message is empty, too large, or does not fit the model; nothing was stored.
-            StorageError: the message could not be stored; it is kept in a file that the sentence names.
+            StorageError, ModelError: it could not be stored or measured; it is kept in a file that the sentence names.
         """
         content, altered = cleaned_input(text)
-        if altered:
-            yield Notice("Some characters of your message are not valid text and were replaced.")
         (reply, prompt), stopped = await finished(self._open(place, content))
         if stopped:
             await finished(self._finish(self._writer(reply), reply, Status.INTERRUPTED, {}))
             raise asyncio.CancelledError
-        async with aclosing(self._reply(place, reply, prompt)) as events:
+        async with aclosing(self._reply(place, reply, prompt, altered=altered)) as events:
             async for event in events:
                 yield event
 
     async def _open(self, place: Place, content: str) -> tuple[Message, Prompt]:
         """Store the question with its empty reply, and return that reply and the request to send."""
         _refuse_unreadable(content)
-        now = self.outside.clock.now()
-        seen = await self.context.seen(place, now)
-        before = preamble(seen.last_spoken, now, clock=place.persona.settings.clock)
-        count = await asyncio.to_thread(self.outside.counter.count, joined(before, content))
+        try:
+            return await self._stored(place, content)
+        except (StorageError, ModelError) as error:
+            raise self._rescued(error, place.persona.slug, "user", content) from error
+
+    async def _stored(self, place: Place, content: str) -> tuple[Message, Prompt]:
+        """Read the context and store the question in one transaction, so that nothing can come between the two."""
+        count = await asyncio.to_thread(self.outside.counter.count, content)
         foundation = await self.context.foundation(place.persona)
         allowed = await self.context.budget(place)
-        if foundation.tokens + count > allowed.tokens:
+        if foundation.tokens + count + TOKENS_PER_MESSAGE > allowed.tokens:
             raise _unfitting(place, count, foundation, allowed)
-        question = Question(place.persona.slug, place.thread_id, content, now, before, count)
-        opened = await self._store(place, question)
-        return opened.reply, assemble(foundation, [*seen.view.messages, opened.question], allowed.tokens)
+        now = self.outside.clock.now()
+        question = Question(place.persona.slug, place.thread_id, content, now, "", count)
+        opened = await self.store.write(
+            self._opened, place, question, cutoff(now, place.persona.settings.context_hours)
+        )
+        view = await self.context.view(place, opened.rows, opened.since)
+        return opened.turn.reply, assemble(foundation, [*view.messages, opened.turn.question], allowed.tokens)
 
-    async def _store(self, place: Place, question: Question) -> OpenedTurn:
-        try:
-            return await self.store.write(message_log.open_turn, question, place.choice.model, self.run)
-        except StorageError as error:
-            raise self._rescued(error, question.persona, "user", question.content) from error
+    def _opened(self, connection: Connection, place: Place, question: Question, since: datetime) -> _Opened:
+        """Do what has to be one transaction: mend orphans, read the context, store the question with its preamble."""
+        message_log.interrupt_orphans(connection, self.outside.is_alive)
+        rows = context_rows(connection, question.persona, question.thread_id, since)
+        seen = views.view(place.thread_id, rows.messages, rows.operations, since).messages
+        clock = place.persona.settings.clock and bool(seen)
+        before = preamble(rows.last_spoken, question.timestamp, clock=clock)
+        count = question.token_count + self.outside.counter.count(before)
+        told = replace(question, preamble=before, token_count=count)
+        turn = message_log.open_turn(connection, told, place.choice.model, self.run)
+        return _Opened(rows, turn, since)
 
-    async def _reply(self, place: Place, reply: Message, prompt: Prompt) -> AsyncGenerator[TurnEvent, None]:
+    async def _reply(
+        self, place: Place, reply: Message, prompt: Prompt, *, altered: bool
+    ) -> AsyncGenerator[TurnEvent, None]:
         writer = self._writer(reply)
         end = ReplyEnd(None)
         failure: ModelError | None = None
         try:
+            if altered:
+                yield Notice("Some characters of your message are not valid text and were replaced.")
             if prompt.too_large:
                 yield Notice(_dropped_sentence(place, prompt))
             async with aclosing(self._attempts(_request(place, prompt))) as events:
@@ -123,7 +160,9 @@ class Conversation:
             await finished(self._finish(writer, reply, Status.INTERRUPTED, {}))
             raise
         ended = outcome(writer.text, end.finish_reason, failure)
-        await self._finish(writer, reply, ended.status, end.usage)
+        _, stopped = await finished(self._finish(writer, reply, ended.status, end.usage))
+        if stopped:
+            raise asyncio.CancelledError
         yield TurnDone(reply.id, ended.status, end.usage, ended.error)
 
     def _writer(self, reply: Message) -> ReplyWriter:
@@ -155,7 +194,7 @@ class Conversation:
             else:
                 return
 
-    def _rescued(self, error: StorageError, persona: str, role: str, content: str) -> StorageError:
+    def _rescued(self, error: ChorusError, persona: str, role: str, content: str) -> ChorusError:
         """Keep what the database refused in a file, and say where."""
         path = self.outside.rescue({"persona": persona, "role": role, "content": content, "error": str(error)})
         kept = f"The text is kept in {path}." if path else f"It could not be kept in a file either: {content}"

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core import operations as journal
 from chorus_cli.core.errors import JournalError
-from chorus_cli.core.operations import REVERSALS, Kind, Operation, Target
+from chorus_cli.core.operations import REVERSALS, Kind, Operation, Target, WindowChange
 from chorus_cli.storage import message_log, operation_log
 from chorus_cli.storage.operation_log import NewOperation
+from chorus_cli.storage.window_changes import put_window_back
 
 if TYPE_CHECKING:
     from chorus_cli.ports import Clock
-    from chorus_cli.services.context_window import ContextWindow
     from chorus_cli.services.focus import Place
+    from chorus_cli.services.personas import Personas
     from chorus_cli.storage.database import Store
 
 
@@ -32,7 +33,7 @@ class Journal:
 
     store: Store
     clock: Clock
-    window: ContextWindow
+    personas: Personas
 
     async def clear(self, place: Place) -> Operation:
         """Begin a new conversation in every thread of the persona; a reply still running stays behind."""
@@ -49,21 +50,21 @@ class Journal:
         """Take back operation ``number``, or the newest one of the user's that counts, and return it.
 
         Raises:
-            JournalError: there is nothing to take back, or it is taken back already, or the setting that it changed
-                was changed again since.
+            JournalError: there is nothing to take back, or it is taken back already.
+            SettingsError: the setting that it changed was changed again since.
         """
         operations = await self._operations(place)
         chosen = _to_undo(operations, number)
-        if chosen.window is not None:
-            await self.window.put_back(place, expected=chosen.window.after, value=chosen.window.before)
-        await self._record(place, Kind.UNDO, chosen)
+        change = WindowChange(chosen.window.after, chosen.window.before) if chosen.window else None
+        await self._record(place, Kind.UNDO, chosen, change)
         return chosen
 
     async def redo(self, place: Place) -> Operation:
         """Put back what the newest undo took back, unless something has followed it, and return it.
 
         Raises:
-            JournalError: there is nothing to put back, or the setting that it changed was changed again since.
+            JournalError: there is nothing to put back.
+            SettingsError: the setting that it changed was changed again since.
         """
         operations = await self._operations(place)
         newest_turn = await self.store.read(message_log.newest_turn_id, place.thread_id)
@@ -72,18 +73,19 @@ class Journal:
         chosen = by_id.get(undone.target.operation_id or 0) if undone and undone.target else None
         if chosen is None:
             raise JournalError("There is nothing to redo: no undo is the last thing that happened here.")
-        if chosen.window is not None:
-            await self.window.put_back(place, expected=chosen.window.before, value=chosen.window.after)
-        await self._record(place, Kind.REDO, chosen)
+        await self._record(place, Kind.REDO, chosen, chosen.window)
         return chosen
 
     async def _operations(self, place: Place) -> list[Operation]:
         return await self.store.read(operation_log.all_of, place.persona.slug, place.thread_id)
 
-    async def _record(self, place: Place, kind: Kind, chosen: Operation) -> None:
+    async def _record(self, place: Place, kind: Kind, chosen: Operation, change: WindowChange | None) -> None:
         target = Target(operation_id=chosen.id)
         new = NewOperation(place.persona.slug, kind, self.clock.now(), thread_id=chosen.thread_id, target=target)
-        await self.store.write(operation_log.introduce, new)
+        if change is None:
+            await self.store.write(operation_log.introduce, new)
+        else:
+            await self.store.write(put_window_back, self.personas.settings_path(place.persona.slug), change, new)
 
 
 def _to_undo(operations: list[Operation], number: int | None) -> Operation:

@@ -12,7 +12,7 @@ import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
 from chorus_cli.storage import migrations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+Connection: TypeAlias = sqlite3.Connection
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -102,8 +102,11 @@ def sweep(folder: Path) -> None:
         OSError: the folder cannot be read.
     """
     for path in folder.iterdir():
-        if not is_locked(path):
-            path.unlink(missing_ok=True)
+        lock = try_lock(path)
+        if lock is not None:
+            # Held while it goes, so that nobody takes a file for its own that is about to be deleted.
+            with lock:
+                path.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The log: every message of every persona, appended and never deleted.
 
-Rows come in through ``open_turn`` and its reply; only a reply that is still being written is ever updated.
+Rows come in through ``open_turn``. Afterwards only a reply in progress changes, and a missing count is filled in.
 """
 
 from __future__ import annotations
@@ -82,9 +82,10 @@ def open_turn(connection: sqlite3.Connection, question: Question, model: str, ru
 
 
 def update_reply(connection: sqlite3.Connection, reply: Message, state: ReplyState) -> None:
-    """Write what has arrived of a reply; only its own process does, and only while it is not finished."""
+    """Write what has arrived of a reply; nothing happens if it is complete already or belongs to another process."""
     connection.execute(
-        "UPDATE messages SET content = ?, status = ?, token_count = ?, usage = ?, checksum = ? WHERE id = ?",
+        "UPDATE messages SET content = ?, status = ?, token_count = ?, usage = ?, checksum = ? "
+        "WHERE id = ? AND run IS ? AND status <> 'complete'",
         (
             state.content,
             state.status,
@@ -92,6 +93,7 @@ def update_reply(connection: sqlite3.Connection, reply: Message, state: ReplySta
             json.dumps(dict(state.usage)) if state.usage else None,
             checksum(reply.role, reply.thread_id, reply.persona, timestamps.to_text(reply.timestamp), state.content),
             reply.id,
+            reply.run,
         ),
     )
 
@@ -141,9 +143,15 @@ def history(
 ) -> list[Message]:
     """Return the next page of what a persona and the user ever said, in the order of the log; empty at the end."""
     cursor = connection.execute(
-        f"SELECT {_COLUMNS} FROM messages WHERE persona = ?1 AND (?2 IS NULL OR thread_id = ?2) AND timestamp > ?3 "
-        "AND id > ?4 ORDER BY id LIMIT ?5",
-        (persona, thread_id, timestamps.to_text(since) if since else "", after, PAGE_ROWS),
+        f"SELECT {_COLUMNS} FROM messages NOT INDEXED WHERE id > :after AND persona = :persona "
+        "AND (:thread_id IS NULL OR thread_id = :thread_id) AND timestamp > :since ORDER BY id LIMIT :rows",
+        {
+            "after": after,
+            "persona": persona,
+            "thread_id": thread_id,
+            "since": timestamps.to_text(since) if since else "",
+            "rows": PAGE_ROWS,
+        },
     )
     return _messages(cursor)
 

@@ -18,4 +18,6 @@ def value(connection: sqlite3.Connection, key: str) -> str | None:
 
 def store(connection: sqlite3.Connection, key: str, text: str) -> None:
     """Store ``text`` under ``key``, in place of what was there."""
-    connection.execute("INSERT INTO meta VALUES (?1, ?2) ON CONFLICT(key) DO UPDATE SET value = ?2", (key, text))
+    connection.execute(
+        "INSERT INTO meta VALUES (:key, :text) ON CONFLICT(key) DO UPDATE SET value = :text", {"key": key, "text": text}
+    )

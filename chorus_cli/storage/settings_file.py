@@ -22,12 +22,17 @@ if TYPE_CHECKING:
 
 class _Marker(Enum):
     ABSENT = "absent"
+    ANYTHING = "anything"
 
 
 ABSENT: Final = _Marker.ABSENT
 """What a key has that is not in the file: given to `change_key` it removes, returned by it nothing was there."""
 
+ANYTHING: Final = _Marker.ANYTHING
+"""What `change_key` expects where it does not matter what a key was."""
+
 Absent: TypeAlias = Literal[_Marker.ABSENT]
+Anything: TypeAlias = Literal[_Marker.ANYTHING]
 
 _DEFAULTS = "defaults"
 _MODEL = "model"
@@ -52,23 +57,28 @@ def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
     return Layer(str(path), values, lines), (*warnings, *_misplaced(path, document))
 
 
-def change_key(path: Path, key: str, value: JsonValue | Absent) -> JsonValue | Absent:
+def change_key(
+    path: Path, key: str, value: JsonValue | Absent, *, expected: JsonValue | Absent | Anything = ANYTHING
+) -> JsonValue | Absent:
     """Set one top-level key of a file, or remove it with `ABSENT`, and return what it was; all else stays.
 
-    The previous text is kept in ``<name>.bak``.
+    The previous text is kept in ``<name>.bak``. With ``expected`` the key is changed only if that is what it is.
 
     Raises:
         JsoncError: the file is not valid JSONC; it is left as it is.
-        SettingsError: the file cannot be read or written, or ``value`` not be written as JSON.
+        SettingsError: the key is not what was expected, the file cannot be read or written, or ``value`` not be
+            written as JSON.
     """
     try:
         with locked(path):
-            return _change_key(path, key, value)
+            return _change_key(path, key, value, expected)
     except OSError as error:
         raise SettingsError(f"{path} cannot be changed: {_reason(error)}. It is left as it was.") from error
 
 
-def _change_key(path: Path, key: str, value: JsonValue | Absent) -> JsonValue | Absent:
+def _change_key(
+    path: Path, key: str, value: JsonValue | Absent, expected: JsonValue | Absent | Anything
+) -> JsonValue | Absent:
     text = _text(path)
     try:
         old = jsonc.parse_object(text).values
@@ -76,6 +86,11 @@ def _change_key(path: Path, key: str, value: JsonValue | Absent) -> JsonValue | 
         new = jsonc.parse_object(new_text).values
     except JsoncError as error:
         raise error.named(str(path)) from error
+    if expected is not ANYTHING and old.get(key, ABSENT) != expected:
+        raise SettingsError(
+            f"{path} says {key} {_shown(old.get(key, ABSENT))} by now, not {_shown(expected)}. "
+            "It was changed since and is left as it is."
+        )
     if new != _expected(old, key, value):
         raise SettingsError(f"{path} cannot be changed without harm to its other settings. Please edit it by hand.")
     if new_text != text:
@@ -136,6 +151,10 @@ def _misplaced(path: Path, document: Document) -> tuple[str, ...]:
     if _DEFAULTS in document.values and _DEFAULTS not in document.sections:
         warnings.append(f'{path}:{document.lines[_DEFAULTS]}: "{_DEFAULTS}" must be an object of settings')
     return tuple(warnings)
+
+
+def _shown(value: JsonValue | Absent | Anything) -> str:
+    return "nothing" if value is ABSENT else str(value)
 
 
 def _reason(error: OSError) -> str:

@@ -28,17 +28,18 @@ def typing_ahead() -> Iterator[None]:
     quiet[0] = before[0] & ~termios.ICRNL
     quiet[3] = before[3] & ~(termios.ECHO | termios.ICANON) | termios.ISIG
     termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
-    _keep_pastes_whole()
+    _mark_pastes("h")
     try:
         yield
     finally:
         # A window that was closed meanwhile needs no restoring.
         with suppress(termios.error):
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
+        _mark_pastes("l")
 
 
-def _keep_pastes_whole() -> None:
-    """Have the terminal go on marking what is pasted, which the prompt turns off when it is left and on again."""
+def _mark_pastes(switch: str) -> None:
+    """Have the terminal mark what is pasted (``h``), as the prompt does while it is there, or no longer (``l``)."""
     if sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         with suppress(OSError):
-            os.write(sys.stdout.fileno(), b"\x1b[?2004h")
+            os.write(sys.stdout.fileno(), f"\x1b[?2004{switch}".encode())

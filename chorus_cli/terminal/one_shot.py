@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from chorus_cli.commands.command_line import resolve
 from chorus_cli.commands.replies import Reply
 from chorus_cli.core.errors import MessageRefusedError
-from chorus_cli.terminal.command_sign import unescaped
 from chorus_cli.terminal.drawing import draw
 from chorus_cli.terminal.reply_stream import show_events
 
@@ -33,7 +32,7 @@ async def ask(text: str, commands: CommandContext, conversation: Conversation, a
     place = commands.focus.place()
     for warning in place.persona.warnings:
         asides.notice(warning)
-    return _exit_code(await show_events(conversation.answer(place, unescaped(text)), answers, asides))
+    return _exit_code(await show_events(conversation.answer(place, text), answers, asides))
 
 
 def _exit_code(done: TurnDone | None) -> int:

@@ -54,11 +54,15 @@ class Prompt:
 
         Raises:
             Leave: Ctrl-D or Ctrl-C on an empty line, twice.
+            EOFError: the terminal is gone.
         """
         unicode = locale.getpreferredencoding(do_setlocale=False).lower().startswith("utf")
         self._patience.is_over = False
         message = FormattedText([("bold", f"{safe_line(name)} {_SIGN if unicode else _PLAIN_SIGN} ")])
-        return await self._session.prompt_async(message, handle_sigint=False)
+        try:
+            return await self._session.prompt_async(message, handle_sigint=False)
+        except OSError as error:
+            raise EOFError from error
 
     def _typed(self, _buffer: Buffer) -> None:
         self._patience.is_over = False

@@ -95,10 +95,12 @@ class Repl:
     async def _command(self, line: str) -> bool:
         from chorus_cli.commands.command_line import resolve  # noqa: PLC0415
         from chorus_cli.commands.replies import Exit, Reply  # noqa: PLC0415
+        from chorus_cli.services.uninterrupted import finished  # noqa: PLC0415
         from chorus_cli.terminal.drawing import draw  # noqa: PLC0415
 
         commands = self._answering.commands
-        answer = await resolve(commands.registry, line, commands.clock.now()).run(commands)
+        # A command is short and has effects: once begun it is carried out, and Ctrl-C comes too late.
+        answer, _ = await finished(resolve(commands.registry, line, commands.clock.now()).run(commands))
         if isinstance(answer, Exit):
             return True
         if isinstance(answer, Reply):

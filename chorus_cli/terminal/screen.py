@@ -20,9 +20,13 @@ _END = "\x1b[0m"
 
 
 class Screen:
-    """One of the process's output streams, made safe; ``colour`` says whether styles may be used."""
+    """One of the process's output streams, made safe; ``colour`` says whether styles may be used.
 
-    def __init__(self, stream: TextIO, environment: Mapping[str, str] = os.environ) -> None:
+    What cannot be shown on an ``optional`` one is dropped: nobody reads it, and the answer matters more.
+    """
+
+    def __init__(self, stream: TextIO, environment: Mapping[str, str] = os.environ, *, optional: bool = False) -> None:
+        self._optional = optional
         terminal = stream.isatty() and environment.get("TERM") != "dumb"
         self.is_terminal = stream.isatty()
         self.colour = terminal and not environment.get("NO_COLOR")
@@ -39,9 +43,10 @@ class Screen:
             self.guard.write(text)
             self.guard.flush()
         except BrokenPipeError:
-            raise
+            if not self._optional:
+                raise
         except OSError as error:
-            if error.errno != errno.EIO:
+            if error.errno != errno.EIO and not self._optional:
                 raise OutputError(f"The output cannot be written: {error.strerror}.") from error
 
     def line(self, text: str) -> None:
@@ -68,7 +73,7 @@ def standard_output() -> Screen:
 
 def standard_error() -> Screen:
     """Return the screen for everything that is not the answer."""
-    return Screen(sys.stderr or _nowhere())
+    return Screen(sys.stderr or _nowhere(), optional=True)
 
 
 def _nowhere() -> TextIO:

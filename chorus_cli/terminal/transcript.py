@@ -18,19 +18,17 @@ CLEARED = "[CONTEXT_CLEARED]"
 _USER = "Human"
 
 
-async def show_transcript(
-    entries: AsyncIterator[Message | Operation], persona: str, now: datetime, screen: Screen
-) -> None:
+async def show_transcript(entries: AsyncIterator[Message | Operation], persona: str, screen: Screen) -> None:
     """Print each entry under the local time that it was said at."""
     async for entry in entries:
         if isinstance(entry, Operation):
-            screen.line(f"[{_stamp(entry.created_at, now)}] {CLEARED}\n")
+            screen.line(f"[{_stamp(entry.created_at)}] {CLEARED}\n")
         else:
-            screen.line(f"[{_stamp(entry.timestamp, now)}] {_speaker(entry, persona)}: {_words(entry)}\n")
+            screen.line(f"[{_stamp(entry.timestamp)}] {_speaker(entry, persona)}: {_words(entry)}\n")
 
 
-def _stamp(moment: datetime, now: datetime) -> str:
-    return f"{moment.astimezone(now.tzinfo):%Y-%m-%d %H:%M:%S}"
+def _stamp(moment: datetime) -> str:
+    return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 def _speaker(message: Message, persona: str) -> str:

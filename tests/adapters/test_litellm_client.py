@@ -42,7 +42,7 @@ PATIENCE_SECONDS = 0.4
 BROKE_OFF = "The reply of openai/m broke off; what has arrived is kept"
 NO_CREDIT = "The account behind openai/m has nothing left to spend; check its plan, or choose another /model"
 TOO_LONG = (
-    "The request is longer than openai/m takes; make the window smaller with /context, "
+    "The request is longer than openai/m takes; begin anew with /new, make the window smaller with /context, "
     "or set context_token_limit to what the model holds"
 )
 START_IT = "check that its server runs and that the network is up"
@@ -129,7 +129,11 @@ async def test_anthropic_is_asked_in_its_own_way(
         (403, "The provider of openai/m forbids this; check OPENAI_API_KEY", False),
         (404, "There is no model openai/m at http://127.0.0.1:", False),
         (408, "The provider of openai/m did not finish in time (status 408); send it again", True),
-        (413, "The request is longer than openai/m takes; make the window smaller with /context", False),
+        (
+            413,
+            "The request is longer than openai/m takes; begin anew with /new, make the window smaller with /context",
+            False,
+        ),
         (422, "The provider of openai/m refused the request", False),
         (429, "The provider of openai/m limits how much may be asked; it asks to wait 7 s", True),
         (500, "The provider of openai/m fails or is overloaded (status 500); send it again later", True),

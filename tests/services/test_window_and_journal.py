@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core import timespan
-from chorus_cli.core.errors import JournalError, JsoncError, UnknownPersonaError
+from chorus_cli.core.errors import JournalError, JsoncError, SettingsError, UnknownPersonaError
 from chorus_cli.core.operations import Kind
 from chorus_cli.services.context_report import context_report
 from tests.services.world import built
@@ -74,7 +74,7 @@ async def test_undo_and_redo_of_the_window_write_the_file(world: World) -> None:
 async def test_undo_refuses_when_the_file_was_changed_since(world: World) -> None:
     await world.window.set(span("24h", world))
     world.configure('{"context_hours": 99}')
-    with pytest.raises(JournalError, match="says context_hours 99 by now, not 24"):
+    with pytest.raises(SettingsError, match="says context_hours 99 by now, not 24"):
         await world.journal.undo(world.focus.place(), None)
     assert world.settings_text() == '{"context_hours": 99}'
 

@@ -57,7 +57,7 @@ class World:
     async def seen(self) -> list[str]:
         """Return the contents that are in context now."""
         seen = await self.context.seen(self.focus.place(), self.clock.now())
-        return [message.content for message in seen.view.messages]
+        return [message.content for message in seen.messages]
 
     async def log(self) -> list[Message]:
         """Return all messages of the persona."""
@@ -99,7 +99,7 @@ async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedMod
     focus = Focus(personas, store, clock, {}, MODEL)
     context = Context(store, counter, lambda _model: Limit(limit_tokens, "a test"))
     window = ContextWindow(store, clock, personas, focus, context)
-    conversation = Conversation(store, context, Outside(model, clock, counter, rescue), "this-run")
+    conversation = Conversation(store, context, Outside(model, clock, counter, rescue, lambda _run: True), "this-run")
     await focus.open(None)
     return World(
         folder,
@@ -111,6 +111,6 @@ async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedMod
         context,
         conversation,
         window,
-        Journal(store, clock, window),
+        Journal(store, clock, personas),
         rescued,
     )
