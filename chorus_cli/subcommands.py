@@ -95,7 +95,10 @@ async def context(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
     async with opened(_options(chosen, environment), environment) as app:
         if not chosen.json:
             return await one_shot.carry_out("/context", app.commands, standard_output(), standard_error())
-        report = await context_report(app.context, app.clock, app.focus.place())
+        place = app.focus.place()
+        for warning in place.persona.warnings:
+            standard_error().notice(warning)
+        report = await context_report(app.context, app.clock, place)
         _print_json(report.as_json())
     return DONE
 

@@ -39,6 +39,7 @@ async def show(context: CommandContext) -> Report:
     ]
     if out:
         parts.append(Table("Left out", ("Why", "Messages", "Tokens"), tuple(out)))
+    parts += [Message(warning) for warning in place.persona.warnings]
     return Report((*parts, Message(_EXAMPLES)))
 
 

@@ -82,26 +82,25 @@ async def context_report(context: Context, clock: Clock, place: Place) -> Contex
     prompt = assemble(foundation, view.messages, allowed.tokens)
     unreached = await context.left_out(place, view)
     omissions = [
-        Omission(
-            "before the last clear, edit or restore", unreached["boundary"].messages, unreached["boundary"].tokens
-        ),
+        Omission("before the boundary", unreached["boundary"].messages, unreached["boundary"].tokens),
         Omission("older than the window", unreached["age"].messages, unreached["age"].tokens),
         _omission("taken back", view.taken_back),
         _omission("no room in the budget", prompt.too_large),
         _omission("still being written", [row for row in view.messages if row.status is Status.STREAMING]),
     ]
     kept = tuple(omission for omission in omissions if omission.messages)
-    return ContextReport(place, allowed, view, prompt, _parts(place, prompt), kept)
+    return ContextReport(place, allowed, view, prompt, _parts(place, prompt, bounded=view.base is not None), kept)
 
 
-def _parts(place: Place, prompt: Prompt) -> tuple[Part, ...]:
+def _parts(place: Place, prompt: Prompt, *, bounded: bool) -> tuple[Part, ...]:
     documents = place.persona.documents
     hours = place.persona.settings.context_hours
     names = ", ".join(document.name for document in documents)
+    since = " since the boundary" if bounded else ""
     return (
         Part("system prompt", prompt.foundation.tokens - prompt.foundation.document_tokens, "always sent"),
         Part("documents", prompt.foundation.document_tokens, names or f"no .md files in docs of {place.persona.slug}"),
-        Part("messages", prompt.message_tokens, f"{len(prompt.sent)} in the {hours}h window since the boundary"),
+        Part("messages", prompt.message_tokens, f"{len(prompt.sent)} in the {hours}h window{since}"),
     )
 
 

@@ -218,6 +218,13 @@ def _refuse_unreadable(content: str) -> None:
 
 
 def _unfitting(place: Place, count: int, foundation: Foundation, allowed: Budget) -> MessageRefusedError:
+    if foundation.tokens >= allowed.tokens:
+        return MessageRefusedError(
+            f"{place.persona.name} leaves no room for a message: the system prompt has "
+            f"~{foundation.system_prompt_tokens:,} tokens and the documents {foundation.document_tokens:,}, but a request "
+            f"to {place.choice.model} may have {allowed.tokens:,}. The message was not stored; shorten them, or choose a "
+            "model with a larger limit."
+        )
     return MessageRefusedError(
         f"The message is too large for {place.choice.model}: it has ~{count:,} tokens and the system prompt and "
         f"documents {foundation.tokens:,}, but a request may have {allowed.tokens:,} of the model's "

@@ -38,6 +38,7 @@ class Focus:
         self._clock = clock
         self._environment = environment
         self._model = model
+        self._set_by_hand: ModelChoice | None = None
         self._slug = DEFAULT_PERSONA
         self._thread_id = 0
 
@@ -58,12 +59,12 @@ class Focus:
         )
 
     def use_model(self, model: str) -> None:
-        """Answer with ``model`` for the rest of this run."""
-        self._model = model
+        """Answer with ``model``, whatever the command line, the environment or the files say."""
+        self._set_by_hand = ModelChoice(model, "set by /model")
 
     def place(self) -> Place:
         """Return the present focus, the persona's files read afresh."""
         persona = self._personas.load(self._slug)
         source = (persona.sources or {}).get("model", "its settings")
-        choice = chosen_model(self._model, self._environment, persona.settings.model, source)
+        choice = self._set_by_hand or chosen_model(self._model, self._environment, persona.settings.model, source)
         return Place(persona, self._thread_id, choice)

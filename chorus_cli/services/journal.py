@@ -72,7 +72,9 @@ class Journal:
         by_id = {known.id: known for known in operations}
         chosen = by_id.get(undone.target.operation_id or 0) if undone and undone.target else None
         if chosen is None:
-            raise JournalError("There is nothing to redo: no undo is the last thing that happened here.")
+            raise JournalError(
+                "There is nothing to redo. Only an undo that nothing has followed since can be taken back."
+            )
         await self._record(place, Kind.REDO, chosen, chosen.window)
         return chosen
 

@@ -1,10 +1,11 @@
-"""What was ever said, in the order of the log, with the clears in their places."""
+"""What was ever said, in the order of the log, with the clears that count in their places."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import operations as journal
 from chorus_cli.core import timestamps
 from chorus_cli.core.operations import Kind, Operation
 from chorus_cli.storage import message_log, operation_log
@@ -29,7 +30,7 @@ class Selection:
 async def transcript(store: Store, selection: Selection) -> AsyncIterator[Message | Operation]:
     """Yield the messages and the clears between them, page by page, so that a long log needs little memory."""
     operations = await store.read(operation_log.all_of, selection.persona, selection.thread_id or 0)
-    clears = [operation for operation in operations if operation.kind is Kind.CLEAR]
+    clears = [operation for operation in journal.effective(operations) if operation.kind is Kind.CLEAR]
     if selection.since is not None:
         clears = [clear for clear in clears if clear.created_at > selection.since]
     after = 0

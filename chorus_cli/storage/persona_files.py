@@ -66,7 +66,8 @@ def install(shipped: Path, personas: Path) -> None:
         if draft is not None:
             shutil.rmtree(draft, ignore_errors=True)
         if not personas.is_dir():
-            reason = error.strerror or error
+            # copytree collects what went wrong: the source, the target and the reason of each file.
+            reason = error.strerror or "{0}: {2}".format(*error.args[0][0])
             raise HomeError(f"The personas cannot be copied to {personas}: {reason}.") from error
 
 

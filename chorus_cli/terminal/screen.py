@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sys
+import textwrap
 from typing import TYPE_CHECKING, TextIO
 
 from chorus_cli.core.errors import OutputError
@@ -62,8 +64,17 @@ class Screen:
         self._styled(_RED, text)
 
     def _styled(self, style: str, text: str) -> None:
-        safe = safe_text(text)
+        safe = self._wrapped(safe_text(text))
         self.write(f"{style}{safe}{_END}\n" if self.colour else f"{safe}\n")
+
+    def _wrapped(self, text: str) -> str:
+        """Break a sentence between words where the terminal would break it anywhere."""
+        if not self.is_terminal:
+            return text
+        width = shutil.get_terminal_size().columns
+        return "\n".join(
+            textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) for line in text.splitlines()
+        )
 
 
 def standard_output() -> Screen:

@@ -318,3 +318,12 @@ async def test_context_survives_restart_via_sqlite(world: World, tmp_path: Path)
     again = await built(tmp_path / "elsewhere", world.store, world.clock, world.model, limit_tokens=10_000)
     await again.say("After")
     assert again.asked() == [("user", "Before"), ("assistant", "ok"), ("user", "After")]
+
+
+async def test_a_persona_that_leaves_no_room_is_to_blame_and_not_the_message(world: World) -> None:
+    docs = world.personas.settings_path("chorus").parent / "docs"
+    docs.mkdir()
+    (docs / "big.md").write_text("word " * 9_000, encoding="utf-8")
+    with pytest.raises(MessageRefusedError, match=r"leaves no room for a message: .* the documents 9,00\d"):
+        await world.say("hi")
+    assert await world.log() == []

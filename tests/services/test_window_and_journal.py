@@ -158,7 +158,7 @@ async def test_the_report_names_every_part_and_what_stays_out(world: World) -> N
     assert [part.name for part in report.parts] == ["system prompt", "documents", "messages"]
     assert sum(part.tokens for part in report.parts) == report.prompt.tokens
     assert [(omission.reason, omission.messages) for omission in report.omissions] == [
-        ("before the last clear, edit or restore", 2),
+        ("before the boundary", 2),
         ("older than the window", 2),
     ]
     assert [message["role"] for message in report.as_json()["messages"]] == ["system", "user", "assistant"]  # type: ignore[attr-defined]
