@@ -221,9 +221,9 @@ def _unfitting(place: Place, count: int, foundation: Foundation, allowed: Budget
     if foundation.tokens >= allowed.tokens:
         return MessageRefusedError(
             f"{place.persona.name} leaves no room for a message: the system prompt has "
-            f"~{foundation.system_prompt_tokens:,} tokens and the documents {foundation.document_tokens:,}, but a request "
-            f"to {place.choice.model} may have {allowed.tokens:,}. The message was not stored; shorten them, or choose a "
-            "model with a larger limit."
+            f"~{foundation.system_prompt_tokens:,} tokens and the documents {foundation.document_tokens:,}, "
+            f"but a request to {place.choice.model} may have {allowed.tokens:,}. "
+            "The message was not stored; shorten them, or choose a model with a larger limit."
         )
     return MessageRefusedError(
         f"The message is too large for {place.choice.model}: it has ~{count:,} tokens and the system prompt and "
