@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -327,3 +327,53 @@ async def test_a_persona_that_leaves_no_room_is_to_blame_and_not_the_message(wor
     with pytest.raises(MessageRefusedError, match=r"leaves no room for a message: .* the documents 9,00\d"):
         await world.say("hi")
     assert await world.log() == []
+
+
+async def test_a_message_is_rescued_when_not_even_the_context_can_be_read(world: World, tmp_path: Path) -> None:
+    place = world.focus.place()
+    with closing(sqlite3.connect(tmp_path / "chorus.db", isolation_level=None)) as other:
+        other.execute("DROP TABLE operations")
+    with pytest.raises(StorageError, match=r"The text is kept in .*rescue\.jsonl"):
+        _ = [event async for event in world.conversation.answer(place, "Precious words")]
+    assert [record["content"] for record in world.rescued] == ["Precious words"]
+
+
+async def test_stopping_while_the_end_is_written_loses_nothing(world: World, tmp_path: Path) -> None:
+    world.model.say("A whole reply")
+
+    async def listen() -> None:
+        async with aclosing(world.conversation.answer(world.focus.place(), "Hello")) as events:
+            async for event in events:
+                if isinstance(event, TextDelta) and event.text.endswith("reply"):
+                    # Whoever holds the lock now delays the last write until it lets go.
+                    other.execute("BEGIN IMMEDIATE")
+                    locked.set()
+
+    locked = asyncio.Event()
+    with closing(sqlite3.connect(tmp_path / "chorus.db", isolation_level=None)) as other:
+        turn = asyncio.create_task(listen())
+        await locked.wait()
+        await asyncio.sleep(0.05)
+        turn.cancel()
+        await asyncio.sleep(0.05)
+        other.execute("ROLLBACK")
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+    reply = (await world.log())[-1]
+    assert (reply.content, reply.status) == ("A whole reply", Status.COMPLETE)
+
+
+async def test_what_a_killed_process_left_is_in_the_next_request(world: World) -> None:
+    hold = asyncio.Event()
+    world.model.enqueue(TextDelta("Half"), hold)
+    events = world.conversation.answer(world.focus.place(), "First")
+    await anext(events)
+    await world.store.write(
+        lambda connection: (
+            connection.execute("UPDATE messages SET run = 'dead', content = 'Half' WHERE id = 2") and None
+        )
+    )
+    world.model.say("Fine")
+    await world.say("Second")
+    assert world.asked() == [("user", "First"), ("assistant", f"Half\n{BROKEN_OFF}"), ("user", "Second")]
+    await events.aclose()

@@ -99,7 +99,9 @@ async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedMod
     focus = Focus(personas, store, clock, {}, MODEL)
     context = Context(store, counter, lambda _model: Limit(limit_tokens, "a test"))
     window = ContextWindow(store, clock, personas, focus, context)
-    conversation = Conversation(store, context, Outside(model, clock, counter, rescue, lambda _run: True), "this-run")
+    conversation = Conversation(
+        store, context, Outside(model, clock, counter, rescue, lambda run: run != "dead"), "this-run"
+    )
     await focus.open(None)
     return World(
         folder,

@@ -109,6 +109,7 @@ def test_only_old_leftovers_of_killed_writes_are_swept(tmp_path: Path) -> None:
 
 def test_sweeping_a_missing_folder_does_nothing(tmp_path: Path) -> None:
     sweep_stale(tmp_path / "missing")
+    assert names(tmp_path) == []
 
 
 def test_a_lock_is_seen_while_it_is_held(tmp_path: Path) -> None:

@@ -184,6 +184,7 @@ def test_messages_are_found_by_an_index(connection: sqlite3.Connection, columns:
 def test_a_row_can_be_put_in_with_the_identifying_columns_only(connection: sqlite3.Connection, table: str) -> None:
     migrate(connection)
     put_in(connection, table, **MINIMAL_ROWS[table])
+    assert connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone() == (1,)  # noqa: S608 - a name of this file
 
 
 @pytest.mark.parametrize(
@@ -237,6 +238,7 @@ def test_what_could_not_be_read_back_is_kept_out(
 def test_a_memory_item_may_be_in_any_tier(connection: sqlite3.Connection, tier: str) -> None:
     migrate(connection)
     put_in(connection, "context_items", **MINIMAL_ROWS["context_items"], tier=tier)
+    assert connection.execute("SELECT tier FROM context_items").fetchone() == (tier,)
 
 
 def test_a_message_put_in_by_plain_sql_reads_as_a_complete_turn_of_its_own(connection: sqlite3.Connection) -> None:
