@@ -73,9 +73,13 @@ class Repl:
             except (Leave, EOFError):
                 return
             except ChorusError as error:
-                self._screen.error(str(error))
+                self._refuse(str(error))
             except Exception as error:  # noqa: BLE001 - the one catcher of the loop: a bug must not end the talk
-                self._screen.error(self._report_bug(error))
+                self._refuse(self._report_bug(error))
+
+    def _refuse(self, sentence: str) -> None:
+        self._screen.error(sentence)
+        self._screen.write("\n")
 
     def _greet(self, place: Place) -> None:
         self._screen.notice(f"Chorus {__version__}: {place.choice.model} answers ({place.choice.reason}).")
