@@ -88,10 +88,12 @@ class App:
         from chorus_cli.commands.command_context import CommandContext  # noqa: PLC0415
         from chorus_cli.services.context_window import ContextWindow  # noqa: PLC0415
         from chorus_cli.services.journal import Journal  # noqa: PLC0415
+        from chorus_cli.services.roster import Roster  # noqa: PLC0415
 
+        roster = Roster(self.store, self.clock, self.personas, self.paths.backups / "deleted")
         window = ContextWindow(self.store, self.clock, self.personas, self.focus, self.context)
         journal = Journal(self.store, self.clock, self.personas)
-        return CommandContext(registry(), self.focus, self.personas, self.context, window, journal, self.clock)
+        return CommandContext(registry(), self.focus, self.personas, roster, self.context, window, journal, self.clock)
 
     def is_alive(self, run: str) -> bool:
         """Whether the process that writes replies under the name ``run`` still lives."""

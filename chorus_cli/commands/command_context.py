@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.focus import Focus
     from chorus_cli.services.journal import Journal
     from chorus_cli.services.personas import Personas
+    from chorus_cli.services.roster import Roster
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class CommandContext:
     registry: CommandRegistry[CommandContext]
     focus: Focus
     personas: Personas
+    roster: Roster
     context: Context
     window: ContextWindow
     journal: Journal

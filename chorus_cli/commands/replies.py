@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 
 from chorus_cli.core.events import TurnEvent
@@ -36,7 +36,20 @@ class Exit:
     """Leave the program."""
 
 
-Reply = Message | Table | Report | Exit
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Asks yes or no before something is done.
+
+    ``confirmed`` does it and is awaited on yes. ``declined`` is answered on no, and where nobody can be asked: it must
+    be what loses nothing.
+    """
+
+    text: str
+    confirmed: Callable[[], Awaitable[Reply]]
+    declined: Message
+
+
+Reply = Message | Table | Report | Question | Exit
 Answer = Reply | AsyncGenerator[TurnEvent, None]
 """What awaiting a command gives: a reply, or the events of a turn it has begun."""
 
@@ -50,6 +63,8 @@ def plain(reply: Reply) -> str:
             return _plain_table(reply)
         case Report(parts):
             return "\n\n".join(plain(part) for part in parts)
+        case Question(text, _, declined):
+            return f"{text}\n{declined.text}"
         case Exit():
             return ""
 

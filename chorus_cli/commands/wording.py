@@ -18,6 +18,11 @@ def local(moment: datetime) -> str:
     return f"{moment.astimezone():%a %Y-%m-%d %H:%M}"
 
 
+def counted(number: int, thing: str) -> str:
+    """Write a number of things: ``1 message``, ``1,200 messages``."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
 def reach(state: WindowState) -> str:
     """Say since when messages are in context, and what binds when a boundary is nearer than the window."""
     since = f"Messages since {local(state.since)} are in context."

@@ -11,6 +11,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── PersonaError            an unknown persona, or one whose files cannot be read
     ├── MessageRefusedError     a message that is not stored: too large, empty, or not text
     ├── OutputError             what was to be shown cannot be written
+    ├── EditorError             no editor can be started, or what it left cannot be read
     ├── JournalError            nothing to undo or redo, or an undo that would overwrite something newer
     ├── StorageError            the database
     │   ├── DatabaseBusyError       another process writes and did not finish in time
@@ -65,7 +66,7 @@ class HomeError(ChorusError):
 
 
 class PersonaError(ChorusError):
-    """A persona whose files cannot be read."""
+    """A persona that cannot be found, made, changed or put away."""
 
 
 class UnknownPersonaError(PersonaError):
@@ -82,6 +83,10 @@ class MessageRefusedError(ChorusError):
 
 class OutputError(ChorusError):
     """What was to be shown cannot be written where the output goes."""
+
+
+class EditorError(ChorusError):
+    """No editor can be started, or the draft cannot be written or read back; a draft that is kept is named."""
 
 
 class JournalError(ChorusError):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from chorus_cli.core.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from chorus_cli.core.settings import Settings
 
 DEFAULT_PERSONA = "chorus"
 
@@ -26,13 +26,16 @@ class Persona:
     """Somebody to talk to.
 
     ``slug`` is the folder's name and the key of everything stored. ``sources`` says per setting where its value comes
-    from; ``warnings`` are sentences about its files that the user should read once.
+    from. ``defaults`` and ``default_sources`` say what holds where its own file says nothing. ``warnings`` are
+    sentences about its files that the user should read once.
     """
 
     slug: str
     settings: Settings
     documents: tuple[Document, ...] = ()
-    sources: Mapping[str, str] | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+    defaults: Settings = field(default_factory=Settings)
+    default_sources: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     @property

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.model_choice import ModelChoice, chosen_model
 from chorus_cli.core.persona import DEFAULT_PERSONA
+from chorus_cli.services.arrival import notices
 from chorus_cli.storage import meta_rows, thread_rows
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Focus:
         self._clock = clock
         self._environment = environment
         self._model = model
-        self._set_by_hand: ModelChoice | None = None
+        self._set_by_hand: dict[str, ModelChoice] = {}
         self._slug = DEFAULT_PERSONA
         self._thread_id = 0
 
@@ -50,21 +51,39 @@ class Focus:
         """
         wanted = name or self._environment.get("CHORUS_PERSONA")
         if wanted:
-            self._slug = self._personas.find(wanted)
+            slug = self._personas.find(wanted)
         else:
             last = await self._store.read(meta_rows.value, meta_rows.LAST_PERSONA)
-            self._slug = last if last in self._personas.slugs() else self._personas.find(DEFAULT_PERSONA)
-        self._thread_id = await self._store.read(thread_rows.current, self._slug) or await self._store.write(
-            thread_rows.current_or_new, self._slug, self._clock.now()
-        )
+            slug = last if last in self._personas.slugs() else self._personas.first()
+        await self._enter(slug)
+
+    async def turn_to(self, slug: str) -> None:
+        """Talk to the persona ``slug`` from now on, in its thread last used, also after a restart."""
+        await self._enter(slug)
+        await self._store.write(meta_rows.store, meta_rows.LAST_PERSONA, slug)
 
     def use_model(self, model: str) -> None:
-        """Answer with ``model``, whatever the command line, the environment or the files say."""
-        self._set_by_hand = ModelChoice(model, "set by /model")
+        """Have the persona in focus answer with ``model``, whatever the command line, the environment or files say."""
+        self._set_by_hand[self._slug] = ModelChoice(model, "set by /model")
+
+    @property
+    def slug(self) -> str:
+        """The folder's name of the persona in focus, also when the folder is gone."""
+        return self._slug
+
+    async def notices(self) -> tuple[str, ...]:
+        """Return what somebody who comes to this place should know before typing."""
+        return await notices(self._store, self.place(), self._clock.now())
 
     def place(self) -> Place:
         """Return the present focus, the persona's files read afresh."""
         persona = self._personas.load(self._slug)
-        source = (persona.sources or {}).get("model", "its settings")
-        choice = self._set_by_hand or chosen_model(self._model, self._environment, persona.settings.model, source)
+        source = persona.sources.get("model", "its settings")
+        by_hand = self._set_by_hand.get(self._slug)
+        choice = by_hand or chosen_model(self._model, self._environment, persona.settings.model, source)
         return Place(persona, self._thread_id, choice)
+
+    async def _enter(self, slug: str) -> None:
+        thread_id = await self._store.read(thread_rows.last_used, slug)
+        self._thread_id = thread_id or await self._store.write(thread_rows.last_used_or_new, slug, self._clock.now())
+        self._slug = slug

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import settings
-from chorus_cli.core.errors import UnknownPersonaError
-from chorus_cli.core.persona import Persona
+from chorus_cli.core.errors import PersonaError, UnknownPersonaError
+from chorus_cli.core.persona import DEFAULT_PERSONA, Persona
+from chorus_cli.core.persona_names import checked_name, folded
 from chorus_cli.storage import persona_files, settings_file
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
     from chorus_cli.core.jsonc import JsonValue
+    from chorus_cli.core.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,24 +27,84 @@ class Personas:
     config_file: Path
 
     def slugs(self) -> tuple[str, ...]:
-        """Return the names of the personas' folders."""
+        """Return the names of the folders of the personas in use."""
         return persona_files.slugs(self.folder)
 
+    def archived(self) -> tuple[str, ...]:
+        """Return the names of the folders of the personas that are put away."""
+        return persona_files.slugs(self.folder, archived=True)
+
+    def first(self) -> str:
+        """Return whom to talk to when nobody was named or talked to yet.
+
+        Raises:
+            UnknownPersonaError: there is no persona at all.
+        """
+        known = self.slugs()
+        if not known:
+            raise UnknownPersonaError(DEFAULT_PERSONA, known)
+        return DEFAULT_PERSONA if DEFAULT_PERSONA in known else known[0]
+
     def find(self, name: str) -> str:
-        """Return the slug of the persona called ``name``: its folder, its display name or an alias, in any case.
+        """Return the slug of the persona meant: by folder, display name or alias, or by how one of these begins.
 
         Raises:
             UnknownPersonaError: nobody is called that.
+            PersonaError: more than one may be meant, or the persona is archived.
         """
         known = self.slugs()
-        wanted = name.strip().casefold()
-        if wanted in known:
-            return wanted
-        for slug in known:
-            chosen = self.load(slug).settings
-            if wanted in {chosen.name.casefold(), *(alias.casefold() for alias in chosen.aliases)}:
-                return slug
+        if name in known:
+            return name
+        found = self._called(name, known) or self._beginning_with(name, known)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            *others, last = found
+            raise PersonaError(f"{name!r} may be {', '.join(others)} or {last}.")
+        self._refuse_archived(name)
         raise UnknownPersonaError(name, known)
+
+    def find_archived(self, name: str) -> str:
+        """Return the slug of the archived persona that is called ``name``.
+
+        Raises:
+            PersonaError: none is.
+        """
+        archived = self.archived()
+        found = self._called(name, archived) or self._beginning_with(name, archived)
+        if len(found) == 1:
+            return found[0]
+        listing = f"Archived: {', '.join(archived)}." if archived else "None is archived."
+        if self._called(name, self.slugs()):
+            raise PersonaError(f"{name} is not archived. {listing}")
+        raise PersonaError(f"No archived persona is called {name!r}. {listing}")
+
+    def find_any(self, name: str) -> str:
+        """Return the slug of the persona meant, in use or put away.
+
+        Raises:
+            PersonaError: nobody is called that, or more than one may be.
+        """
+        try:
+            return self.find(name)
+        except PersonaError:
+            found = self._called(name, self.archived())
+            if not found:
+                raise
+            return found[0]
+
+    def check_name(self, slug: str | None, name: str) -> str:
+        """Return ``name`` if the persona ``slug``, or a new one, may be called so.
+
+        Raises:
+            PersonaError: nobody may, or somebody else is.
+        """
+        checked = checked_name(name)
+        self._refuse_archived(checked, but=slug)
+        owners = [owner for owner in self._called(checked, self.slugs()) if owner != slug]
+        if owners:
+            raise PersonaError(f"{checked} is what {self.load(owners[0]).name} is called already.")
+        return checked
 
     def load(self, slug: str) -> Persona:
         """Read a persona's files as they are now, so that an edit takes effect on the next turn.
@@ -49,19 +112,27 @@ class Personas:
         Raises:
             UnknownPersonaError: the folder is gone.
         """
-        if slug not in self.slugs():
+        if not persona_files.exists(self.folder, slug):
             raise UnknownPersonaError(slug, self.slugs())
         own, own_warnings = settings_file.read_layer(self.settings_path(slug))
         defaults, default_warnings = settings_file.read_defaults(self.config_file)
         resolved = settings.resolve([own, defaults])
+        without_own = settings.resolve([defaults])
         documents, document_warnings = persona_files.documents(self.folder, slug)
         return Persona(
             slug=slug,
             settings=resolved.settings,
             documents=documents,
             sources=resolved.sources,
+            defaults=without_own.settings,
+            default_sources=without_own.sources,
             warnings=(*own_warnings, *default_warnings, *resolved.warnings, *document_warnings),
         )
+
+    def own_settings(self, slug: str) -> Settings:
+        """Return what a persona's own file says, without its documents and without warnings: cheap, for lists."""
+        own, _ = settings_file.read_layer(self.settings_path(slug))
+        return settings.resolve([own]).settings
 
     def settings_path(self, slug: str) -> Path:
         """Return the file that holds a persona's settings."""
@@ -75,3 +146,22 @@ class Personas:
             JsoncError: the file is not valid JSONC; it is left as it is.
         """
         settings_file.change_key(self.settings_path(slug), key, settings.check(key, value))
+
+    def _called(self, name: str, slugs: Iterable[str]) -> list[str]:
+        """Return who is called exactly that; a folder's own name comes before every other."""
+        wanted = folded(name)
+        by_slug = [slug for slug in slugs if slug == wanted]
+        return by_slug or [slug for slug in slugs if wanted in self._names(slug)]
+
+    def _beginning_with(self, name: str, slugs: Iterable[str]) -> list[str]:
+        wanted = folded(name)
+        return [slug for slug in slugs if wanted and any(known.startswith(wanted) for known in self._names(slug))]
+
+    def _names(self, slug: str) -> Collection[str]:
+        chosen = self.own_settings(slug)
+        return {slug, folded(chosen.name), *map(folded, chosen.aliases)} - {""}
+
+    def _refuse_archived(self, name: str, but: str | None = None) -> None:
+        found = [slug for slug in self._called(name, self.archived()) if slug != but]
+        if found:
+            raise PersonaError(f"{name} is archived. /persona unarchive {found[0]} brings it back.")

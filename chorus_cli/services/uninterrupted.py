@@ -6,12 +6,12 @@ import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable
 
 T = TypeVar("T")
 
 
-async def finished(work: Coroutine[None, None, T]) -> tuple[T, bool]:
+async def finished(work: Awaitable[T]) -> tuple[T, bool]:
     """Do ``work`` to its end and return its result, and whether the caller was cancelled meanwhile.
 
     Raises:

@@ -70,9 +70,10 @@ class LeftOut:
 def open_turn(connection: sqlite3.Connection, question: Question, model: str, run: str) -> OpenedTurn:
     """Store a question and the empty reply that process ``run`` is going to write.
 
-    The next run goes on with this persona.
+    The next run goes on with this persona, in this thread.
     """
     meta_rows.store(connection, meta_rows.LAST_PERSONA, question.persona)
+    meta_rows.store(connection, meta_rows.last_thread_key(question.persona), str(question.thread_id))
     asked = _insert(connection, question, Role.USER, None, None, None)
     connection.execute("UPDATE messages SET turn_id = id WHERE id = ?", (asked,))
     empty = Question(question.persona, question.thread_id, "", question.timestamp, "", 0)

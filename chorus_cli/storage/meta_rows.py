@@ -10,6 +10,11 @@ if TYPE_CHECKING:
 LAST_PERSONA = "last_persona"
 
 
+def last_thread_key(persona: str) -> str:
+    """Return the key of the thread that was last talked in with ``persona``."""
+    return f"last_thread:{persona}"
+
+
 def value(connection: sqlite3.Connection, key: str) -> str | None:
     """Return what was stored under ``key``."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()

@@ -1,29 +1,94 @@
-"""Personas as folders: ``system.jsonc``, ``docs/*.md`` and, later, ``sessions/``."""
+"""Personas as folders: ``system.jsonc``, ``docs/*.md`` and, later, ``sessions/``.
+
+An archived persona keeps its folder and everything in it; a file says that it is put away. So whoever still talks to it
+in another window is not cut off.
+"""
 
 from __future__ import annotations
 
 import re
 import shutil
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import HomeError
+from chorus_cli.core.errors import HomeError, PersonaError
 from chorus_cli.core.persona import Document
+from chorus_cli.storage.atomic_file import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
 SETTINGS_FILE = "system.jsonc"
 DOCUMENTS_FOLDER = "docs"
+_ARCHIVED = ".archived"
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
-def slugs(personas: Path) -> tuple[str, ...]:
-    """Return the folders that are personas, by name."""
+def slugs(personas: Path, *, archived: bool = False) -> tuple[str, ...]:
+    """Return the folders that are personas, by name: those in use, or those that are put away."""
     if not personas.is_dir():
         return ()
-    return tuple(sorted(entry.name for entry in personas.iterdir() if _SLUG.fullmatch(entry.name) and entry.is_dir()))
+    folders = (entry for entry in personas.iterdir() if _SLUG.fullmatch(entry.name) and entry.is_dir())
+    return tuple(sorted(folder.name for folder in folders if (folder / _ARCHIVED).exists() is archived))
+
+
+def exists(personas: Path, slug: str) -> bool:
+    """Return whether there is a persona of that name, in use or put away."""
+    return _SLUG.fullmatch(slug) is not None and (personas / slug).is_dir()
+
+
+def names_taken(personas: Path) -> frozenset[str]:
+    """Return every name that a new folder cannot have, persona or not."""
+    return frozenset(entry.name for entry in personas.iterdir()) if personas.is_dir() else frozenset()
+
+
+def create(personas: Path, slug: str, settings: str) -> None:
+    """Make the folder of a new persona.
+
+    Raises:
+        PersonaError: it is there already, or cannot be made.
+    """
+    folder = personas / slug
+    with _sentence(f"The folder {folder} cannot be made"):
+        folder.mkdir(mode=0o700)
+        (folder / DOCUMENTS_FOLDER).mkdir(mode=0o700)
+        write_atomically(settings_path(personas, slug), settings)
+
+
+def archive(personas: Path, slug: str, now: datetime) -> None:
+    """Put a persona away.
+
+    Raises:
+        PersonaError: the folder cannot be written.
+    """
+    with _sentence(f"{slug} cannot be archived"):
+        write_atomically(personas / slug / _ARCHIVED, f"{now:%Y-%m-%d}\n")
+
+
+def unarchive(personas: Path, slug: str) -> None:
+    """Take a persona into use again.
+
+    Raises:
+        PersonaError: the folder cannot be written.
+    """
+    with _sentence(f"{slug} cannot be taken out of the archive"):
+        (personas / slug / _ARCHIVED).unlink(missing_ok=True)
+
+
+def move_away(personas: Path, slug: str, deleted: Path, now: datetime) -> Path:
+    """Move a persona's folder into ``deleted`` under its name and the time, and return where it is now.
+
+    Raises:
+        PersonaError: it cannot be moved; it is where it was.
+    """
+    target = deleted / f"{slug}-{now:%Y%m%d-%H%M%S-%f}"
+    with _sentence(f"{personas / slug} cannot be moved to {target}"):
+        deleted.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.move(personas / slug, target)
+    return target
 
 
 def settings_path(personas: Path, slug: str) -> Path:
@@ -80,3 +145,11 @@ def _copy_private(source: str, target: str) -> str:
     shutil.copyfile(source, target)
     Path(target).chmod(0o600)
     return target
+
+
+@contextmanager
+def _sentence(failure: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise PersonaError(f"{failure}: {error.strerror or error}.") from error

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from chorus_cli.commands.command_line import resolve
-from chorus_cli.commands.replies import Reply
+from chorus_cli.commands.replies import Question, Reply, plain
 from chorus_cli.core.errors import MessageRefusedError
 from chorus_cli.terminal.drawing import draw
 from chorus_cli.terminal.reply_stream import show_events
@@ -23,6 +23,10 @@ async def carry_out(line: str, commands: CommandContext, answers: Screen, asides
     answer = await resolve(commands.registry, line, commands.clock.now()).run(commands)
     if not isinstance(answer, Reply):
         return _exit_code(await show_events(answer, answers, asides))
+    if isinstance(answer, Question):
+        # Nobody can be asked, so nothing is done.
+        asides.error(plain(answer))
+        return 1
     draw(answer, answers)
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import locale
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
@@ -11,7 +12,7 @@ from prompt_toolkit.filters import has_focus, is_searching
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.key_binding import KeyBindings
 
-from chorus_cli.core.safe_text import safe_line
+from chorus_cli.core.safe_text import safe_line, safe_text
 from chorus_cli.terminal.completer import CommandCompleter
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _SIGN = "❯"
 _PLAIN_SIGN = ">"
+_YES = frozenset({"y", "yes"})
+_NO = frozenset({"n", "no"})
 
 
 class Leave(Exception):  # noqa: N818 - it is no error: the user wants to go
@@ -33,10 +36,10 @@ class Leave(Exception):  # noqa: N818 - it is no error: the user wants to go
 
 
 class Prompt:
-    """The lines that the user types into; ``drawn`` is called once, when the first prompt is on the screen."""
+    """The lines that the user types into."""
 
-    def __init__(self, context: Callable[[], CommandContext], drawn: Callable[[], None]) -> None:
-        self._drawn: Callable[[], None] | None = drawn
+    def __init__(self, context: Callable[[], CommandContext]) -> None:
+        self._drawn: Callable[[], None] | None = None
         self._patience = _Patience()
         self._session: PromptSession[str] = PromptSession(
             multiline=True,
@@ -48,6 +51,10 @@ class Prompt:
         )
         self._session.default_buffer.on_text_changed += self._typed
         self._session.app.after_render += self._after_render
+
+    def when_drawn(self, drawn: Callable[[], None]) -> None:
+        """Call ``drawn`` once, when the next prompt is on the screen."""
+        self._drawn = drawn
 
     async def read(self, name: str) -> str:
         """Ask for a message to the persona called ``name``.
@@ -63,6 +70,17 @@ class Prompt:
             return await self._session.prompt_async(message, handle_sigint=False)
         except OSError as error:
             raise EOFError from error
+
+    async def confirm(self, question: str) -> bool:
+        """Ask a question until it is answered with yes or no; Ctrl-C, Ctrl-D and a terminal that is gone mean no."""
+        session: PromptSession[str] = PromptSession()
+        asked = FormattedText([("bold", f"{safe_text(question)} (y/n) ")])
+        with suppress(KeyboardInterrupt, EOFError, OSError):
+            while True:
+                answer = (await session.prompt_async(asked, handle_sigint=False)).strip().casefold()
+                if answer in _YES | _NO:
+                    return answer in _YES
+        return False
 
     def _typed(self, _buffer: Buffer) -> None:
         self._patience.is_over = False

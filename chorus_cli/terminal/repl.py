@@ -56,16 +56,17 @@ class Repl:
         self._screen = screen
         self._report_bug = report_bug
         self._work: asyncio.Task[object] | None = None
+        self._prompt = Prompt(lambda: answering.commands)
 
     async def run(self, drawn: Callable[[], None]) -> None:
         """Talk until the user leaves; ``drawn`` is called when the first prompt is on the screen."""
         place = self._focus.place()
-        self._greet(place)
+        await self._greet(place)
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._stop)
-        prompt = Prompt(lambda: self._answering.commands, drawn)
+        self._prompt.when_drawn(drawn)
         while True:
             try:
-                line = await prompt.read(place.persona.name)
+                line = await self._prompt.read(place.persona.name)
                 if await self._interruptible(self._handle(line)):
                     return
                 self._screen.write("\n")
@@ -81,12 +82,12 @@ class Repl:
         self._screen.error(sentence)
         self._screen.write("\n")
 
-    def _greet(self, place: Place) -> None:
+    async def _greet(self, place: Place) -> None:
         self._screen.notice(f"Chorus {__version__}: {place.choice.model} answers ({place.choice.reason}).")
         if place.choice.model == ELIZA:
             self._screen.notice(_WAYS_OUT)
-        for warning in place.persona.warnings:
-            self._screen.notice(warning)
+        for notice in await self._focus.notices():
+            self._screen.notice(notice)
 
     async def _handle(self, line: str) -> bool:
         """Carry out a command or have a message answered; return whether to leave."""
@@ -98,13 +99,16 @@ class Repl:
 
     async def _command(self, line: str) -> bool:
         from chorus_cli.commands.command_line import resolve  # noqa: PLC0415
-        from chorus_cli.commands.replies import Exit, Reply  # noqa: PLC0415
+        from chorus_cli.commands.replies import Exit, Question, Reply  # noqa: PLC0415
         from chorus_cli.services.uninterrupted import finished  # noqa: PLC0415
         from chorus_cli.terminal.drawing import draw  # noqa: PLC0415
 
         commands = self._answering.commands
         # A command is short and has effects: once begun it is carried out, and Ctrl-C comes too late.
         answer, _ = await finished(resolve(commands.registry, line, commands.clock.now()).run(commands))
+        while isinstance(answer, Question):
+            yes = await self._prompt.confirm(answer.text)
+            answer = (await finished(answer.confirmed()))[0] if yes else answer.declined
         if isinstance(answer, Exit):
             return True
         if isinstance(answer, Reply):

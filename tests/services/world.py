@@ -6,7 +6,12 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.commands.catalogue import registry
+from chorus_cli.commands.command_context import CommandContext
+from chorus_cli.commands.command_line import resolve
+from chorus_cli.commands.replies import Reply, plain
 from chorus_cli.core.budget import Limit
+from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.events import Notice, TurnDone
 from chorus_cli.services.context import Context
 from chorus_cli.services.context_window import ContextWindow
@@ -14,6 +19,7 @@ from chorus_cli.services.conversation import Conversation, Outside
 from chorus_cli.services.focus import Focus
 from chorus_cli.services.journal import Journal
 from chorus_cli.services.personas import Personas
+from chorus_cli.services.roster import Roster
 from chorus_cli.storage import message_log
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
 
@@ -41,6 +47,7 @@ class World:
     conversation: Conversation
     window: ContextWindow
     journal: Journal
+    roster: Roster
     rescued: list[Mapping[str, str]]
 
     async def say(self, text: str) -> TurnDone:
@@ -75,6 +82,26 @@ class World:
     def asked(self, number: int = -1) -> list[tuple[str, str]]:
         """Return the messages of a request but for the system message."""
         return [(message.role, message.content) for message in self.model.requests[number].messages[1:]]
+
+    @property
+    def commands(self) -> CommandContext:
+        """The commands and the services behind them."""
+        return CommandContext(
+            registry(), self.focus, self.personas, self.roster, self.context, self.window, self.journal, self.clock
+        )
+
+    async def carry_out(self, line: str) -> Reply:
+        """Carry out a command as it is typed, and return what it answers."""
+        answer = await resolve(self.commands.registry, line, self.clock.now()).run(self.commands)
+        assert isinstance(answer, Reply)
+        return answer
+
+    async def told(self, line: str) -> str:
+        """Carry out a command as it is typed, and return what the user reads: its answer or its refusal."""
+        try:
+            return plain(await self.carry_out(line))
+        except ChorusError as error:
+            return str(error)
 
     def configure(self, text: str, slug: str = "chorus") -> None:
         """Write a persona's settings."""
@@ -114,5 +141,6 @@ async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedMod
         conversation,
         window,
         Journal(store, clock, personas),
+        Roster(store, clock, personas, folder / "backups" / "deleted"),
         rescued,
     )

@@ -1,0 +1,216 @@
+"""``/persona``: who there is to talk to, turning to somebody else, making somebody new."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+from chorus_cli.commands.arguments import Candidate
+from chorus_cli.commands.command_context import CommandContext
+from chorus_cli.commands.parameters import TEXT
+from chorus_cli.commands.registry import CommandGroup
+from chorus_cli.commands.replies import Message, Question, Report, Table
+from chorus_cli.commands.wording import counted, local
+from chorus_cli.core.errors import UnknownPersonaError
+from chorus_cli.services.personas import Personas
+from chorus_cli.services.roster import Member
+
+GROUP: CommandGroup[CommandContext] = CommandGroup(
+    "persona", "Who there is to talk to, each with a memory of its own.", aliases=("p",)
+)
+
+
+def _in_use(context: CommandContext, _text: str) -> Sequence[Candidate]:
+    return _candidates(context.personas, context.personas.slugs())
+
+
+def _put_away(context: CommandContext, _text: str) -> Sequence[Candidate]:
+    return _candidates(context.personas, context.personas.archived())
+
+
+def _candidates(personas: Personas, slugs: Sequence[str]) -> Sequence[Candidate]:
+    chosen = [(slug, personas.own_settings(slug)) for slug in slugs]
+    return [Candidate(settings.name or slug, settings.description) for slug, settings in chosen]
+
+
+NAME = replace(TEXT, name="name", help="what a new persona is called, in up to 40 characters")
+PERSONA = replace(
+    TEXT, name="name", help="a name, an alias or a folder, or how one of them begins", complete=_in_use
+)
+ARCHIVED = replace(PERSONA, help="the name of an archived persona", complete=_put_away)
+
+
+@GROUP.command("")
+async def listing(context: CommandContext) -> Table:
+    """List the personas, the one talked to marked, the archived ones last.
+
+    Examples:
+        /persona
+    """
+    members = await context.roster.members()
+    rows = [_row(member, active=member.persona.slug == context.focus.slug) for member in members]
+    return Table("", ("", "Persona", "Also", "Messages", "Last talked", "What it is"), tuple(rows))
+
+
+@GROUP.command("switch", default=True)
+async def switch(context: CommandContext, name: Annotated[str, PERSONA]) -> Message | Report | Question:
+    """Talk to somebody else, in the thread last used; offers to make a persona that is not known.
+
+    A name, an alias or the folder will do, in any case, or the beginning of one if only one begins so.
+
+    Examples:
+        /persona frodo
+        /persona fro
+        /p frodo
+    """
+    try:
+        slug = context.personas.find(name)
+    except UnknownPersonaError as error:
+        return _offer(context, name, error)
+    if slug == context.focus.slug:
+        return Message(f"You are talking to {context.personas.load(slug).name} already.")
+    return await _turn_to(context, slug)
+
+
+@GROUP.command("new")
+async def new(context: CommandContext, name: Annotated[str, NAME]) -> Report:
+    """Make a persona, with commented settings to fill in, and talk to it.
+
+    Its folder is named after it. If there was a persona of that folder before, the new one begins a new conversation.
+
+    Examples:
+        /persona new Ada
+    """
+    return await _created(context, name)
+
+
+@GROUP.command("info")
+async def info(context: CommandContext, name: Annotated[str | None, PERSONA] = None) -> Table:
+    """Show everything about a persona, or about the one talked to.
+
+    Examples:
+        /persona info
+        /persona info frodo
+    """
+    member = await context.roster.member(context.focus.slug if name is None else context.personas.find_any(name))
+    return Table("", ("", ""), tuple(_facts(context, member)))
+
+
+@GROUP.command("archive")
+async def archive(context: CommandContext, name: Annotated[str | None, PERSONA] = None) -> Message | Report:
+    """Put a persona away: it is no longer listed for talking, and nothing of it is lost.
+
+    Without a name it is the one talked to; then the default persona takes over.
+
+    Examples:
+        /persona archive
+        /persona archive frodo
+    """
+    slug = context.focus.slug if name is None else context.personas.find(name)
+    shown = context.personas.load(slug).name
+    await context.roster.archive(slug)
+    done = Message(f"Archived {shown}. /persona unarchive {slug} brings it back.")
+    if slug != context.focus.slug:
+        return done
+    arrived = await _turn_to(context, context.personas.first())
+    return Report((done, *arrived.parts))
+
+
+@GROUP.command("unarchive")
+async def unarchive(context: CommandContext, name: Annotated[str, ARCHIVED]) -> Message:
+    """Bring an archived persona back.
+
+    Examples:
+        /persona unarchive frodo
+    """
+    slug = context.personas.find_archived(name)
+    await context.roster.unarchive(slug)
+    return Message(f"{context.personas.load(slug).name} is back. /persona {slug} talks to it.")
+
+
+@GROUP.command("delete")
+async def delete(context: CommandContext, name: Annotated[str, ARCHIVED]) -> Question:
+    """Delete an archived persona, after asking: its folder moves to the backups, the log keeps what was said.
+
+    Examples:
+        /persona delete frodo
+    """
+    slug = context.personas.find_archived(name)
+    member = await context.roster.member(slug)
+
+    async def confirmed() -> Message:
+        place = await context.roster.delete(slug)
+        return Message(f"Deleted {member.persona.name}. Its folder is now {place}; the log keeps its messages.")
+
+    spoken = counted(member.messages, "message")
+    return Question(
+        f"Delete {member.persona.name}? Its folder moves to the backups; {spoken} of the log stay.",
+        confirmed,
+        Message(f"{member.persona.name} stays as it is."),
+    )
+
+
+def _offer(context: CommandContext, name: str, error: UnknownPersonaError) -> Question:
+    """Ask whether to make the persona that is not known; a name that nobody can have is refused at once."""
+    checked = context.personas.check_name(None, name)
+
+    async def confirmed() -> Report:
+        return await _created(context, checked)
+
+    command = _command_meant(name)
+    hint = f" Did you mean /persona {command}?" if command else ""
+    return Question(f"{error}{hint} Make a new persona {checked!r}?", confirmed, Message("Nobody was made."))
+
+
+def _command_meant(name: str) -> str:
+    """Return the command of this group that the first word seems to be cut or mistyped from."""
+    # Only a name that nobody has comes here.
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    words = [word for word in GROUP.words if word]
+    return next(iter(get_close_matches(name.split(maxsplit=1)[0].casefold(), words, 1, 0.7)), "")
+
+
+async def _created(context: CommandContext, name: str) -> Report:
+    slug = await context.roster.create(name)
+    done = Message(f"Made {name} in {context.personas.settings_path(slug).parent}. /persona edit opens its settings.")
+    arrived = await _turn_to(context, slug)
+    return Report((done, *arrived.parts))
+
+
+async def _turn_to(context: CommandContext, slug: str) -> Report:
+    await context.focus.turn_to(slug)
+    place = context.focus.place()
+    says = f"Talking to {place.persona.name}: {place.choice.model} answers ({place.choice.reason})."
+    return Report((Message(says), *map(Message, await context.focus.notices())))
+
+
+def _row(member: Member, *, active: bool) -> tuple[str, ...]:
+    persona = member.persona
+    called = [name for name in (persona.slug, *persona.settings.aliases) if name.casefold() != persona.name.casefold()]
+    return (
+        "●" if active else "",
+        f"{persona.name} (archived)" if member.archived else persona.name,
+        ", ".join(called),
+        f"{member.messages:,}",
+        local(member.last_spoken) if member.last_spoken else "never",
+        persona.settings.description,
+    )
+
+
+def _facts(context: CommandContext, member: Member) -> list[tuple[str, str]]:
+    persona = member.persona
+    chosen = persona.settings
+    return [
+        ("Name", persona.name + (" (archived)" if member.archived else "")),
+        ("Aliases", ", ".join(chosen.aliases) or "none"),
+        ("Description", chosen.description or "none"),
+        ("Model", f"{chosen.model} (from {persona.sources['model']})" if chosen.model else "none named: detected"),
+        ("Context window", f"{chosen.context_hours}h"),
+        ("Messages", f"{member.messages:,}"),
+        ("Last talked", local(member.last_spoken) if member.last_spoken else "never"),
+        ("Documents", ", ".join(document.name for document in persona.documents) or "none"),
+        ("Folder", str(context.personas.settings_path(persona.slug).parent)),
+        *(("Warning", warning) for warning in persona.warnings),
+    ]

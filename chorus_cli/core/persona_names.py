@@ -1,0 +1,68 @@
+"""What a persona may be called, and how its folder is named after it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import PersonaError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+LONGEST_NAME = 40
+COMMAND_WORDS = frozenset({"switch", "new", "edit", "archive", "unarchive", "delete", "info"})
+"""What follows ``/persona`` as a command, so that it cannot be somebody's name."""
+
+_USER = "human"
+_DEVICES = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]")
+_FORBIDDEN = '/\\:[]<>"|?*'
+_NAMELESS = "persona"
+
+
+def checked_name(name: str) -> str:
+    """Return a display name or an alias without blanks around it, if somebody may be called so.
+
+    Raises:
+        PersonaError: it is empty, too long, means something else, or holds what neither a transcript nor a folder can.
+    """
+    checked = unicodedata.normalize("NFC", name.strip())
+    problem = _problem(checked)
+    if problem:
+        raise PersonaError(f"Nobody can be called {checked[:LONGEST_NAME]!r}: {problem}.")
+    return checked
+
+
+def folded(name: str) -> str:
+    """Return a name in the form in which names are compared: case, blanks and the way of composing do not count."""
+    return " ".join(unicodedata.normalize("NFC", name).casefold().split())
+
+
+def slug_of(name: str, taken: Collection[str]) -> str:
+    """Return the name of a new folder: the letters and digits of ``name`` in ASCII, with a number if need be."""
+    ascii_letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().casefold()
+    stem = re.sub(r"[^a-z0-9]+", "-", ascii_letters).strip("-")[: LONGEST_NAME - 4].strip("-") or _NAMELESS
+    candidates = (stem, *(f"{stem}-{number}" for number in range(2, len(taken) + 3)))
+    return next(candidate for candidate in candidates if candidate not in taken)
+
+
+def _problem(name: str) -> str:
+    key = folded(name)
+    if not key:
+        return "a name has at least one letter or digit"
+    if len(name) > LONGEST_NAME:
+        return f"a name has at most {LONGEST_NAME} characters, this one has {len(name)}"
+    if not name.isprintable():
+        return "a name has no control or invisible characters"
+    if any(sign in _FORBIDDEN for sign in name):
+        return f"a name has none of the characters {' '.join(_FORBIDDEN)}"
+    if not any(map(str.isalnum, name)):
+        return "a name has at least one letter or digit"
+    if key == _USER:
+        return "that is how transcripts call you"
+    if key in COMMAND_WORDS:
+        return f"/persona {key} is a command"
+    if _DEVICES.fullmatch(key):
+        return "Windows keeps that name for a device, and a folder of that name makes trouble there"
+    return ""

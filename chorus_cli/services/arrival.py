@@ -1,0 +1,61 @@
+"""What somebody who comes to a persona should know before typing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.preamble import gap
+from chorus_cli.core.settings import MAXIMUM_CONTEXT_HOURS
+from chorus_cli.core.view import cutoff
+from chorus_cli.storage.window_rows import window_fill
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from chorus_cli.services.focus import Place
+    from chorus_cli.storage.database import Store
+    from chorus_cli.storage.window_rows import WindowFill
+
+_HOURS_PER_DAY = 24
+_SHORT_WINDOW_HOURS = 12
+
+
+async def notices(store: Store, place: Place, now: datetime) -> tuple[str, ...]:
+    """Return the sentences: what is wrong with the persona's files, and what the window leaves out."""
+    hours = place.persona.settings.context_hours
+    fill = await store.read(
+        window_fill, place.persona.slug, place.thread_id, cutoff(now, hours), cutoff(now, MAXIMUM_CONTEXT_HOURS)
+    )
+    left_out = window_notice(fill, hours, now)
+    return (*place.persona.warnings, *([left_out] if left_out else ()))
+
+
+def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
+    """Say that the window has emptied or cut the view, and which one brings the rest back; nothing if it has not."""
+    if fill.last_spoken is None or (fill.held == fill.reachable > 0):
+        return ""
+    talked = f"Last talked {_ago(now - fill.last_spoken)} ago"
+    if fill.oldest is None:
+        return (
+            f"{talked}; the {hours}h window is empty, and no window reaches back that far. "
+            "Nothing is lost: chorus log prints it."
+        )
+    wider = _window_for(now - fill.oldest)
+    return (
+        f"{talked}; the {hours}h window holds {fill.held:,} of {fill.reachable:,} messages. "
+        f"/context {wider}h brings them back."
+    )
+
+
+def _ago(elapsed: timedelta) -> str:
+    """Write a pause by its largest unit: ``14 h``."""
+    return " ".join(gap(max(elapsed, timedelta())).split()[:2])
+
+
+def _window_for(age: timedelta) -> int:
+    """Return the hours of a window that holds what is ``age`` old: whole days, unless it is recent."""
+    hours = age // timedelta(hours=1) + 1
+    if hours > _SHORT_WINDOW_HOURS:
+        hours = -(-hours // _HOURS_PER_DAY) * _HOURS_PER_DAY
+    return min(hours, MAXIMUM_CONTEXT_HOURS)

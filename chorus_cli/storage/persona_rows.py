@@ -1,0 +1,48 @@
+"""What the log knows of each persona, whether its folder is still there or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core import timestamps
+from chorus_cli.storage import operation_log, persona_files
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    from chorus_cli.storage.operation_log import NewOperation
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """How much was ever said with a persona, and when the last of it was."""
+
+    messages: int
+    last_spoken: datetime
+
+
+def traces(connection: sqlite3.Connection) -> Mapping[str, Traces]:
+    """Return what is in the log, by persona; the index by persona and time answers it alone."""
+    found = connection.execute("SELECT persona, COUNT(*), MAX(timestamp) FROM messages GROUP BY persona").fetchall()
+    return {persona: Traces(count, timestamps.from_text(newest)) for persona, count, newest in found}
+
+
+def create(connection: sqlite3.Connection, personas: Path, slug: str, settings: str, boundary: NewOperation) -> None:
+    """Make a persona's folder; if the log knows the slug from an earlier persona, it begins behind ``boundary``.
+
+    Raises:
+        PersonaError: the folder is there already, or cannot be made.
+    """
+    # The folder comes first: a boundary for a name that somebody else has just taken would hide their conversation.
+    persona_files.create(personas, slug, settings)
+    known = connection.execute(
+        "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :slug) OR "
+        "EXISTS(SELECT 1 FROM operations WHERE persona = :slug)",
+        {"slug": slug},
+    ).fetchone()
+    if known[0]:
+        operation_log.introduce(connection, boundary)
