@@ -11,6 +11,7 @@ import pytest
 from chorus_cli.storage.database import Store
 from tests import guard
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
+from tests.services.world import World, built
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -45,3 +46,8 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     await opened.open()
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+async def world(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel) -> World:
+    return await built(tmp_path, store, clock, model, limit_tokens=10_000)

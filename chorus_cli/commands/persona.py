@@ -35,9 +35,7 @@ def _candidates(personas: Personas, slugs: Sequence[str]) -> Sequence[Candidate]
 
 
 NAME = replace(TEXT, name="name", help="what a new persona is called, in up to 40 characters")
-PERSONA = replace(
-    TEXT, name="name", help="a name, an alias or a folder, or how one of them begins", complete=_in_use
-)
+PERSONA = replace(TEXT, name="name", help="a name, an alias or a folder, or how one of them begins", complete=_in_use)
 ARCHIVED = replace(PERSONA, help="the name of an archived persona", complete=_put_away)
 
 
@@ -66,8 +64,8 @@ async def switch(context: CommandContext, name: Annotated[str, PERSONA]) -> Mess
     """
     try:
         slug = context.personas.find(name)
-    except UnknownPersonaError as error:
-        return _offer(context, name, error)
+    except UnknownPersonaError:
+        return _offer(context, name)
     if slug == context.focus.slug:
         return Message(f"You are talking to {context.personas.load(slug).name} already.")
     return await _turn_to(context, slug)
@@ -151,25 +149,27 @@ async def delete(context: CommandContext, name: Annotated[str, ARCHIVED]) -> Que
     )
 
 
-def _offer(context: CommandContext, name: str, error: UnknownPersonaError) -> Question:
+def _offer(context: CommandContext, name: str) -> Question:
     """Ask whether to make the persona that is not known; a name that nobody can have is refused at once."""
     checked = context.personas.check_name(None, name)
 
     async def confirmed() -> Report:
         return await _created(context, checked)
 
-    command = _command_meant(name)
-    hint = f" Did you mean /persona {command}?" if command else ""
-    return Question(f"{error}{hint} Make a new persona {checked!r}?", confirmed, Message("Nobody was made."))
+    text = f"There is no persona called {checked!r}.{_meant(context, checked)} Make a new one?"
+    return Question(text, confirmed, Message("Nobody was made."))
 
 
-def _command_meant(name: str) -> str:
-    """Return the command of this group that the first word seems to be cut or mistyped from."""
+def _meant(context: CommandContext, name: str) -> str:
+    """Say what the name may be cut or mistyped from: a persona or a command of this group."""
     # Only a name that nobody has comes here.
     from difflib import get_close_matches  # noqa: PLC0415
 
-    words = [word for word in GROUP.words if word]
-    return next(iter(get_close_matches(name.split(maxsplit=1)[0].casefold(), words, 1, 0.7)), "")
+    words = {candidate.text.casefold(): candidate.text for candidate in _in_use(context, "")}
+    commands = {word: f"/persona {word}" for word in GROUP.words if word}
+    first_word, *_ = name.casefold().split()
+    near = get_close_matches(name.casefold(), words, 1) or get_close_matches(first_word, commands, 1)
+    return f" Did you mean {(words | commands)[near[0]]}?" if near else ""
 
 
 async def _created(context: CommandContext, name: str) -> Report:

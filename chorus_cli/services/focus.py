@@ -78,7 +78,8 @@ class Focus:
     def place(self) -> Place:
         """Return the present focus, the persona's files read afresh."""
         persona = self._personas.load(self._slug)
-        source = persona.sources.get("model", "its settings")
+        # The file's name and line say enough; its folder would fill the line.
+        source = persona.sources.get("model", "").rpartition("/")[2]
         by_hand = self._set_by_hand.get(self._slug)
         choice = by_hand or chosen_model(self._model, self._environment, persona.settings.model, source)
         return Place(persona, self._thread_id, choice)

@@ -88,11 +88,11 @@ class Home:
                 process.kill()
 
     @contextmanager
-    def chat(self) -> Iterator[Terminal]:
+    def chat(self, prompt: str = PROMPT, **variables: str) -> Iterator[Terminal]:
         """Open the chat and wait for its prompt; it is ended in the end, if the test has not done so."""
-        terminal = Terminal(self.environment)
+        terminal = Terminal({**self.environment, **variables})
         try:
-            terminal.await_line(PROMPT)
+            terminal.await_line(prompt)
             yield terminal
         finally:
             terminal.close()
@@ -172,11 +172,11 @@ class Terminal:
         self.type(text)
         self.press("enter")
 
-    def ask(self, line: str, answer: str) -> None:
+    def ask(self, line: str, answer: str, prompt: str = PROMPT) -> None:
         """Say a line, and wait for its answer and for the next prompt, by which time all of it is stored."""
         self.say(line)
         self.await_text(answer)
-        self.await_line(PROMPT)
+        self.await_line(prompt)
 
     def screen_text(self) -> str:
         """Return what stands on the screen and above it, without blanks at the ends of lines."""
