@@ -10,7 +10,7 @@ from chorus_cli.cli import main
 
 def run() -> None:
     """Run ``chorus`` and exit; everything is closed by then, and tearing down litellm would take half a second."""
-    code = main(sys.argv[1:], os.environ)
+    code = main(sys.argv[1:], dict(os.environ))
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -16,7 +16,7 @@ from chorus_cli.adapters.paths import Paths, paths, shipped_personas
 from chorus_cli.adapters.system_clock import SystemClock
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.model_choice import ELIZA
-from chorus_cli.services.focus import Focus
+from chorus_cli.services.focus import Focus, Naming
 from chorus_cli.services.personas import Personas
 from chorus_cli.storage import file_lock, message_log, persona_files
 from chorus_cli.storage.database import Store
@@ -24,9 +24,11 @@ from chorus_cli.storage.database import Store
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
+    from chorus_cli.adapters.model_map import ModelMap
     from chorus_cli.commands.command_context import CommandContext
     from chorus_cli.services.context import Context
     from chorus_cli.services.conversation import Conversation
+    from chorus_cli.services.models import KnownModels
 
 
 class Options(NamedTuple):
@@ -45,21 +47,31 @@ class App:
         self.store = store
         self.clock = SystemClock()
         self.personas = Personas(places.personas, places.config_file)
-        self.focus = Focus(self.personas, store, self.clock, environment, options.model)
+        self.focus = Focus(self.personas, store, self.clock, Naming(options.model, environment, self._ask_ollama))
         self._environment = environment
         self._run = run
 
     @cached_property
     def context(self) -> Context:
         """What is in context, counted by the real vocabulary."""
-        from chorus_cli.adapters.model_limits import ModelMap, context_limit  # noqa: PLC0415
+        from chorus_cli.adapters.model_limits import context_limit  # noqa: PLC0415
         from chorus_cli.adapters.token_counter import VocabularyCounter  # noqa: PLC0415
         from chorus_cli.services.context import Context  # noqa: PLC0415
 
-        model_map = ModelMap()
+        model_map = self.model_map
         return Context(
-            self.store, VocabularyCounter(), lambda model: context_limit(model, self._environment, model_map)
+            self.store,
+            VocabularyCounter(),
+            lambda model: context_limit(model, self._environment, model_map),
+            model_map.input_cost,
         )
+
+    @cached_property
+    def model_map(self) -> ModelMap:
+        """What litellm's files say of models."""
+        from chorus_cli.adapters.model_map import ModelMap  # noqa: PLC0415
+
+        return ModelMap()
 
     @cached_property
     def conversation(self) -> Conversation:
@@ -84,16 +96,41 @@ class App:
     @cached_property
     def commands(self) -> CommandContext:
         """The commands and the services behind them."""
+        from chorus_cli.adapters.editor import UserEditor  # noqa: PLC0415
         from chorus_cli.commands.catalogue import registry  # noqa: PLC0415
         from chorus_cli.commands.command_context import CommandContext  # noqa: PLC0415
         from chorus_cli.services.context_window import ContextWindow  # noqa: PLC0415
+        from chorus_cli.services.editing import Editing  # noqa: PLC0415
         from chorus_cli.services.journal import Journal  # noqa: PLC0415
+        from chorus_cli.services.models import Models  # noqa: PLC0415
+        from chorus_cli.services.persona_settings import PersonaSettings  # noqa: PLC0415
         from chorus_cli.services.roster import Roster  # noqa: PLC0415
 
-        roster = Roster(self.store, self.clock, self.personas, self.paths.backups / "deleted")
-        window = ContextWindow(self.store, self.clock, self.personas, self.focus, self.context)
-        journal = Journal(self.store, self.clock, self.personas)
-        return CommandContext(registry(), self.focus, self.personas, roster, self.context, window, journal, self.clock)
+        return CommandContext(
+            registry=registry(),
+            focus=self.focus,
+            personas=self.personas,
+            roster=Roster(self.store, self.clock, self.personas, self.paths.backups / "deleted"),
+            settings=PersonaSettings(self.store, self.clock, self.personas),
+            editing=Editing(UserEditor(self._environment), self.paths.drafts, self.clock),
+            models=Models(self._known_models(), self._environment),
+            context=self.context,
+            window=ContextWindow(self.store, self.clock, self.personas, self.focus, self.context),
+            journal=Journal(self.store, self.clock, self.personas),
+            clock=self.clock,
+        )
+
+    def _known_models(self) -> KnownModels:
+        from chorus_cli.adapters import ollama  # noqa: PLC0415
+        from chorus_cli.services.models import KnownModels  # noqa: PLC0415
+
+        return KnownModels(self.model_map.names, self.model_map.providers, lambda: ollama.models(self._environment))
+
+    def _ask_ollama(self) -> str | None:
+        # Only those need it who name no model anywhere.
+        from chorus_cli.adapters.ollama import most_recent_model  # noqa: PLC0415
+
+        return most_recent_model(self._environment)
 
     def is_alive(self, run: str) -> bool:
         """Whether the process that writes replies under the name ``run`` still lives."""
@@ -119,14 +156,17 @@ class App:
             from chorus_cli.adapters.litellm_library import warm  # noqa: PLC0415
 
             warm()
+        self.commands.models.load()
         self._sweep(place.persona.slug)
 
     def _sweep(self, slug: str) -> None:
         """Delete what a crash may have left behind; nothing depends on it."""
+        from chorus_cli.storage import drafts  # noqa: PLC0415
         from chorus_cli.storage.atomic_file import sweep_stale  # noqa: PLC0415
 
         file_lock.sweep(self.paths.run)
         sweep_stale(self.paths.personas / slug)
+        drafts.sweep(self.paths.drafts, self.clock.now())
 
 
 @asynccontextmanager

@@ -70,6 +70,9 @@ def _parser() -> argparse.ArgumentParser:
     log.add_argument("--thread", metavar="N", type=_thread_number, help="only this thread")
     log.add_argument("--since", metavar="T", help="only what is younger, such as 24h or 3 days")
     log.add_argument("--json", action="store_true", help="as one JSON value")
+    personas = commands.add_parser("personas", parents=[common], help="list whom there is to talk to")
+    personas.add_argument("--json", action="store_true", help="as one JSON value")
+    commands.add_parser("schema", parents=[common], help="print the JSON Schema of system.jsonc")
     commands.add_parser("paths", parents=[common], help="print where everything is kept")
     return parser
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from datetime import datetime
+    from pathlib import Path
 
     from chorus_cli.core.events import ModelEvent
     from chorus_cli.core.exchange import ModelRequest
@@ -45,4 +46,18 @@ class TokenCounter(Protocol):
 
     def count(self, text: str) -> int:
         """Return the number of tokens of ``text``; never raises for any text."""
+        ...
+
+
+class Editor(Protocol):
+    """Where the user changes a file: the editor of the user's choice, or a script in tests."""
+
+    async def open(self, path: Path) -> str:
+        """Wait until the user has left the file; return a sentence if the editor did not end well, else nothing.
+
+        The wait must not be cancelled, for the terminal is lent out until it ends.
+
+        Raises:
+            EditorError: no editor was started, so the file is as it was.
+        """
         ...

@@ -34,6 +34,8 @@ def carry_out(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Cor
         "context": context,
         "log": log,
         "paths": show_paths,
+        "personas": personas,
+        "schema": show_schema,
     }
     return subcommands[chosen.command](chosen, environment)
 
@@ -81,6 +83,7 @@ async def _ask_model(message: str, chosen: argparse.Namespace, environment: Mapp
     from chorus_cli.terminal import one_shot  # noqa: PLC0415
 
     async with opened(_options(chosen, environment), environment) as app:
+        await app.focus.settle()
         if app.focus.place().choice.model != ELIZA:
             app.warm_up()
         return await one_shot.ask(message, app.commands, app.conversation, standard_output(), standard_error())
@@ -95,6 +98,7 @@ async def context(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
     async with opened(_options(chosen, environment), environment) as app:
         if not chosen.json:
             return await one_shot.carry_out("/context", app.commands, standard_output(), standard_error())
+        await app.focus.settle()
         place = app.focus.place()
         for warning in place.persona.warnings:
             standard_error().notice(warning)
@@ -120,6 +124,27 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
             _print_json([message_as_json(entry) async for entry in entries if isinstance(entry, Message)])
         else:
             await show_transcript(entries, place.persona.name, standard_output())
+    return DONE
+
+
+async def personas(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """List whom there is to talk to."""
+    from chorus_cli.app import opened  # noqa: PLC0415
+    from chorus_cli.terminal import one_shot  # noqa: PLC0415
+
+    async with opened(_options(chosen, environment), environment) as app:
+        if not chosen.json:
+            return await one_shot.carry_out("/persona", app.commands, standard_output(), standard_error())
+        members = await app.commands.roster.members()
+        _print_json([member.as_json(active=member.persona.slug == app.focus.slug) for member in members])
+    return DONE
+
+
+async def show_schema(_chosen: argparse.Namespace, _environment: Mapping[str, str]) -> int:
+    """Print the JSON Schema of a persona's settings."""
+    from chorus_cli.core.settings_schema import schema  # noqa: PLC0415
+
+    _print_json(schema())
     return DONE
 
 

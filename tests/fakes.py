@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import ModelError
+from chorus_cli.core.errors import EditorError, ModelError
 from chorus_cli.core.events import ReplyEnd, TextDelta
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
+    from pathlib import Path
 
     from chorus_cli.core.events import ModelEvent
     from chorus_cli.core.exchange import ModelRequest
@@ -83,3 +84,40 @@ class ScriptedModel:
                 await event.wait()
                 continue
             yield event
+
+
+@dataclass
+class ScriptedEditor:
+    """Changes each file that it opens as its script says, which takes a minute; without a script it leaves the file.
+
+    ``shown`` holds the texts that it was given, ``opened`` the files.
+    """
+
+    clock: FakeClock
+    shown: list[str] = field(default_factory=list)
+    opened: list[Path] = field(default_factory=list)
+    _script: deque[tuple[str | Callable[[Path], object] | EditorError | None, str, float]] = field(
+        default_factory=deque
+    )
+
+    def enqueue(
+        self, act: str | Callable[[Path], object] | EditorError | None, *, complaint: str = "", seconds: float = 60.0
+    ) -> None:
+        """Have the next file overwritten with a text, treated by a function, or left; or have no editor start."""
+        self._script.append((act, complaint, seconds))
+
+    async def open(self, path: Path) -> str:
+        act, complaint, seconds = self._script.popleft() if self._script else (None, "", 60.0)
+        if isinstance(act, EditorError):
+            raise act
+        await self.clock.sleep(seconds)
+        self._change(path, act)
+        return complaint
+
+    def _change(self, path: Path, act: str | Callable[[Path], object] | None) -> None:
+        self.opened.append(path)
+        self.shown.append(path.read_bytes().decode())
+        if isinstance(act, str):
+            path.write_bytes(act.encode())
+        elif act is not None:
+            act(path)

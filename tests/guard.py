@@ -30,7 +30,7 @@ class RealProviderReachedError(AssertionError):
 
 
 def isolated_environment(original: dict[str, str]) -> dict[str, str]:
-    """Return an environment without keys, without a home, and with every proxy leading nowhere."""
+    """Return an environment without keys, a home or an Ollama, and with every proxy leading nowhere."""
     kept = {
         name: value
         for name, value in original.items()
@@ -38,7 +38,8 @@ def isolated_environment(original: dict[str, str]) -> dict[str, str]:
     }
     proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), _DEAD_END)
     loopback = dict.fromkeys(("no_proxy", "NO_PROXY"), "127.0.0.1,localhost,::1")
-    return {**kept, **proxies, **loopback, "HOME": NOWHERE, "TZ": "UTC", "LC_ALL": "C.UTF-8"}
+    nobody = {"OLLAMA_API_BASE": _DEAD_END, "HOME": NOWHERE}
+    return {**kept, **proxies, **loopback, **nobody, "TZ": "UTC", "LC_ALL": "C.UTF-8"}
 
 
 def places_of(home: Path) -> tuple[str, ...]:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import ipaddress
-import json
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from chorus_cli.adapters.litellm_library import installation_folder
+from chorus_cli.adapters import ollama
 from chorus_cli.core.budget import Limit
-from chorus_cli.core.errors import ModelError
 from chorus_cli.core.model_choice import ELIZA
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
+
+    from chorus_cli.adapters.model_map import ModelMap
 
 DEFAULT_LIMIT_TOKENS = 128_000
 LOOPBACK_LIMIT_TOKENS = 8192
+
+_OLLAMA = ("ollama", "ollama_chat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,49 +32,10 @@ class _Server:
 
 _SERVERS = {
     "openai": _Server(("OPENAI_BASE_URL", "OPENAI_API_BASE")),
-    "ollama": _Server(("OLLAMA_API_BASE",), "http://localhost:11434"),
-    "ollama_chat": _Server(("OLLAMA_API_BASE",), "http://localhost:11434"),
     "lm_studio": _Server(("LM_STUDIO_API_BASE",), "http://localhost:1234/v1"),
     "hosted_vllm": _Server(("HOSTED_VLLM_API_BASE",), "http://localhost:8000/v1"),
     "llamafile": _Server(("LLAMAFILE_API_BASE",), "http://127.0.0.1:8080/v1"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """What one entry of litellm's map says."""
-
-    provider: str
-    limit_tokens: int
-
-
-class ModelMap:
-    """litellm's map of models, read from its file at the first question; a map that cannot be read is empty."""
-
-    def __init__(self, path: Path | None = None) -> None:
-        """Read ``path``, or the map that litellm ships."""
-        self._path = path
-        self._entries: dict[str, _Entry] | None = None
-        self._reading = threading.Lock()
-
-    def limit_tokens(self, model: str) -> int | None:
-        """Return the input tokens that ``model`` takes, or ``None`` if the map has no figure for it.
-
-        The map names many models without their provider: ``anthropic/claude-x`` is found under ``claude-x`` if that
-        entry's provider is ``anthropic`` or one of its kinds, as ``vertex_ai-language-models`` is of ``vertex_ai``.
-        """
-        entries = self._read()
-        if model in entries:
-            return entries[model].limit_tokens
-        prefix, _, name = model.partition("/")
-        entry = entries.get(name)
-        return entry.limit_tokens if entry and _is_kind_of(entry.provider, prefix) else None
-
-    def _read(self) -> dict[str, _Entry]:
-        with self._reading:
-            if self._entries is None:
-                self._entries = _entries_of(self._path)
-            return self._entries
 
 
 def context_limit(model: str, environment: Mapping[str, str], model_map: ModelMap) -> Limit:
@@ -92,6 +53,8 @@ def context_limit(model: str, environment: Mapping[str, str], model_map: ModelMa
 def server_address(model: str, environment: Mapping[str, str]) -> str:
     """Return the address of the server that answers for ``model``, or nothing where only litellm knows it."""
     prefix, slash, _ = model.partition("/")
+    if slash and prefix in _OLLAMA:
+        return ollama.server_address(environment)
     server = _SERVERS.get(prefix) if slash else None
     if server is None:
         return ""
@@ -113,29 +76,3 @@ def is_on_this_machine(address: str) -> bool:
         return False
     # A server told to listen everywhere is often asked at 0.0.0.0 too, which means this machine.
     return ip.is_loopback or ip.is_unspecified
-
-
-def _is_kind_of(provider: str, prefix: str) -> bool:
-    return provider == prefix or provider.startswith((f"{prefix}-", f"{prefix}_"))
-
-
-def _entries_of(path: Path | None) -> dict[str, _Entry]:
-    try:
-        path = path or installation_folder() / "model_prices_and_context_window_backup.json"
-        document = json.loads(path.read_bytes())
-    except (ModelError, OSError, ValueError):
-        # A limit can be set by hand, and the first request says what is wrong with litellm.
-        return {}
-    if not isinstance(document, dict):
-        return {}
-    found = ((name, _entry_of(value)) for name, value in document.items())
-    return {name: entry for name, entry in found if entry is not None}
-
-
-def _entry_of(value: object) -> _Entry | None:
-    """Read one entry; the map's own sample has sentences where others have figures."""
-    if not isinstance(value, dict):
-        return None
-    figures = (value.get("max_input_tokens"), value.get("max_tokens"))
-    tokens = next((figure for figure in figures if isinstance(figure, int) and figure > 0), None)
-    return _Entry(str(value.get("litellm_provider", "")), tokens) if tokens else None

@@ -29,6 +29,7 @@ class Candidate:
 
 # The context is the application's own class, which this framework does not know; only the declarer does.
 Complete = Callable[[Any, str], Sequence[Candidate]]
+CompleteAfter = Callable[[Any, Sequence[str], str], Sequence[Candidate]]
 
 
 def nothing_to_offer(_context: object, _text: str) -> Sequence[Candidate]:
@@ -43,13 +44,19 @@ class Parameter(Generic[T_co]):
     ``name`` stands in usage lines, ``help`` describes it in a few words. ``parse`` takes the text and the aware local
     time and raises a ``ChorusError`` with a sentence. ``complete`` takes the command context and the text so far; it
     is called at every key and must be cheap, and may return more than fits: what does not begin with the text so far
-    is dropped. A variant is made with ``dataclasses.replace``.
+    is dropped. Where the arguments before decide, ``complete_after`` takes its place and is given them too, as they
+    were typed. A variant is made with ``dataclasses.replace``.
     """
 
     name: str
     parse: Callable[[str, datetime], T_co]
     help: str
     complete: Complete = nothing_to_offer
+    complete_after: CompleteAfter | None = None
+
+    def candidates(self, context: object, before: Sequence[str], text: str) -> Sequence[Candidate]:
+        """Return ways to go on with ``text``, which stands behind the arguments ``before``."""
+        return self.complete_after(context, before, text) if self.complete_after else self.complete(context, text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,11 @@ if TYPE_CHECKING:
     from chorus_cli.ports import Clock
     from chorus_cli.services.context import Context
     from chorus_cli.services.context_window import ContextWindow
+    from chorus_cli.services.editing import Editing
     from chorus_cli.services.focus import Focus
     from chorus_cli.services.journal import Journal
+    from chorus_cli.services.models import Models
+    from chorus_cli.services.persona_settings import PersonaSettings
     from chorus_cli.services.personas import Personas
     from chorus_cli.services.roster import Roster
 
@@ -24,6 +27,9 @@ class CommandContext:
     focus: Focus
     personas: Personas
     roster: Roster
+    settings: PersonaSettings
+    editing: Editing
+    models: Models
     context: Context
     window: ContextWindow
     journal: Journal

@@ -17,7 +17,7 @@ from chorus_cli.core.errors import ChorusError, CommandError
 from chorus_cli.core.timespan import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.commands.arguments import Argument
@@ -190,16 +190,18 @@ def _argument_completions(command: Command[C], context: C, line: str, start: int
     if not command.arguments:
         return Completions(len(line))
     *words, last = command.arguments
+    before: list[str] = []
     for argument in words:
-        _, next_start = _word_at(line, start)
+        word, next_start = _word_at(line, start)
         if next_start is None:
-            return _values(argument, context, line, start)
+            return _values(argument, context, before, line, start)
+        before.append(word)
         start = next_start
-    return _values(last, context, line, start)
+    return _values(last, context, before, line, start)
 
 
-def _values(argument: Argument, context: C, line: str, start: int) -> Completions:
+def _values(argument: Argument, context: C, before: Sequence[str], line: str, start: int) -> Completions:
     typed = line[start:]
-    offered = argument.parameter.complete(context, typed)
+    offered = argument.parameter.candidates(context, before, typed)
     fitting = (each for each in offered if each.text.casefold().startswith(typed.casefold()))
     return Completions(start, tuple(fitting))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from chorus_cli.commands.command_context import CommandContext
-from chorus_cli.commands.parameters import NUMBER, TIME
+from chorus_cli.commands.parameters import ASKED_TIME, NUMBER, AskedTime
 from chorus_cli.commands.registry import CommandGroup
 from chorus_cli.commands.replies import Message, Report, Table
+from chorus_cli.commands.window_preview import previewed
 from chorus_cli.commands.wording import confirmation, deed, local, reach
+from chorus_cli.core import timespan
 from chorus_cli.core.operations import REVERSALS
-from chorus_cli.core.settings import DEFAULT_CONTEXT_HOURS
-from chorus_cli.core.timespan import Span
 from chorus_cli.services.context_report import ContextReport, context_report
 from chorus_cli.services.journal import Entry
 
@@ -34,7 +34,7 @@ async def show(context: CommandContext) -> Report:
     rows.append(("together", f"{report.prompt.tokens:,}", _usage(report)))
     out = [(omission.reason, f"{omission.messages:,}", f"{omission.tokens:,}") for omission in report.omissions]
     parts: list[Message | Table] = [
-        Message(f"Context window: {state.hours}h (default: {DEFAULT_CONTEXT_HOURS}h)\n{reach(state)}"),
+        Message(f"Context window: {state.hours}h (default: {place.persona.defaults.context_hours}h)\n{reach(state)}"),
         Table("", ("Part", "Tokens", "Why"), tuple(rows)),
     ]
     if out:
@@ -44,8 +44,8 @@ async def show(context: CommandContext) -> Report:
 
 
 @GROUP.command("set", default=True)
-async def set_window(context: CommandContext, time: Annotated[Span, TIME]) -> Message:
-    """Reach back a given length of time.
+async def set_window(context: CommandContext, time: Annotated[AskedTime, ASKED_TIME]) -> Message | Report:
+    """Reach back a given length of time, or with a question mark see what that would change.
 
     The window slides with the clock and is rounded to whole hours from 1 to 168 (7 days). It never reaches across a
     boundary that /new has set.
@@ -53,30 +53,33 @@ async def set_window(context: CommandContext, time: Annotated[Span, TIME]) -> Me
     Examples:
         /context 24h
         /context set 2 days
-        /context 2h 30m
+        /context since monday
+        /context 24h?
     """
-    assumed = "A number alone means hours.\n" if time.bare_number else ""
-    return Message(assumed + confirmation(await context.window.set(time)))
+    if time.preview:
+        return await previewed(context, timespan.window_hours(time.span))
+    assumed = "A number alone means hours.\n" if time.span.bare_number else ""
+    return Message(assumed + confirmation(await context.window.set(time.span)))
 
 
 @GROUP.command("add")
-async def add(context: CommandContext, time: Annotated[Span, TIME]) -> Message:
+async def add(context: CommandContext, time: Annotated[AskedTime, ASKED_TIME]) -> Message | Report:
     """Reach back further by a length of time.
 
     Examples:
         /context add 8h
     """
-    return Message(confirmation(await context.window.shift(time, 1)))
+    return await _shifted(context, time, 1)
 
 
 @GROUP.command("sub")
-async def subtract(context: CommandContext, time: Annotated[Span, TIME]) -> Message:
+async def subtract(context: CommandContext, time: Annotated[AskedTime, ASKED_TIME]) -> Message | Report:
     """Reach back less far by a length of time.
 
     Examples:
         /context sub 4h
     """
-    return Message(confirmation(await context.window.shift(time, -1)))
+    return await _shifted(context, time, -1)
 
 
 @GROUP.command("reset", "default")
@@ -140,6 +143,13 @@ async def operations(context: CommandContext) -> Message | Table:
         for entry in entries
     ]
     return Table("", ("No.", "When", "What", ""), tuple(rows))
+
+
+async def _shifted(context: CommandContext, time: AskedTime, sign: Literal[1, -1]) -> Message | Report:
+    if not time.preview:
+        return Message(confirmation(await context.window.shift(time.span, sign)))
+    hours = context.focus.place().persona.settings.context_hours
+    return await previewed(context, timespan.shifted(hours, time.span, sign))
 
 
 def _standing(entry: Entry) -> str:

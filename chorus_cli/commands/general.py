@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import replace
 from typing import Annotated
 
 from chorus_cli import __version__
 from chorus_cli.commands.command_context import CommandContext
 from chorus_cli.commands.command_line import look_up
-from chorus_cli.commands.parameters import COMMAND, TEXT
+from chorus_cli.commands.parameters import COMMAND
 from chorus_cli.commands.registry import CommandGroup
 from chorus_cli.commands.replies import Exit, Message, Report, Table
 from chorus_cli.services.context_report import context_report
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("", "Everything else.")
-
-MODEL = replace(TEXT, name="model", help="a model as litellm names it, such as openai/gpt-5.4-mini, or chorus/eliza")
 
 
 @GROUP.command("help", aliases=("?",))
@@ -28,21 +24,6 @@ async def show_help(context: CommandContext, command: Annotated[str | None, COMM
         /help context set
     """
     return context.registry.menu() if command is None else Message(look_up(context.registry, command).help_text)
-
-
-@GROUP.command("model")
-async def model(context: CommandContext, name: Annotated[str | None, MODEL] = None) -> Message:
-    """Show which model answers and why, or have this persona answer with another one, now and from now on.
-
-    Examples:
-        /model
-        /model chorus/eliza
-    """
-    if name is not None:
-        await asyncio.to_thread(context.personas.change, context.focus.place().persona.slug, "model", name)
-        context.focus.use_model(name)
-    choice = context.focus.place().choice
-    return Message(f"Model: {choice.model} ({choice.reason})")
 
 
 @GROUP.command("status")

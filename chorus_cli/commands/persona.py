@@ -10,7 +10,8 @@ from chorus_cli.commands.arguments import Candidate
 from chorus_cli.commands.command_context import CommandContext
 from chorus_cli.commands.parameters import TEXT
 from chorus_cli.commands.registry import CommandGroup
-from chorus_cli.commands.replies import Message, Question, Report, Table
+from chorus_cli.commands.replies import Message, Question, Reply, Report, Table
+from chorus_cli.commands.settings import edit_settings
 from chorus_cli.commands.wording import counted, local
 from chorus_cli.core.errors import UnknownPersonaError
 from chorus_cli.services.personas import Personas
@@ -81,6 +82,17 @@ async def new(context: CommandContext, name: Annotated[str, NAME]) -> Report:
         /persona new Ada
     """
     return await _created(context, name)
+
+
+@GROUP.command("edit")
+async def edit(context: CommandContext, name: Annotated[str | None, PERSONA] = None) -> Reply:
+    """Open a persona's settings in your editor, those of the one talked to without a name; /settings edit is the same.
+
+    Examples:
+        /persona edit
+        /persona edit frodo
+    """
+    return await edit_settings(context, context.focus.slug if name is None else context.personas.find_any(name))
 
 
 @GROUP.command("info")
@@ -181,6 +193,7 @@ async def _created(context: CommandContext, name: str) -> Report:
 
 async def _turn_to(context: CommandContext, slug: str) -> Report:
     await context.focus.turn_to(slug)
+    await context.focus.settle()
     place = context.focus.place()
     says = f"Talking to {place.persona.name}: {place.choice.model} answers ({place.choice.reason})."
     return Report((Message(says), *map(Message, await context.focus.notices())))

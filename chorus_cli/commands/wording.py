@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.messages import Role
 from chorus_cli.core.operations import Kind, Operation
 
 if TYPE_CHECKING:
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.jsonc import JsonValue
     from chorus_cli.services.context_window import WindowState
+
+
+_LONGEST_LINE = 60
 
 
 def local(moment: datetime) -> str:
@@ -21,6 +25,23 @@ def local(moment: datetime) -> str:
 def counted(number: int, thing: str) -> str:
     """Write a number of things: ``1 message``, ``1,200 messages``."""
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def shortened(text: str) -> str:
+    """Write the beginning of a text in one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
+
+
+def speaker(role: Role, persona: str) -> str:
+    """Name who says a message."""
+    match role:
+        case Role.USER:
+            return "Human"
+        case Role.ASSISTANT:
+            return persona
+        case Role.TOOL_USE | Role.TOOL_RESULT:
+            return f"{persona} ({role})"
 
 
 def reach(state: WindowState) -> str:

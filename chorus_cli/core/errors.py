@@ -7,6 +7,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── TimeSpanError           a time that cannot be read, or lies in the future
     ├── JsoncError              a settings file that is not valid JSONC
     ├── SettingsError           a setting that does not exist or does not take this value
+    ├── ModelNameError          a name that cannot be a model's
     ├── HomeError               the folders that hold everything cannot be made or written
     ├── PersonaError            an unknown persona, or one whose files cannot be read
     ├── MessageRefusedError     a message that is not stored: too large, empty, or not text
@@ -59,6 +60,10 @@ class JsoncError(ChorusError):
 
 class SettingsError(ChorusError):
     """A setting that does not exist, does not take this value, or cannot be written."""
+
+
+class ModelNameError(ChorusError):
+    """A name that cannot be a model's: it says no provider and litellm does not know it, or it is no name at all."""
 
 
 class HomeError(ChorusError):

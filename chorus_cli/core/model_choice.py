@@ -13,19 +13,49 @@ ELIZA = "chorus/eliza"
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider that is recognised by its key in the environment, and the model that is then used."""
+    """A provider that is recognised by its key in the environment, and the model that is then used.
+
+    ``other_variables`` are further names under which litellm takes the same key.
+    """
 
     name: str
     key_variable: str
     default_model: str
+    other_variables: tuple[str, ...] = ()
 
 
+# The first whose key is set answers. Each model is one of the provider's usual ones for a chat, not its most expensive.
 PROVIDERS: tuple[Provider, ...] = (
-    Provider("Anthropic", "ANTHROPIC_API_KEY", "anthropic/claude-sonnet-5"),
+    Provider("Anthropic", "ANTHROPIC_API_KEY", "anthropic/claude-sonnet-5", ("ANTHROPIC_AUTH_TOKEN",)),
     Provider("OpenAI", "OPENAI_API_KEY", "openai/gpt-5.4-mini"),
-    Provider("Google", "GEMINI_API_KEY", "gemini/gemini-2.5-flash"),
+    Provider("Google", "GEMINI_API_KEY", "gemini/gemini-2.5-flash", ("GOOGLE_API_KEY",)),
     Provider("Mistral", "MISTRAL_API_KEY", "mistral/mistral-large-latest"),
-    Provider("DeepSeek", "DEEPSEEK_API_KEY", "deepseek/deepseek-chat"),
+    Provider("DeepSeek", "DEEPSEEK_API_KEY", "deepseek/deepseek-v4-flash"),
+    Provider("xAI", "XAI_API_KEY", "xai/grok-4.3"),
+    Provider("Cohere", "COHERE_API_KEY", "cohere_chat/command-r-08-2024", ("CO_API_KEY",)),
+    Provider("Moonshot", "MOONSHOT_API_KEY", "moonshot/kimi-k2.6"),
+    Provider("Z.ai", "ZAI_API_KEY", "zai/glm-5.3-flash"),
+    Provider("MiniMax", "MINIMAX_API_KEY", "minimax/MiniMax-M3"),
+    Provider("Alibaba Cloud", "DASHSCOPE_API_KEY", "dashscope/qwen-plus"),
+    Provider("Perplexity", "PERPLEXITYAI_API_KEY", "perplexity/sonar", ("PERPLEXITY_API_KEY",)),
+    Provider("Groq", "GROQ_API_KEY", "groq/openai/gpt-oss-120b"),
+    Provider("Cerebras", "CEREBRAS_API_KEY", "cerebras/gpt-oss-120b"),
+    Provider(
+        "Together",
+        "TOGETHERAI_API_KEY",
+        "together_ai/openai/gpt-oss-120b",
+        ("TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHER_AI_TOKEN"),
+    ),
+    Provider(
+        "Fireworks",
+        "FIREWORKS_AI_API_KEY",
+        "fireworks_ai/accounts/fireworks/models/deepseek-v4p1-flash",
+        ("FIREWORKS_API_KEY", "FIREWORKSAI_API_KEY", "FIREWORKS_AI_TOKEN"),
+    ),
+    Provider("DeepInfra", "DEEPINFRA_API_KEY", "deepinfra/openai/gpt-oss-120b"),
+    Provider("SambaNova", "SAMBANOVA_API_KEY", "sambanova/gpt-oss-120b"),
+    Provider("Nebius", "NEBIUS_API_KEY", "nebius/openai/gpt-oss-120b"),
+    Provider("Novita", "NOVITA_API_KEY", "novita/openai/gpt-oss-120b"),
 )
 
 
@@ -37,12 +67,13 @@ class ModelChoice:
     reason: str
 
 
-def chosen_model(
+def named_model(
     option: str | None, environment: Mapping[str, str], persona_model: str | None, persona_source: str
-) -> ModelChoice:
-    """Return the first that is set: the option, the environment, the settings, a provider's key, else ELIZA.
+) -> ModelChoice | None:
+    """Return the first that is set: the option, the environment, the settings, a provider's key.
 
-    ``persona_source`` says which file the setting stands in.
+    ``persona_source`` says which file the setting stands in. ``None`` means that nothing names a model and an Ollama is
+    to be asked; see ``detected_model``.
     """
     if option:
         return ModelChoice(option, "chosen for this run")
@@ -51,6 +82,14 @@ def chosen_model(
     if persona_model:
         return ModelChoice(persona_model, f"from {persona_source}")
     for provider in PROVIDERS:
-        if environment.get(provider.key_variable):
-            return ModelChoice(provider.default_model, f"because {provider.key_variable} is set")
-    return ModelChoice(ELIZA, "embedded: no provider's key is set")
+        for variable in (provider.key_variable, *provider.other_variables):
+            if environment.get(variable, "").strip():
+                return ModelChoice(provider.default_model, f"because {variable} is set")
+    return None
+
+
+def detected_model(ollama_model: str | None) -> ModelChoice:
+    """Return what answers when nothing names a model: the Ollama model that was used last, or else ELIZA."""
+    if ollama_model:
+        return ModelChoice(ollama_model, "a running Ollama's most recently used model")
+    return ModelChoice(ELIZA, "embedded: no provider's key is set and no Ollama runs")

@@ -25,6 +25,9 @@ MAXIMUM_CONTEXT_HOURS = 168
 SCHEMA_KEY = "$schema"
 """Tells editors where the JSON Schema is; it means nothing here."""
 
+DEFAULT_SOURCE = "default"
+"""Where a value comes from that stands in no file."""
+
 _LONGEST_SHOWN = 60
 
 
@@ -81,8 +84,7 @@ class Setting:
     @property
     def default(self) -> JsonValue:
         """What holds where no file says anything."""
-        value: JsonValue | tuple[str, ...] = getattr(Settings(), self.key)
-        return list(value) if isinstance(value, tuple) else value
+        return self.value_in(Settings())
 
     @property
     def default_text(self) -> str:
@@ -100,6 +102,15 @@ class Setting:
         if self.maximum is None:
             return f"{self.kind.value} of at least {self.minimum:g}"
         return f"{self.kind.value} from {self.minimum:g} to {self.maximum:g}"
+
+    def value_in(self, settings: Settings) -> JsonValue:
+        """Return what it is in ``settings``."""
+        value: JsonValue | tuple[str, ...] = getattr(settings, self.key)
+        return list(value) if isinstance(value, tuple) else value
+
+    def misfit(self, value: JsonValue) -> str:
+        """Say, without a full stop, what is given and what it should be."""
+        return f"{self.key} is {_shown(value)}; it must be {self.range_text}"
 
     def accepts(self, value: JsonValue) -> bool:
         """Return whether ``value`` is of the right kind and in range; true and false are no numbers."""
@@ -184,11 +195,22 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The settings that hold, the name of the layer that each comes from or "default", and what was wrong."""
+    """The settings that hold, the place (``file:line``) that each comes from or "default", and what was wrong."""
 
     settings: Settings
     sources: Mapping[str, str]
     warnings: tuple[str, ...] = ()
+
+
+def setting_of(key: str) -> Setting:
+    """Return the row of a key.
+
+    Raises:
+        SettingsError: there is no such setting.
+    """
+    if key not in _BY_KEY:
+        raise SettingsError(f"There is no setting {_shown(key)}{_suggestion(key)}.")
+    return _BY_KEY[key]
 
 
 def check(key: str, value: JsonValue) -> JsonValue:
@@ -197,11 +219,16 @@ def check(key: str, value: JsonValue) -> JsonValue:
     Raises:
         SettingsError: there is no such setting, or it does not take this value.
     """
-    if key not in _BY_KEY:
-        raise SettingsError(f"There is no setting {_shown(key)}{_suggestion(key)}.")
-    if not _BY_KEY[key].accepts(value):
-        raise SettingsError(f"{_misfit(_BY_KEY[key], value)}.")
+    setting = setting_of(key)
+    if not setting.accepts(value):
+        raise SettingsError(f"{setting.misfit(value)}.")
     return value
+
+
+def misfits(layer: Layer) -> tuple[str, ...]:
+    """Return a sentence with its place for each value of ``layer`` that its setting does not take, in their order."""
+    refused = [key for key, value in layer.values.items() if key in _BY_KEY and _is_misfit(_BY_KEY[key], value)]
+    return tuple(f"{layer.place(key)}: {_BY_KEY[key].misfit(layer.values[key])}" for key in refused)
 
 
 def resolve(layers: Sequence[Layer]) -> Resolution:
@@ -218,10 +245,10 @@ def resolve(layers: Sequence[Layer]) -> Resolution:
     for setting in SETTINGS:
         value, sources[setting.key], refusing = _choose(setting, layers)
         values[setting.key] = tuple(value) if isinstance(value, list) else value
-        used = setting.default_text if sources[setting.key] == "default" else _shown(value)
+        used = setting.default_text if sources[setting.key] == DEFAULT_SOURCE else _shown(value)
         for rank in refusing:
             layer = layers[rank]
-            misfit = _misfit(setting, layer.values[setting.key])
+            misfit = setting.misfit(layer.values[setting.key])
             sentence = f"{layer.place(setting.key)}: {misfit}; using {used}"
             warnings.append((rank, layer.lines.get(setting.key, 0), sentence))
     return Resolution(Settings(**values), sources, tuple(sentence for *_, sentence in sorted(warnings)))
@@ -232,12 +259,20 @@ def _choose(setting: Setting, layers: Sequence[Layer]) -> tuple[JsonValue, str, 
     refusing: list[int] = []
     for rank, layer in enumerate(layers):
         value = layer.values.get(setting.key)
-        if value is None or (value == "" and setting.default is None):
+        if _says_nothing(setting, value):
             continue
         if setting.accepts(value):
-            return value, layer.name, refusing
+            return value, layer.place(setting.key), refusing
         refusing.append(rank)
-    return setting.default, "default", refusing
+    return setting.default, DEFAULT_SOURCE, refusing
+
+
+def _says_nothing(setting: Setting, value: JsonValue) -> bool:
+    return value is None or (value == "" and setting.default is None)
+
+
+def _is_misfit(setting: Setting, value: JsonValue) -> bool:
+    return not _says_nothing(setting, value) and not setting.accepts(value)
 
 
 def _unknown_keys(layer: Layer) -> list[str]:
@@ -254,10 +289,6 @@ def _suggestion(key: str) -> str:
 
     near = get_close_matches(key.lower(), _BY_KEY, n=1)
     return f" (did you mean {_shown(near[0])}?)" if near else ""
-
-
-def _misfit(setting: Setting, value: JsonValue) -> str:
-    return f"{setting.key} is {_shown(value)}; it must be {setting.range_text}"
 
 
 def _shown(value: JsonValue) -> str:

@@ -13,7 +13,7 @@ from chorus_cli.storage.window_rows import window_fill
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from chorus_cli.services.focus import Place
+    from chorus_cli.services.place import Place
     from chorus_cli.storage.database import Store
     from chorus_cli.storage.window_rows import WindowFill
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.persona import Persona
     from chorus_cli.core.view import View
     from chorus_cli.ports import TokenCounter
-    from chorus_cli.services.focus import Place
+    from chorus_cli.services.place import Place
     from chorus_cli.storage.context_rows import ContextRows
     from chorus_cli.storage.database import Store
     from chorus_cli.storage.message_log import LeftOut
@@ -36,6 +36,7 @@ class Context:
     store: Store
     counter: TokenCounter
     limit_of: Callable[[str], Limit]
+    dollars_per_input_token: Callable[[str], float | None]
 
     async def seen(self, place: Place, now: datetime) -> View:
         """Return the view at ``now``, every message of it counted."""
@@ -62,6 +63,10 @@ class Context:
         if chosen.context_token_limit is not None:
             limit = replace(limit, tokens=chosen.context_token_limit, source="context_token_limit")
         return budget(limit, chosen.context_usage_threshold, chosen.max_output_tokens)
+
+    async def input_price(self, model: str) -> float | None:
+        """Return what a token of input costs in US dollars, ``None`` where nobody knows."""
+        return await asyncio.to_thread(self.dollars_per_input_token, model)
 
     async def left_out(self, place: Place, view: View) -> Mapping[str, LeftOut]:
         """Return what the view does not reach, by reason."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.view import View
     from chorus_cli.ports import Clock
     from chorus_cli.services.context import Context
-    from chorus_cli.services.focus import Place
+    from chorus_cli.services.place import Place
 
 
 @dataclass(frozen=True, slots=True)

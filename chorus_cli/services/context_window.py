@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from chorus_cli.core import timespan
+from chorus_cli.core.assembly import tokens_of
 from chorus_cli.core.operations import Kind
 from chorus_cli.core.view import cutoff
 from chorus_cli.storage.operation_log import NewOperation
@@ -14,12 +15,15 @@ from chorus_cli.storage.window_changes import change_window
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from chorus_cli.core.messages import Message
     from chorus_cli.core.operations import Operation
     from chorus_cli.core.timespan import Span, WindowChoice
+    from chorus_cli.core.view import View
     from chorus_cli.ports import Clock
     from chorus_cli.services.context import Context
     from chorus_cli.services.focus import Focus
     from chorus_cli.services.personas import Personas
+    from chorus_cli.services.place import Place
     from chorus_cli.storage.database import Store
 
 
@@ -31,6 +35,23 @@ class WindowState:
     since: datetime
     warning: str | None = None
     boundary: Operation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What another window would bring into the context and what it would drop, and what the messages weigh then.
+
+    ``budget_tokens`` is what a whole request may have, ``dollars_per_token`` the price of its input if it is known.
+    """
+
+    state: WindowState
+    hours_now: int
+    entering: tuple[Message, ...]
+    leaving: tuple[Message, ...]
+    tokens_now: int
+    tokens_then: int
+    budget_tokens: int
+    dollars_per_token: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +81,26 @@ class ContextWindow:
     async def state(self, warning: str | None = None) -> WindowState:
         """Return the window in force."""
         place = self.focus.place()
-        hours = place.persona.settings.context_hours
         now = self.clock.now()
-        since = cutoff(now, hours)
-        base = (await self.context.seen(place, now)).base
-        nearer = base if base is not None and base.created_at > since else None
-        return WindowState(hours, since, warning, nearer)
+        return _state(place, await self.context.seen(place, now), now, warning)
+
+    async def preview(self, choice: WindowChoice) -> Preview:
+        """Return what the window ``choice`` would change; nothing is."""
+        place = self.focus.place()
+        settings = replace(place.persona.settings, context_hours=choice.hours)
+        other = replace(place, persona=replace(place.persona, settings=settings))
+        now = self.clock.now()
+        seen, would_see = await self.context.seen(place, now), await self.context.seen(other, now)
+        return Preview(
+            state=_state(other, would_see, now),
+            hours_now=place.persona.settings.context_hours,
+            entering=_only_in(would_see, seen),
+            leaving=_only_in(seen, would_see),
+            tokens_now=sum(map(tokens_of, seen.messages)),
+            tokens_then=sum(map(tokens_of, would_see.messages)),
+            budget_tokens=(await self.context.budget(place)).tokens,
+            dollars_per_token=await self.context.input_price(place.choice.model),
+        )
 
     async def _choose(self, choice: WindowChoice) -> WindowState:
         await self._change(choice.hours)
@@ -75,3 +110,15 @@ class ContextWindow:
         slug = self.focus.place().persona.slug
         operation = NewOperation(slug, Kind.WINDOW, self.clock.now())
         await self.store.write(change_window, self.personas.settings_path(slug), hours, operation)
+
+
+def _state(place: Place, seen: View, now: datetime, warning: str | None = None) -> WindowState:
+    hours = place.persona.settings.context_hours
+    since = cutoff(now, hours)
+    nearer = seen.base if seen.base is not None and seen.base.created_at > since else None
+    return WindowState(hours, since, warning, nearer)
+
+
+def _only_in(view: View, other: View) -> tuple[Message, ...]:
+    known = {message.id for message in other.messages}
+    return tuple(message for message in view.messages if message.id not in known)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.messages import Message
     from chorus_cli.ports import Clock, ModelClient, TokenCounter
     from chorus_cli.services.context import Context
-    from chorus_cli.services.focus import Place
+    from chorus_cli.services.place import Place
     from chorus_cli.storage.context_rows import ContextRows
     from chorus_cli.storage.database import Connection, Store
     from chorus_cli.storage.message_log import OpenedTurn

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.model_choice import ModelChoice, chosen_model
+from chorus_cli.core.model_choice import ModelChoice, detected_model, named_model
 from chorus_cli.core.persona import DEFAULT_PERSONA
 from chorus_cli.services.arrival import notices
+from chorus_cli.services.place import Place
 from chorus_cli.storage import meta_rows, thread_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from chorus_cli.core.persona import Persona
     from chorus_cli.ports import Clock
@@ -19,26 +20,27 @@ if TYPE_CHECKING:
     from chorus_cli.storage.database import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a message goes: the persona as its files are now, the thread, and the model that answers."""
+class Naming(NamedTuple):
+    """What names a model besides the persona's files: an option of this run, the environment, and a running Ollama.
 
-    persona: Persona
-    thread_id: int
-    choice: ModelChoice
+    ``ask_ollama`` returns the model that it used last, if it runs, and takes its time.
+    """
+
+    option: str | None
+    environment: Mapping[str, str]
+    ask_ollama: Callable[[], str | None]
 
 
 class Focus:
     """The one mutable fact of a run: the persona and the thread in front of the user, and the model of this run."""
 
-    def __init__(
-        self, personas: Personas, store: Store, clock: Clock, environment: Mapping[str, str], model: str | None
-    ) -> None:
+    def __init__(self, personas: Personas, store: Store, clock: Clock, naming: Naming) -> None:
         self._personas = personas
         self._store = store
         self._clock = clock
-        self._environment = environment
-        self._model = model
+        self._naming = naming
+        self._asking_ollama: asyncio.Future[str | None] | None = None
+        self._detected: ModelChoice | None = None
         self._set_by_hand: dict[str, ModelChoice] = {}
         self._slug = DEFAULT_PERSONA
         self._thread_id = 0
@@ -49,7 +51,7 @@ class Focus:
         Raises:
             UnknownPersonaError: nobody is called that.
         """
-        wanted = name or self._environment.get("CHORUS_PERSONA")
+        wanted = name or self._naming.environment.get("CHORUS_PERSONA")
         if wanted:
             slug = self._personas.find(wanted)
         else:
@@ -62,9 +64,14 @@ class Focus:
         await self._enter(slug)
         await self._store.write(meta_rows.store, meta_rows.LAST_PERSONA, slug)
 
-    def use_model(self, model: str) -> None:
-        """Have the persona in focus answer with ``model``, whatever the command line, the environment or files say."""
-        self._set_by_hand[self._slug] = ModelChoice(model, "set by /model")
+    def use_model(self, model: str | None) -> None:
+        """Have the persona in focus answer with ``model`` in this run, whatever the environment or files say.
+
+        ``None`` forgets it again.
+        """
+        self._set_by_hand.pop(self._slug, None)
+        if model:
+            self._set_by_hand[self._slug] = ModelChoice(model, "set by /model")
 
     @property
     def slug(self) -> str:
@@ -76,13 +83,28 @@ class Focus:
         return await notices(self._store, self.place(), self._clock.now())
 
     def place(self) -> Place:
-        """Return the present focus, the persona's files read afresh."""
+        """Return the present focus, the persona's files read afresh; ELIZA answers until the choice is settled."""
         persona = self._personas.load(self._slug)
+        return Place(persona, self._thread_id, self._named(persona) or self._detected or detected_model(None))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is known which model answers."""
+        return self._detected is not None or self._named(self._personas.load(self._slug)) is not None
+
+    async def settle(self) -> None:
+        """Find out which model answers: where nothing names one, a running Ollama is asked, once in a run."""
+        if self.is_settled:
+            return
+        if self._asking_ollama is None:
+            self._asking_ollama = asyncio.ensure_future(asyncio.to_thread(self._naming.ask_ollama))
+        self._detected = detected_model(await asyncio.shield(self._asking_ollama))
+
+    def _named(self, persona: Persona) -> ModelChoice | None:
         # The file's name and line say enough; its folder would fill the line.
         source = persona.sources.get("model", "").rpartition("/")[2]
-        by_hand = self._set_by_hand.get(self._slug)
-        choice = by_hand or chosen_model(self._model, self._environment, persona.settings.model, source)
-        return Place(persona, self._thread_id, choice)
+        named = named_model(self._naming.option, self._naming.environment, persona.settings.model, source)
+        return self._set_by_hand.get(persona.slug) or named
 
     async def _enter(self, slug: str) -> None:
         thread_id = await self._store.read(thread_rows.last_used, slug)

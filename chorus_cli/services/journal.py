@@ -14,8 +14,8 @@ from chorus_cli.storage.window_changes import put_window_back
 
 if TYPE_CHECKING:
     from chorus_cli.ports import Clock
-    from chorus_cli.services.focus import Place
     from chorus_cli.services.personas import Personas
+    from chorus_cli.services.place import Place
     from chorus_cli.storage.database import Store
 
 

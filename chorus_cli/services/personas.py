@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from pathlib import Path
 
-    from chorus_cli.core.jsonc import JsonValue
     from chorus_cli.core.settings import Settings
 
 
@@ -137,15 +136,6 @@ class Personas:
     def settings_path(self, slug: str) -> Path:
         """Return the file that holds a persona's settings."""
         return persona_files.settings_path(self.folder, slug)
-
-    def change(self, slug: str, key: str, value: JsonValue) -> None:
-        """Set one setting of a persona in its file.
-
-        Raises:
-            SettingsError: the setting does not take this value, or the file cannot be written.
-            JsoncError: the file is not valid JSONC; it is left as it is.
-        """
-        settings_file.change_key(self.settings_path(slug), key, settings.check(key, value))
 
     def _called(self, name: str, slugs: Iterable[str]) -> list[str]:
         """Return who is called exactly that; a folder's own name comes before every other."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -14,7 +15,7 @@ from chorus_cli.storage.atomic_file import write_atomically
 from chorus_cli.storage.file_lock import locked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from chorus_cli.core.jsonc import Document, JsonValue
@@ -57,6 +58,35 @@ def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
     return Layer(str(path), values, lines), (*warnings, *_misplaced(path, document))
 
 
+def read_text(path: Path) -> str:
+    """Return the text of a settings file as it is, with its byte order mark and line ends; none if it is missing.
+
+    Raises:
+        JsoncError: the file is not UTF-8.
+        SettingsError: the file cannot be read.
+    """
+    try:
+        return _text(path)
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {_reason(error)}.") from error
+
+
+def replace_text(path: Path, expected: str, text: str) -> bool:
+    """Replace the whole text of a file if it still is ``expected``, and return whether it was.
+
+    The previous text is kept in ``<name>.bak``. What the new text says is not checked here.
+
+    Raises:
+        JsoncError: the file is not UTF-8 any more.
+        SettingsError: the file cannot be read or written.
+    """
+    with _changing(path):
+        unchanged = _text(path) == expected
+        if unchanged and text != expected:
+            _replace(path, expected, text)
+        return unchanged
+
+
 def change_key(
     path: Path, key: str, value: JsonValue | Absent, *, expected: JsonValue | Absent | Anything = ANYTHING
 ) -> JsonValue | Absent:
@@ -69,9 +99,21 @@ def change_key(
         SettingsError: the key is not what was expected, the file cannot be read or written, or ``value`` not be
             written as JSON.
     """
+    with _changing(path):
+        return _change_key(path, key, value, expected)
+
+
+def same(one: JsonValue | Absent, other: JsonValue | Absent) -> bool:
+    """Return whether two values are the same in JSON, where 1, 1.0 and true are three things."""
+    return type(one) is type(other) and one == other
+
+
+@contextmanager
+def _changing(path: Path) -> Iterator[None]:
+    """Hold the file's lock, and say in a sentence what keeps the file from being changed."""
     try:
         with locked(path):
-            return _change_key(path, key, value, expected)
+            yield
     except OSError as error:
         raise SettingsError(f"{path} cannot be changed: {_reason(error)}. It is left as it was.") from error
 
@@ -86,16 +128,17 @@ def _change_key(
         new = jsonc.parse_object(new_text).values
     except JsoncError as error:
         raise error.named(str(path)) from error
-    if expected is not ANYTHING and old.get(key, ABSENT) != expected:
+    before: JsonValue | Absent = old.get(key, ABSENT)
+    if expected is not ANYTHING and before != expected:
         raise SettingsError(
-            f"{path} says {key} {_shown(old.get(key, ABSENT))} by now, not {_shown(expected)}. "
+            f"{path} says {key} {_shown(before)} by now, not {_shown(expected)}. "
             "It was changed since and is left as it is."
         )
     if new != _expected(old, key, value):
         raise SettingsError(f"{path} cannot be changed without harm to its other settings. Please edit it by hand.")
-    if new_text != text:
+    if not same(before, value):
         _replace(path, text, new_text)
-    return old.get(key, ABSENT)
+    return before
 
 
 def _expected(old: Mapping[str, JsonValue], key: str, value: JsonValue | Absent) -> dict[str, JsonValue]:

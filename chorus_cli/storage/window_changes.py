@@ -1,7 +1,8 @@
 """A window changes in two places, the persona's file and the journal: both or neither.
 
 The file is written while the database's lock is held, so that a busy database is met before the file is touched; if
-storing the row fails all the same, the file is put back.
+storing the row or committing it fails all the same, the file is put back. Every function here is the last of its
+transaction.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import jsonc
+from chorus_cli.core.errors import JsoncError
 from chorus_cli.core.operations import WindowChange
 from chorus_cli.storage import operation_log, settings_file
 from chorus_cli.storage.settings_file import ABSENT
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Callable
     from pathlib import Path
 
     from chorus_cli.core.jsonc import JsonValue
@@ -24,12 +28,16 @@ if TYPE_CHECKING:
 KEY = "context_hours"
 
 
-def change_window(connection: sqlite3.Connection, path: Path, hours: int | None, operation: NewOperation) -> None:
-    """Write the setting, ``None`` to remove it, and the operation with what it was before, unless nothing changes."""
+def change_window(
+    connection: sqlite3.Connection, path: Path, hours: int | None, operation: NewOperation
+) -> JsonValue | Absent:
+    """Write the setting, ``None`` to remove it, and the operation unless nothing changes; return what it was."""
     before = settings_file.change_key(path, KEY, _in_file(hours))
     change = WindowChange(None if before is ABSENT else before, hours)
-    if change.before != change.after:
-        _introduce(connection, path, replace(operation, window=change), before)
+    if not settings_file.same(change.before, change.after):
+        new = replace(operation, window=change)
+        _introduce(connection, new, lambda: settings_file.change_key(path, KEY, before))
+    return before
 
 
 def put_window_back(connection: sqlite3.Connection, path: Path, change: WindowChange, operation: NewOperation) -> None:
@@ -40,15 +48,43 @@ def put_window_back(connection: sqlite3.Connection, path: Path, change: WindowCh
     """
     before = _in_file(change.before)
     settings_file.change_key(path, KEY, _in_file(change.after), expected=before)
-    _introduce(connection, path, operation, before)
+    _introduce(connection, operation, lambda: settings_file.change_key(path, KEY, before))
 
 
-def _introduce(connection: sqlite3.Connection, path: Path, operation: NewOperation, before: JsonValue | Absent) -> None:
+def replace_settings(
+    connection: sqlite3.Connection, path: Path, expected: str, text: str, operation: NewOperation
+) -> bool:
+    """Replace the whole file if it still is ``expected``, and return whether it was.
+
+    The operation is stored if the new text gives another window. A text that cannot be read gives none, so that
+    mending a broken file is a change too when a window comes to hold by it.
+    """
+    if not settings_file.replace_text(path, expected, text):
+        return False
+    change = WindowChange(_window_in(expected), _window_in(text))
+    if not settings_file.same(change.before, change.after):
+        new = replace(operation, window=change)
+        _introduce(connection, new, lambda: settings_file.replace_text(path, text, expected))
+    return True
+
+
+def _introduce(connection: sqlite3.Connection, operation: NewOperation, put_back: Callable[[], object]) -> None:
     try:
         operation_log.introduce(connection, operation)
+        # A reader in another process or a full disk is met only here, and the file has to know.
+        connection.execute("COMMIT")
     except BaseException:
-        settings_file.change_key(path, KEY, before)
+        put_back()
         raise
+    # The store ends the transaction that it has begun; this one is empty.
+    connection.execute("BEGIN")
+
+
+def _window_in(text: str) -> JsonValue:
+    try:
+        return jsonc.parse_object(text).values.get(KEY)
+    except JsoncError:
+        return None
 
 
 def _in_file(value: JsonValue) -> JsonValue | Absent:

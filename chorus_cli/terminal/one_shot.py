@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 async def carry_out(line: str, commands: CommandContext, answers: Screen, asides: Screen) -> int:
     """Carry out a command and show what it answers; return the exit code."""
+    await commands.focus.settle()
     answer = await resolve(commands.registry, line, commands.clock.now()).run(commands)
     if not isinstance(answer, Reply):
         return _exit_code(await show_events(answer, answers, asides))

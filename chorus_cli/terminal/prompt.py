@@ -71,6 +71,20 @@ class Prompt:
         except OSError as error:
             raise EOFError from error
 
+    def above(self, draw: Callable[[], None]) -> None:
+        """Let ``draw`` write above the prompt and what is typed there; where no prompt is, it just writes.
+
+        prompt_toolkit's own way hands the terminal back meanwhile, and what is typed then goes astray.
+        """
+        application = self._session.app
+        if not application.is_running:
+            draw()
+            return
+        application.renderer.erase()
+        draw()
+        application.renderer.request_absolute_cursor_position()
+        application.invalidate()
+
     async def confirm(self, question: str) -> bool:
         """Ask a question until it is answered with yes or no; Ctrl-C, Ctrl-D and a terminal that is gone mean no."""
         session: PromptSession[str] = PromptSession()

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from chorus_cli.commands.command_context import CommandContext
     from chorus_cli.core.events import TurnEvent
     from chorus_cli.services.conversation import Conversation
-    from chorus_cli.services.focus import Focus, Place
+    from chorus_cli.services.focus import Focus
+    from chorus_cli.services.place import Place
     from chorus_cli.terminal.screen import Screen
 
     class Answering(Protocol):
@@ -56,14 +57,14 @@ class Repl:
         self._screen = screen
         self._report_bug = report_bug
         self._work: asyncio.Task[object] | None = None
+        self._arriving: asyncio.Future[None] | None = None
         self._prompt = Prompt(lambda: answering.commands)
 
     async def run(self, drawn: Callable[[], None]) -> None:
         """Talk until the user leaves; ``drawn`` is called when the first prompt is on the screen."""
         place = self._focus.place()
-        await self._greet(place)
+        await self._arrive(place, drawn)
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._stop)
-        self._prompt.when_drawn(drawn)
         while True:
             try:
                 line = await self._prompt.read(place.persona.name)
@@ -78,19 +79,39 @@ class Repl:
             except Exception as error:  # noqa: BLE001 - the one catcher of the loop: a bug must not end the talk
                 self._refuse(self._report_bug(error))
 
+    async def _arrive(self, place: Place, drawn: Callable[[], None]) -> None:
+        """Greet before the prompt; where an Ollama has to be asked for its model, the greeting comes in above it."""
+        if self._focus.is_settled:
+            self._greet(place, await self._focus.notices())
+            self._prompt.when_drawn(drawn)
+            return
+        notices = await self._focus.notices()
+
+        async def greet_later() -> None:
+            await self._focus.settle()
+            self._prompt.above(lambda: self._greet(self._focus.place(), notices))
+            drawn()
+
+        def begin() -> None:
+            self._arriving = asyncio.ensure_future(greet_later())
+
+        self._prompt.when_drawn(begin)
+
     def _refuse(self, sentence: str) -> None:
         self._screen.error(sentence)
         self._screen.write("\n")
 
-    async def _greet(self, place: Place) -> None:
+    def _greet(self, place: Place, notices: tuple[str, ...]) -> None:
         self._screen.notice(f"Chorus {__version__}: {place.choice.model} answers ({place.choice.reason}).")
         if place.choice.model == ELIZA:
             self._screen.notice(_WAYS_OUT)
-        for notice in await self._focus.notices():
+        for notice in notices:
             self._screen.notice(notice)
 
     async def _handle(self, line: str) -> bool:
         """Carry out a command or have a message answered; return whether to leave."""
+        if self._arriving is not None:
+            await self._arriving
         text = line.strip()
         if is_command(text) and "\n" not in text:
             return await self._command(text)

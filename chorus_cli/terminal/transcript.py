@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.messages import Role
+from chorus_cli.commands.wording import speaker
 from chorus_cli.core.operations import Operation
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from chorus_cli.terminal.screen import Screen
 
 CLEARED = "[CONTEXT_CLEARED]"
-_USER = "Human"
 
 
 async def show_transcript(entries: AsyncIterator[Message | Operation], persona: str, screen: Screen) -> None:
@@ -24,21 +23,11 @@ async def show_transcript(entries: AsyncIterator[Message | Operation], persona: 
         if isinstance(entry, Operation):
             screen.line(f"[{_stamp(entry.created_at)}] {CLEARED}\n")
         else:
-            screen.line(f"[{_stamp(entry.timestamp)}] {_speaker(entry, persona)}: {_words(entry)}\n")
+            screen.line(f"[{_stamp(entry.timestamp)}] {speaker(entry.role, persona)}: {_words(entry)}\n")
 
 
 def _stamp(moment: datetime) -> str:
     return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}"
-
-
-def _speaker(message: Message, persona: str) -> str:
-    match message.role:
-        case Role.USER:
-            return _USER
-        case Role.ASSISTANT:
-            return persona
-        case Role.TOOL_USE | Role.TOOL_RESULT:
-            return f"{persona} ({message.role})"
 
 
 def _words(message: Message) -> str:

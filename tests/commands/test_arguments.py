@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
 import pytest
 
-from chorus_cli.commands.arguments import Argument, Parameter, declared_arguments, pieces
+from chorus_cli.commands.arguments import Argument, Candidate, Parameter, declared_arguments, pieces
 from chorus_cli.commands.parameters import COMMAND, NUMBER, TEXT, TIME
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.timespan import Span
@@ -125,3 +127,12 @@ def test_every_time_on_offer_can_be_read() -> None:
     offered = TIME.complete(None, "")
     assert offered
     assert all(TIME.parse(candidate.text, NOW).seconds > 0 and candidate.description for candidate in offered)
+
+
+def test_what_stands_before_an_argument_can_decide_how_it_goes_on() -> None:
+    def complete(_context: object, before: Sequence[str], text: str) -> Sequence[Candidate]:
+        return [Candidate(f"{' '.join(before)} {text}")]
+
+    value = replace(TEXT, complete_after=complete)
+    assert value.candidates(None, ["one", "two"], "th") == [Candidate("one two th")]
+    assert TIME.candidates(None, ["one"], "") == TIME.complete(None, "")

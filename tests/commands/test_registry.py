@@ -264,9 +264,7 @@ def test_a_line_that_names_no_command_is_refused_with_what_to_do(line: str, sent
     assert _refusal(line) == sentence
 
 
-@pytest.mark.parametrize(
-    "time", ["soon", "1:30", "tomorrow", "in 2 hours", "+5h", "0h", "yesterday", "1 month", "may 3", "sun", "now"]
-)
+@pytest.mark.parametrize("time", ["soon", "1:30", "tomorrow", "in 2 hours", "+5h", "0h", "1 month", "may 3", "now"])
 def test_what_is_neither_subcommand_nor_time_gets_the_sentence_of_the_time(time: str) -> None:
     with pytest.raises(TimeSpanError):
         resolve(REGISTRY, f"/context {time}", NOW)
@@ -347,7 +345,7 @@ def test_help_finds_a_command_by_its_words(words: str, usage: str) -> None:
 def test_help_for_a_command_says_everything_about_it() -> None:
     assert look_up(REGISTRY, "context set").help_text == (
         "/context [set] <time>\n"
-        "<time>: how far back: 24h, 2 days, 1h30, half an hour, 3 days ago\n\n"
+        "<time>: how far back: 24h, 2 days, 1h30, half an hour, 3 days ago, yesterday, monday 9am\n\n"
         "Reach back a given length of time.\n\n"
         "A boundary that is nearer still binds.\n\n"
         "A second paragraph.\n\n"

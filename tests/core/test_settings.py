@@ -17,7 +17,9 @@ from chorus_cli.core.settings import (
     Layer,
     Settings,
     check,
+    misfits,
     resolve,
+    setting_of,
 )
 
 if TYPE_CHECKING:
@@ -133,8 +135,8 @@ def test_the_first_layer_with_a_value_wins() -> None:
     resolution = resolve([own, config])
     assert resolution.settings == Settings(context_hours=24, aliases=("f",), model="m", clock=False)
     sources = {key: source for key, source in resolution.sources.items() if source != "default"}
-    expected = {"context_hours": "system.jsonc", "aliases": "system.jsonc", "model": "config.jsonc"}
-    assert sources == {**expected, "clock": "config.jsonc"}
+    expected = {"context_hours": "system.jsonc:1", "aliases": "system.jsonc:1", "model": "config.jsonc:1"}
+    assert sources == {**expected, "clock": "config.jsonc:1"}
     assert resolution.warnings == ()
 
 
@@ -200,6 +202,26 @@ def test_an_empty_model_leaves_the_choice_to_the_next_layer(text: str) -> None:
     assert resolve([layer(text)]).settings.model is None
     assert resolve([layer(text), layer('{ "model": "m" }', "config.jsonc")]).settings.model == "m"
     assert resolve([layer(text)]).warnings == ()
+
+
+def test_what_a_file_gets_wrong_is_told_in_its_order_with_its_lines() -> None:
+    own = layer('{ "tools": 1,\n"mine": 5,\n"context_hours": 500, "clock": null, "model": "" }')
+    assert misfits(own) == (
+        "system.jsonc:1: tools is 1; it must be true or false",
+        "system.jsonc:3: context_hours is 500; it must be a whole number from 1 to 168",
+    )
+    assert misfits(layer('{ "tools": true, "mine": 5 }')) == ()
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=BY_KEY)
+def test_a_setting_is_found_by_its_key(setting: Setting) -> None:
+    assert setting_of(setting.key) is setting
+    assert setting.value_in(Settings()) == setting.default
+
+
+def test_a_key_that_does_not_exist_is_answered_with_the_nearest() -> None:
+    with pytest.raises(SettingsError, match=r'There is no setting "temprature" \(did you mean "temperature"\?\)\.'):
+        setting_of("temprature")
 
 
 def test_a_place_without_a_line_is_the_file() -> None:

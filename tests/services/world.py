@@ -16,12 +16,15 @@ from chorus_cli.core.events import Notice, TurnDone
 from chorus_cli.services.context import Context
 from chorus_cli.services.context_window import ContextWindow
 from chorus_cli.services.conversation import Conversation, Outside
-from chorus_cli.services.focus import Focus
+from chorus_cli.services.editing import Editing
+from chorus_cli.services.focus import Focus, Naming
 from chorus_cli.services.journal import Journal
+from chorus_cli.services.models import KnownModels, Models
+from chorus_cli.services.persona_settings import PersonaSettings
 from chorus_cli.services.personas import Personas
 from chorus_cli.services.roster import Roster
 from chorus_cli.storage import message_log
-from tests.fakes import FakeClock, ScriptedModel, WordCounter
+from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, WordCounter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +34,11 @@ if TYPE_CHECKING:
     from chorus_cli.storage.database import Store
 
 MODEL = "openai/test"
+KNOWN_MODELS = KnownModels(
+    lambda: frozenset({"gpt-5.4-mini", "openai/gpt-5.4-mini", "anthropic/claude-sonnet-5"}),
+    lambda: frozenset({"openai", "anthropic", "ollama_chat"}),
+    lambda: ("ollama_chat/llama3.2:latest",),
+)
 
 
 @dataclass
@@ -48,6 +56,7 @@ class World:
     window: ContextWindow
     journal: Journal
     roster: Roster
+    editor: ScriptedEditor
     rescued: list[Mapping[str, str]]
 
     async def say(self, text: str) -> TurnDone:
@@ -87,7 +96,17 @@ class World:
     def commands(self) -> CommandContext:
         """The commands and the services behind them."""
         return CommandContext(
-            registry(), self.focus, self.personas, self.roster, self.context, self.window, self.journal, self.clock
+            registry=registry(),
+            focus=self.focus,
+            personas=self.personas,
+            roster=self.roster,
+            settings=PersonaSettings(self.store, self.clock, self.personas),
+            editing=Editing(self.editor, self.folder / "drafts", self.clock),
+            models=Models(KNOWN_MODELS, {"OPENAI_API_KEY": "sk-invented"}),
+            context=self.context,
+            window=self.window,
+            journal=self.journal,
+            clock=self.clock,
         )
 
     async def carry_out(self, line: str) -> Reply:
@@ -123,8 +142,8 @@ async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedMod
         rescued.append(record)
         return folder / "rescue.jsonl"
 
-    focus = Focus(personas, store, clock, {}, MODEL)
-    context = Context(store, counter, lambda _model: Limit(limit_tokens, "a test"))
+    focus = Focus(personas, store, clock, Naming(MODEL, {}, lambda: None))
+    context = Context(store, counter, lambda _model: Limit(limit_tokens, "a test"), lambda _model: 0.001)
     window = ContextWindow(store, clock, personas, focus, context)
     conversation = Conversation(
         store, context, Outside(model, clock, counter, rescue, lambda run: run != "dead"), "this-run"
@@ -142,5 +161,6 @@ async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedMod
         window,
         Journal(store, clock, personas),
         Roster(store, clock, personas, folder / "backups" / "deleted"),
+        ScriptedEditor(clock),
         rescued,
     )

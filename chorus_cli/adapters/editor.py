@@ -1,0 +1,156 @@
+"""The user's editor, in the foreground of the terminal that Chorus runs in.
+
+It belongs to the same group of processes, so that Ctrl-Z in it stops both and the shell's ``fg`` brings both back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import signal
+import termios
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import EditorError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_INPUT, _OUTPUT = 0, 1
+_FALLBACKS = ("editor", "nano", "vi")
+_ADVICE = "Set EDITOR to an editor that is installed, for example: export EDITOR=nano"
+
+# What Ctrl-C and Ctrl-\ send to every process in the foreground.
+_KEY_SIGNALS = (signal.SIGINT, signal.SIGQUIT)
+# Python ignores the other two.
+_IGNORED_HERE = (*_KEY_SIGNALS, signal.SIGPIPE, signal.SIGXFSZ)
+
+_PASTES_UNMARKED = b"\x1b[?2004l"
+_SCREEN_GIVEN_BACK = (
+    b"\x1b[?1049l"  # the other screen
+    b"\x1b[?2004l"  # marks around pastes
+    b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l"  # reports of the mouse, and of the window's focus
+    b"\x1b[?1l\x1b>\x1b[>4m"  # other codes for arrows, digits and modified keys
+    b"\x1b[?25h\x1b[0m\r"  # a hidden cursor, colours; what follows begins in the first column
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UserEditor:
+    """The editor that ``environment`` names; it is started with that environment and nothing else."""
+
+    environment: Mapping[str, str]
+
+    async def open(self, path: Path) -> str:
+        """Wait until the user has left the editor; return a sentence if it did not end well, else nothing.
+
+        The wait must not be cancelled, for the terminal is lent out until it ends.
+
+        Raises:
+            EditorError: there is no terminal, or no editor that can be started in it.
+        """
+        if not (os.isatty(_INPUT) and os.isatty(_OUTPUT)):
+            raise EditorError("An editor needs a terminal; open the chat in one with: chorus")
+        command = _command(self.environment)
+        with _terminal_lent(), _keys_left_to_the_editor():
+            process_id = _started([*command, str(path)], self.environment)
+            _, status = await asyncio.to_thread(os.waitpid, process_id, 0)
+        return _complaint(Path(command[0]).name, os.waitstatus_to_exitcode(status))
+
+
+def _command(environment: Mapping[str, str]) -> list[str]:
+    """Return the program and the arguments that the user wants, or the first editor that is usually there."""
+    names = ("EDITOR",) if environment.get("TERM") == "dumb" else ("VISUAL", "EDITOR")
+    variable = next((name for name in names if environment.get(name, "").strip()), None)
+    if variable is not None:
+        return _chosen(variable, environment)
+    for name in _FALLBACKS:
+        program = _found(name, environment)
+        if program is not None:
+            return [program]
+    raise EditorError(f"There is no editor: EDITOR is not set, and none of {', '.join(_FALLBACKS)} is found. {_ADVICE}")
+
+
+def _chosen(variable: str, environment: Mapping[str, str]) -> list[str]:
+    value = environment[variable]
+    try:
+        name, *arguments = shlex.split(value)
+    except ValueError as error:
+        raise EditorError(
+            f"{variable} cannot be read: {value} ends within a quote or after a backslash. {_ADVICE}"
+        ) from error
+    program = _found(name, environment)
+    if program is None:
+        raise EditorError(f"{variable} is {value}, but there is no program {name}. {_ADVICE}")
+    return [program, *arguments]
+
+
+def _found(name: str, environment: Mapping[str, str]) -> str | None:
+    return shutil.which(name, path=environment.get("PATH", os.defpath))
+
+
+def _started(command: list[str], environment: Mapping[str, str]) -> int:
+    """Start the editor, which hears all signals again that are ignored here, and return its process id."""
+    try:
+        return os.posix_spawn(command[0], command, environment, setsigdef=_IGNORED_HERE)
+    except OSError as error:
+        raise EditorError(f"{command[0]} cannot be started: {error.strerror}. {_ADVICE}") from error
+
+
+@contextmanager
+def _terminal_lent() -> Iterator[None]:
+    """Hand out the terminal as a shell does, and take it back exactly as it was."""
+    before = termios.tcgetattr(_INPUT)
+    plain = [*before]
+    plain[0] = before[0] | termios.ICRNL
+    plain[1] = before[1] | termios.OPOST
+    plain[3] = before[3] | termios.ECHO | termios.ICANON | termios.ISIG | termios.IEXTEN
+    termios.tcsetattr(_INPUT, termios.TCSANOW, plain)
+    try:
+        os.write(_OUTPUT, _PASTES_UNMARKED)
+        yield
+    finally:
+        # A window that was closed meanwhile needs no restoring.
+        with suppress(termios.error, OSError):
+            _take_back(before)
+
+
+def _take_back(before: list[int | list[bytes | int]]) -> None:
+    """Restore the terminal, and its screen too if a full-screen program died and could not do so itself.
+
+    Such a program reads single keys. One that reads lines has not touched the screen, and restoring it would send the
+    cursor somewhere else.
+    """
+    _, _, _, local_modes, *_ = termios.tcgetattr(_INPUT)
+    if not local_modes & termios.ICANON:
+        os.write(_OUTPUT, _SCREEN_GIVEN_BACK)
+    termios.tcsetattr(_INPUT, termios.TCSANOW, before)
+
+
+@contextmanager
+def _keys_left_to_the_editor() -> Iterator[None]:
+    """Ignore the keys that send signals while an editor may read them as commands.
+
+    Whoever listens to the signals, be it the event loop, listens again afterwards. Only the main thread hears them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in _KEY_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _complaint(name: str, status: int) -> str:
+    if status < 0:
+        return f"{name} was ended by signal {-status} ({signal.strsignal(-status)})."
+    return f"{name} ended with status {status}." if status else ""

@@ -1,0 +1,65 @@
+"""What is answered when the user comes back from the editor; nothing that was typed there is ever lost."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.commands.replies import Message, Question, Reply
+from chorus_cli.core.errors import ChorusError, CommandError
+
+if TYPE_CHECKING:
+    from chorus_cli.services.editing import Edited, Editing
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What was edited can no longer be stored, and editing it again would not help; ``reason`` is a sentence."""
+
+    reason: str
+
+
+Store = Callable[[str], Awaitable[Reply | Refused]]
+"""Stores the text that was edited and says so; a ``ChorusError`` names what is to be mended in it."""
+
+
+async def answered(editing: Editing, edited: Edited, store: Store, what: str) -> Reply:
+    """Store what was edited and return what to say; ``what`` is named when it was left as it was.
+
+    The draft is deleted once the text is stored, or when there is nothing in it to be stored.
+
+    Raises:
+        CommandError: the store refused for good; the draft is kept.
+    """
+    if not edited.changed and edited.doubt:
+        # A window of its own may be open still, and what is saved there must have a place.
+        return Message(f"{edited.doubt} Nothing was changed. The draft stays in {edited.path}.")
+    if not edited.changed or not edited.text.strip():
+        editing.finish(edited)
+        return Message("Nothing was changed: an empty text was saved." if edited.changed else "Nothing was changed.")
+    if edited.doubt:
+        return Question(
+            f"{edited.doubt}\nUse what was saved?",
+            lambda: _stored(editing, edited, store, what),
+            _kept(edited, what),
+        )
+    return await _stored(editing, edited, store, what)
+
+
+async def _stored(editing: Editing, edited: Edited, store: Store, what: str) -> Reply:
+    async def again() -> Reply:
+        return await answered(editing, await editing.edit_again(edited), store, what)
+
+    try:
+        outcome = await store(edited.text)
+    except ChorusError as error:
+        return Question(f"{str(error).removesuffix('.')}.\nEdit again?", again, _kept(edited, what))
+    if isinstance(outcome, Refused):
+        raise CommandError(f"{outcome.reason} Your text is kept in {edited.path}.")
+    editing.finish(edited)
+    return outcome
+
+
+def _kept(edited: Edited, what: str) -> Message:
+    return Message(f"{what} was left as it was; your text is kept in {edited.path}.")

@@ -1,0 +1,51 @@
+"""``/model``: which model answers, and having another one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+from chorus_cli.commands.arguments import Candidate
+from chorus_cli.commands.command_context import CommandContext
+from chorus_cli.commands.parameters import TEXT
+from chorus_cli.commands.registry import CommandGroup
+from chorus_cli.commands.replies import Message
+
+GROUP: CommandGroup[CommandContext] = CommandGroup("")
+
+
+def _offered(context: CommandContext, text: str) -> Sequence[Candidate]:
+    return [Candidate(name) for name in context.models.offered(text)]
+
+
+MODEL = replace(
+    TEXT,
+    name="model",
+    help="a model as litellm names it, such as openai/gpt-5.4-mini, or chorus/eliza",
+    complete=_offered,
+)
+
+
+@GROUP.command("model")
+async def model(context: CommandContext, name: Annotated[str | None, MODEL] = None) -> Message:
+    """Show which model answers and why, or have this persona answer with another one, now and from now on.
+
+    The name is checked against what litellm knows; a provider's new models are taken as they are typed.
+
+    Examples:
+        /model
+        /model chorus/eliza
+    """
+    if name is None:
+        return Message(in_force(context))
+    doubt = await context.models.doubt(name)
+    await context.settings.set(context.focus.slug, "model", name)
+    context.focus.use_model(name)
+    return Message("\n".join([in_force(context), *([doubt] if doubt else [])]))
+
+
+def in_force(context: CommandContext) -> str:
+    """Say which model answers and why."""
+    choice = context.focus.place().choice
+    return f"Model: {choice.model} ({choice.reason})"

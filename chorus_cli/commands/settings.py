@@ -1,0 +1,254 @@
+"""``/settings``: what a persona's settings are and where they come from, and changing them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated
+
+from chorus_cli.commands.arguments import Candidate, Parameter
+from chorus_cli.commands.command_context import CommandContext
+from chorus_cli.commands.editing import Refused, answered
+from chorus_cli.commands.model import MODEL, in_force
+from chorus_cli.commands.registry import CommandGroup
+from chorus_cli.commands.replies import Message, Reply, Report, Table
+from chorus_cli.commands.wording import confirmation, reach
+from chorus_cli.core import setting_values, settings
+from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.settings import DEFAULT_SOURCE, SETTINGS, Kind, Setting
+from chorus_cli.services.persona_settings import Change, OpenSettings, SettingState, state, states
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from chorus_cli.core.jsonc import JsonValue
+
+GROUP: CommandGroup[CommandContext] = CommandGroup("settings", "The settings of a persona.")
+
+_LONGEST_CELL = 48
+_LONGEST_LINE = 100
+_WINDOW = "context_hours"
+_MODELS = frozenset({"model", "summary_model"})
+_EXAMPLES = "Try /settings context_hours, /settings set temperature 0.7, /settings unset temperature, /settings edit."
+
+
+def _setting(text: str, _now: datetime) -> Setting:
+    return settings.setting_of(text.strip().casefold())
+
+
+def _as_typed(text: str, _now: datetime) -> str:
+    return text
+
+
+def _keys(_context: object, _text: str) -> Sequence[Candidate]:
+    return [Candidate(setting.key, setting.help) for setting in SETTINGS]
+
+
+def _values(context: CommandContext, before: Sequence[str], text: str) -> Sequence[Candidate]:
+    """Offer what the setting named before takes: its words or models, its default, and what it is now."""
+    # A line that is still being typed may name no setting.
+    with suppress(ChorusError):
+        setting = settings.setting_of(before[-1].casefold())
+        now = state(context.focus.place().persona, setting)
+        models = MODEL.complete(context, text) if setting.key in _MODELS else ()
+        words = [Candidate(word) for word in (("true", "false") if setting.kind is Kind.FLAG else setting.choices)]
+        known = [_candidate(now.default, "the default"), _candidate(now.value, "as it is now")]
+        offered = {candidate.text: candidate for candidate in (*models, *words, *known)}
+        return [candidate for candidate in offered.values() if candidate.text and candidate.text.isprintable()]
+    return ()
+
+
+def _candidate(value: JsonValue, meaning: str) -> Candidate:
+    return Candidate(setting_values.as_typed(value), meaning)
+
+
+KEY = Parameter("key", _setting, "a setting, such as temperature", _keys)
+VALUE = Parameter(
+    "value",
+    _as_typed,
+    "the rest of the line: a text, a number, true or false, a list with commas",
+    complete_after=_values,
+)
+
+
+@GROUP.command("")
+async def listing(context: CommandContext) -> Report:
+    """List the settings of the persona, with where each comes from.
+
+    Examples:
+        /settings
+    """
+    persona = context.focus.place().persona
+    rows = [
+        (each.setting.key, _short(_text(each.setting, each.value)), _file_and_line(each.source), _short(_default(each)))
+        for each in states(persona)
+    ]
+    return Report(
+        (
+            Message(f"Settings of {persona.name}: {context.personas.settings_path(persona.slug)}"),
+            Table("", ("Setting", "Value", "From", "Default"), tuple(rows)),
+            *(Message(warning) for warning in persona.warnings),
+            Message(_EXAMPLES),
+        )
+    )
+
+
+@GROUP.command("show", default=True)
+async def show(context: CommandContext, key: Annotated[Setting, KEY]) -> Message:
+    """Show one setting whole: its value, where that comes from, what it takes and its default.
+
+    Examples:
+        /settings context_hours
+        /settings show system_prompt
+    """
+    shown = state(context.focus.place().persona, key)
+    value = setting_values.as_typed(shown.value) or _text(key, shown.value)
+    is_long = len(value) > _LONGEST_LINE or "\n" in value
+    lines = [
+        f"{key.key}: {key.help}",
+        *(() if is_long else (f"Value: {value}",)),
+        f"From: {shown.source}",
+        f"Default: {_default(shown)}",
+        f"Takes: {key.range_text}",
+        *(("", value) if is_long else ()),
+    ]
+    return Message("\n".join(lines))
+
+
+@GROUP.command("set")
+async def set_value(context: CommandContext, key: Annotated[Setting, KEY], value: Annotated[str, VALUE]) -> Message:
+    """Change one setting of the persona, in its file; everything else in the file stays as it is.
+
+    A text is taken as it is typed, a list is parted by commas. A change of context_hours is an operation that
+    /context undo takes back.
+
+    Examples:
+        /settings set context_hours 24
+        /settings set aliases Strider, Ranger
+        /settings set on_idle off
+    """
+    slug = context.focus.slug
+    doubt = await context.models.doubt(value) if key.key in _MODELS else None
+    change = await context.settings.set(slug, key.key, setting_values.read_value(key, value))
+    path = context.personas.settings_path(slug)
+    after = _short(_written(change.after))
+    if change.changed:
+        lines = [f"{key.key} is now {after} ({_formerly(change)}), in {path}."]
+    else:
+        lines = [f"{key.key} is {after} already, in {path}. Nothing was changed."]
+    lines += await _consequences(context, [change])
+    return Message("\n".join([*lines, *([doubt] if doubt else [])]))
+
+
+@GROUP.command("unset")
+async def unset(context: CommandContext, key: Annotated[Setting, KEY]) -> Message:
+    """Remove one setting from the persona's file, so that the default holds.
+
+    Examples:
+        /settings unset temperature
+    """
+    slug = context.focus.slug
+    change = await context.settings.unset(slug, key.key)
+    path = context.personas.settings_path(slug)
+    lead = (
+        f"{key.key} is no longer set in {path} ({_formerly(change)})"
+        if change.changed
+        else f"{key.key} is not set in {path}"
+    )
+    held = _held(state(context.focus.place().persona, key))
+    return Message("\n".join([f"{lead}. What holds now: {held}.", *await _consequences(context, [change])]))
+
+
+@GROUP.command("edit")
+async def edit(context: CommandContext) -> Reply:
+    """Open the persona's settings in your editor; what is saved there is checked before it counts.
+
+    The editor is the one that VISUAL or EDITOR names. The text from before is kept in system.jsonc.bak.
+
+    Examples:
+        /settings edit
+    """
+    return await edit_settings(context, context.focus.slug)
+
+
+async def edit_settings(context: CommandContext, slug: str) -> Reply:
+    """Have the settings of the persona ``slug`` edited.
+
+    Raises:
+        EditorError: no editor can be used, or what it left cannot be read.
+        JsoncError: the file is not UTF-8.
+        SettingsError: the file cannot be read.
+        CommandError: the file was changed by somebody else meanwhile.
+    """
+    opened = await context.settings.open(slug)
+
+    async def store(draft: str) -> Reply | Refused:
+        changes = await context.settings.save(opened, draft)
+        if changes is None:
+            return Refused(f"{opened.path} was changed by somebody else meanwhile and is left as it is.")
+        return await _saved(context, opened, changes)
+
+    edited = await context.editing.edit(opened.path.name, opened.draft)
+    return await answered(context.editing, edited, store, str(opened.path))
+
+
+async def _saved(context: CommandContext, opened: OpenSettings, changes: Sequence[Change]) -> Message:
+    lines = [f"Saved {opened.path}." if changes else f"Saved {opened.path}; no setting has changed."]
+    lines += [
+        f"{change.setting.key}: {_short(_written(change.before))} → {_short(_written(change.after))}"
+        for change in changes
+    ]
+    lines += context.personas.load(opened.slug).warnings
+    if opened.slug == context.focus.slug:
+        lines += await _consequences(context, changes)
+    return Message("\n".join(lines))
+
+
+async def _consequences(context: CommandContext, changes: Sequence[Change]) -> list[str]:
+    """Say what else follows from changes: how far the context reaches, and who answers."""
+    lines: list[str] = []
+    for change in changes:
+        if change.setting.key == _WINDOW and change.changed:
+            window = await context.window.state()
+            reset = f"Context window reset to default ({window.hours}h)\n{reach(window)}"
+            lines.append(reset if change.after is None else confirmation(window))
+        if change.setting.key == "model":
+            context.focus.use_model(change.after if isinstance(change.after, str) else None)
+            lines.append(in_force(context))
+    return lines
+
+
+def _text(setting: Setting, value: JsonValue) -> str:
+    """Write a value for a reader; where it says nothing by itself, in the words of the table."""
+    if setting.default_words and value == setting.default:
+        return setting.default_words
+    return _written(value)
+
+
+def _default(shown: SettingState) -> str:
+    """Write what would hold if the persona's own file did not say it, and where that stands if in a file."""
+    text = _text(shown.setting, shown.default)
+    return text if shown.default_source == DEFAULT_SOURCE else f"{text} ({_file_and_line(shown.default_source)})"
+
+
+def _held(shown: SettingState) -> str:
+    text = _short(_text(shown.setting, shown.value))
+    return f"{text} (default)" if shown.source == DEFAULT_SOURCE else f"{text}, from {shown.source}"
+
+
+def _formerly(change: Change) -> str:
+    return "it was not set" if change.before is None else f"it was {_short(_written(change.before))}"
+
+
+def _written(value: JsonValue) -> str:
+    return "not set" if value is None else setting_values.as_typed(value) or '""'
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_CELL else f"{line[: _LONGEST_CELL - 1]}…"
+
+
+def _file_and_line(source: str) -> str:
+    return PurePath(source).name

@@ -1,0 +1,99 @@
+"""Letting the user change a text in an editor, without losing it whatever the editor does."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import EditorError
+from chorus_cli.services.uninterrupted import finished
+from chorus_cli.storage import drafts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chorus_cli.ports import Clock, Editor
+
+_AT_ONCE_SECONDS = 2.0
+_RETURNED_AT_ONCE = (
+    "The editor returned at once; if it opens a window of its own, have it wait: "
+    "code --wait, subl -w, gvim -f, zed --wait."
+)
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A text before and after the user had it in the editor, and the draft at ``path`` that holds it.
+
+    ``doubt`` is a sentence when the user may not have meant to leave it at that, and is to be asked.
+    """
+
+    path: Path
+    original: str
+    text: str
+    doubt: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the text is another than at first, be it by an end of line."""
+        return self.text != self.original
+
+
+@dataclass(frozen=True, slots=True)
+class Editing:
+    """Has texts edited by way of drafts in ``folder``."""
+
+    editor: Editor
+    folder: Path
+    clock: Clock
+
+    async def edit(self, name: str, text: str) -> Edited:
+        """Open ``text`` in the editor, in a draft whose name ends in ``name``, and return what has become of it.
+
+        The editor is waited for even if the caller is cancelled meanwhile; then the draft is kept.
+
+        Raises:
+            EditorError: no editor was started, or the draft cannot be written or read back.
+        """
+        path = drafts.create(self.folder, name, text)
+        try:
+            ending = await self._visit(path)
+        except EditorError:
+            drafts.delete(path)
+            raise
+        return _read(Edited(path, text, text), *ending)
+
+    async def edit_again(self, edited: Edited) -> Edited:
+        """Open the same draft once more, and return what has become of the original.
+
+        Raises:
+            EditorError: no editor was started, or the draft cannot be read back; it is kept.
+        """
+        try:
+            ending = await self._visit(edited.path)
+        except EditorError as error:
+            raise EditorError(f"{error} Your text is kept in {edited.path}.") from error
+        return _read(edited, *ending)
+
+    def finish(self, edited: Edited) -> None:
+        """Delete the draft, once what it holds is stored or given up."""
+        drafts.delete(edited.path)
+
+    async def _visit(self, path: Path) -> tuple[str, float]:
+        """Have the editor open a draft; return what it complains of, and how many seconds it was open."""
+        began = self.clock.monotonic()
+        complaint, cancelled = await finished(self.editor.open(path))
+        if cancelled:
+            raise asyncio.CancelledError
+        return complaint, self.clock.monotonic() - began
+
+
+def _read(before: Edited, complaint: str, seconds: float) -> Edited:
+    text = drafts.read(before.path)
+    if not before.original.startswith(_BYTE_ORDER_MARK):
+        # Some editors put one there; it is no part of the text.
+        text = text.removeprefix(_BYTE_ORDER_MARK)
+    at_once = seconds < _AT_ONCE_SECONDS and text == before.text
+    return Edited(before.path, before.original, text, complaint or (_RETURNED_AT_ONCE if at_once else ""))

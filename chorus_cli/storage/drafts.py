@@ -1,0 +1,140 @@
+"""Drafts: texts that are open in the user's editor, in files that only the user may read.
+
+A draft is deleted once what it holds is stored or given up; until then it outlives whatever goes wrong.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import EditorError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_PREFIX = "draft-"
+_BACKUP_SUFFIX = "~"
+_LONGEST_MEGABYTES = 64
+_KEPT = timedelta(days=7)
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+# Whatever the editor put in the draft's place: a link is not followed, and a pipe does not keep us waiting.
+_READ_WHAT_IS_THERE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+def create(folder: Path, name: str, text: str) -> Path:
+    """Write a new draft whose name ends in ``name``, so that editors choose the right syntax, and return its path.
+
+    Raises:
+        EditorError: it cannot be written; nothing is left of it.
+    """
+    data = text.encode()
+    path: Path | None = None
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor, made = tempfile.mkstemp(f"-{name}", _PREFIX, folder)
+        path = Path(made)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        if path is not None:
+            delete(path)
+        raise EditorError(f"No draft can be written in {folder}: {_reason(error)}.") from error
+    return path
+
+
+def read(path: Path) -> str:
+    """Return what a draft holds, with its byte order mark and line ends.
+
+    Raises:
+        EditorError: it is gone, is no longer a file of the user's, is too large, or is not UTF-8.
+    """
+    try:
+        data = _bytes_of(path)
+    except FileNotFoundError as error:
+        raise EditorError(f"{path} is gone: the editor deleted it or saved it under another name.") from error
+    except OSError as error:
+        reason = "it is a symbolic link now" if error.errno == errno.ELOOP else _reason(error)
+        raise _unreadable(path, reason) from error
+    return _decoded(path, data)
+
+
+def delete(path: Path) -> None:
+    """Delete a draft and the backup that some editors make beside it; what resists is left to `sweep`."""
+    for leftover in (path, path.with_name(path.name + _BACKUP_SUFFIX)):
+        with suppress(OSError):
+            leftover.unlink()
+
+
+def kept(folder: Path) -> tuple[Path, ...]:
+    """Return the drafts that were not deleted, the one changed longest ago first; some may still be open."""
+    found = [(_changed_at(path), path) for path in folder.glob(f"{_PREFIX}*") if not path.name.endswith(_BACKUP_SUFFIX)]
+    return tuple(path for changed_at, path in sorted(found) if changed_at)
+
+
+def sweep(folder: Path, now: datetime) -> None:
+    """Delete drafts that nobody has changed for seven days, and what editors left beside them, such as swap files."""
+    oldest_kept = (now - _KEPT).timestamp()
+    for path in folder.glob(f"*{_PREFIX}*"):
+        if 0 < _changed_at(path) < oldest_kept:
+            # Another process may sweep the same folder.
+            with suppress(OSError):
+                path.unlink()
+
+
+def _bytes_of(path: Path) -> bytes:
+    descriptor = os.open(path, _READ_WHAT_IS_THERE)
+    try:
+        flaw = _flaw(os.fstat(descriptor))
+        if flaw:
+            raise _unreadable(path, flaw)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
+
+
+def _flaw(found: os.stat_result) -> str:
+    """Say what keeps the thing in a draft's place from being read, if anything does."""
+    if not stat.S_ISREG(found.st_mode):
+        return "it is no longer a file"
+    if found.st_uid != os.geteuid():
+        return "it belongs to another user now"
+    return f"it is larger than {_LONGEST_MEGABYTES} MB" if found.st_size > _LONGEST_MEGABYTES * 1024**2 else ""
+
+
+def _decoded(path: Path, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        if data.startswith(_UTF_16_MARKS):
+            raise _unreadable(path, "it was saved as UTF-16, not as UTF-8") from error
+        line = data.count(b"\n", 0, error.start) + 1
+        found = f"line {line} is not UTF-8 (it has the byte 0x{data[error.start]:02x})"
+        raise _unreadable(path, found) from error
+
+
+def _unreadable(path: Path, reason: str) -> EditorError:
+    return EditorError(f"The draft cannot be read back: {reason}. It is kept in {path}.")
+
+
+def _changed_at(path: Path) -> float:
+    """Return when a file was last changed, in seconds since 1970, or 0 if there is no such file."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return 0.0
+    return found.st_mtime if stat.S_ISREG(found.st_mode) else 0.0
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
