@@ -157,7 +157,14 @@ class App:
 
             warm()
         self.commands.models.load()
+        self._renew_schema()
         self._sweep(place.persona.slug)
+
+    def _renew_schema(self) -> None:
+        """Put the schema where the settings point to, for editors that complete and check by it."""
+        from chorus_cli.core.settings_schema import schema_text  # noqa: PLC0415
+
+        persona_files.renew_schema(self.paths.personas, schema_text())
 
     def _sweep(self, slug: str) -> None:
         """Delete what a crash may have left behind; nothing depends on it."""

@@ -142,9 +142,9 @@ async def personas(chosen: argparse.Namespace, environment: Mapping[str, str]) -
 
 async def show_schema(_chosen: argparse.Namespace, _environment: Mapping[str, str]) -> int:
     """Print the JSON Schema of a persona's settings."""
-    from chorus_cli.core.settings_schema import schema  # noqa: PLC0415
+    from chorus_cli.core.settings_schema import schema_text  # noqa: PLC0415
 
-    _print_json(schema())
+    standard_output().write(schema_text())
     return DONE
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from chorus_cli.commands.catalogue import registry
 from chorus_cli.commands.command_line import look_up, resolve
-from chorus_cli.core.settings import SETTINGS
+from chorus_cli.core.settings import SCHEMA_KEY, SETTINGS
 from chorus_cli.storage import persona_files, settings_file
 from tests.readme import README, renewed
 
@@ -40,7 +40,7 @@ def test_every_command_has_help_and_its_examples_mean_it(command: Command[Comman
 def test_a_shipped_persona_is_understood_whole(slug: str) -> None:
     layer, warnings = settings_file.read_layer(persona_files.settings_path(ROOT / "personas", slug))
     assert warnings == ()
-    assert set(layer.values) <= {setting.key for setting in SETTINGS}
+    assert set(layer.values) <= {SCHEMA_KEY, *(setting.key for setting in SETTINGS)}
     assert layer.values["system_prompt"]
     documents, unreadable = persona_files.documents(ROOT / "personas", slug)
     assert unreadable == ()

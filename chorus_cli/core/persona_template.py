@@ -10,8 +10,7 @@ _WRITTEN = ("name", "system_prompt")
 _EXAMPLES = {"temperature": 0.7, "max_output_tokens": 4096, "context_token_limit": 32000}
 """What is shown where the default is nothing that could be written down."""
 
-SCHEMA_FILE = "schema.json"
-"""Lies beside the folder of the personas, and tells editors what the settings take."""
+_SCHEMA = "../../schema.json"
 
 
 def template(name: str) -> str:
@@ -22,7 +21,7 @@ def template(name: str) -> str:
         f"// The settings of the persona {_value(name)}: edit them here; comments like this one survive what Chorus",
         "// changes. Documents (docs/*.md beside this file) are sent along with the prompt.",
         "{",
-        f'  "{SCHEMA_KEY}": "../../{SCHEMA_FILE}",',
+        f'  "{SCHEMA_KEY}": "{_SCHEMA}",',
         "",
         f'  "name": {_value(name)},',
         "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.settings import SCHEMA_KEY, SETTINGS, Kind
@@ -37,6 +38,11 @@ def schema() -> dict[str, JsonValue]:
         "properties": {SCHEMA_KEY: pointer, **{setting.key: _described(setting) for setting in SETTINGS}},
         "additionalProperties": True,
     }
+
+
+def schema_text() -> str:
+    """Return the schema as the text of a file."""
+    return json.dumps(schema(), indent=2) + "\n"
 
 
 def _described(setting: Setting) -> JsonValue:

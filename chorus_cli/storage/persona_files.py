@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 SETTINGS_FILE = "system.jsonc"
+SCHEMA_FILE = "schema.json"
 DOCUMENTS_FOLDER = "docs"
 _ARCHIVED = ".archived"
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
@@ -56,6 +57,17 @@ def create(personas: Path, slug: str, settings: str) -> None:
         folder.mkdir(mode=0o700)
         (folder / DOCUMENTS_FOLDER).mkdir(mode=0o700)
         write_atomically(settings_path(personas, slug), settings)
+
+
+def renew_schema(personas: Path, text: str) -> None:
+    """Write the schema that the settings point to beside the folder of the personas, unless it stands there already.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = personas.parent / SCHEMA_FILE
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_atomically(path, text)
 
 
 def archive(personas: Path, slug: str, now: datetime) -> None:

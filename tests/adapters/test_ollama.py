@@ -2,85 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import socket
-import threading
 import time
-from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.adapters.ollama import models, most_recent_model, server_address
+from tests.adapters.fake_ollama import OK, entry, listening, ollama, sending
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Mapping
 
-    Answer = Callable[[socket.socket, str], None]
+    from tests.adapters.fake_ollama import Answer
 
 # Long enough for a busy machine; what has to give up is asked with less.
 PATIENCE_SECONDS = 5.0
 IMPATIENCE_SECONDS = 0.2
-OK = b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"
-
-
-@contextmanager
-def listening(answer: Answer) -> Iterator[str]:
-    """Give every connection and the path asked for to ``answer``, each in a thread; yield the address."""
-    connections: list[socket.socket] = []
-
-    def serve(connection: socket.socket) -> None:
-        with connection, suppress(OSError):
-            request = b""
-            while b"\r\n\r\n" not in request:
-                request += connection.recv(4096)
-            answer(connection, request.split(b" ")[1].decode())
-
-    def accept() -> None:
-        with suppress(OSError):
-            while True:
-                connection, _ = listener.accept()
-                connections.append(connection)
-                threading.Thread(target=serve, args=(connection,), daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        acceptor = threading.Thread(target=accept, daemon=True)
-        acceptor.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            for each in (listener, *connections):
-                with suppress(OSError):
-                    each.shutdown(socket.SHUT_RDWR)
-            acceptor.join(timeout=5)
-
-
-def entry(name: str, moment: str = "", **more: object) -> dict[str, object]:
-    """Return a model as both lists of Ollama have it."""
-    return {"name": name, "model": name, "expires_at": moment, "modified_at": moment, **more}
-
-
-def ollama(*, in_memory: object = (), stored: object = (), root: str = "") -> Answer:
-    """Answer as Ollama does."""
-    lists = {f"{root}/api/ps": in_memory, f"{root}/api/tags": stored}
-
-    def answer(connection: socket.socket, path: str) -> None:
-        connection.sendall(OK + json.dumps({"models": lists[path]}).encode())
-
-    return answer
-
-
-def sending(*pieces: bytes, pause_seconds: float = 0, hangs: bool = False) -> Answer:
-    """Answer every path with ``pieces``, and keep the connection open if it ``hangs``."""
-
-    def answer(connection: socket.socket, _: str) -> None:
-        for piece in pieces:
-            connection.sendall(piece)
-            time.sleep(pause_seconds)
-        if hangs:
-            connection.recv(1)
-
-    return answer
 
 
 def test_the_model_in_memory_that_expires_last_was_used_last() -> None:

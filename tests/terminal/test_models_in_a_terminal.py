@@ -1,0 +1,53 @@
+"""Which model answers, from the keyboard of the real program."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+from tests.adapters.fake_ollama import entry, listening, ollama
+from tests.terminal.driver import PROMPT, Home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LLAMA = ollama(in_memory=[entry("llama3.2:latest", "2026-11-20T10:00:00Z")], reply="Hello from the llama.")
+
+
+def test_a_running_ollama_answers_and_the_first_line_says_so(tmp_path: Path) -> None:
+    with listening(LLAMA) as address, Home(tmp_path).chat(OLLAMA_API_BASE=address) as terminal:
+        terminal.await_text("ollama_chat/llama3.2:latest answers (a running Ollama's most recently used model).")
+        terminal.ask("Hello", "Hello from the llama.")
+        terminal.ask("/model chorus/eliza", "Model: chorus/eliza (set by /model)")
+        terminal.ask("/settings unset model", "Model: ollama_chat/llama3.2:latest (a running Ollama's")
+
+
+def test_the_prompt_does_not_wait_for_an_ollama_but_the_first_message_does(tmp_path: Path) -> None:
+    asked, may_answer = threading.Event(), threading.Event()
+
+    def slow(connection: socket.socket, path: str) -> None:
+        asked.set()
+        may_answer.wait(10)
+        LLAMA(connection, path)
+
+    home = Home(tmp_path)
+    with listening(slow) as address, home.chat(OLLAMA_API_BASE=address) as terminal:
+        # The prompt is there while the question to Ollama is still open; its silence ends after 0.3 s.
+        terminal.type("I am here")
+        terminal.await_line(f"{PROMPT} I am here")
+        assert asked.wait(10)
+        terminal.press("enter")
+        terminal.await_text("chorus/eliza answers (embedded: no provider's key is set and no Ollama runs).")
+        terminal.await_line(PROMPT)
+        may_answer.set()
+    assert [status for _, status in home.replies()] == ["complete"]
+
+
+def test_a_name_that_cannot_be_meant_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with home.chat() as terminal:
+        terminal.ask("/model banana", "There is no model 'banana'")
+        terminal.ask("/model opnai/gpt-5", "litellm knows no provider 'opnai'")
+        terminal.ask("/settings set model also banana", "There is no model")
+    assert '"model": "opnai/gpt-5"' in (tmp_path / "personas" / "chorus" / "system.jsonc").read_text()
