@@ -56,8 +56,8 @@ class Prompt:
         """Call ``drawn`` once, when the next prompt is on the screen."""
         self._drawn = drawn
 
-    async def read(self, name: str) -> str:
-        """Ask for a message to the persona called ``name``.
+    async def read(self, name: str, typed: str = "") -> str:
+        """Ask for a message to the persona called ``name``; ``typed`` stands there already.
 
         Raises:
             Leave: Ctrl-D or Ctrl-C on an empty line, twice.
@@ -67,7 +67,7 @@ class Prompt:
         self._patience.is_over = False
         message = FormattedText([("bold", f"{safe_line(name)} {_SIGN if unicode else _PLAIN_SIGN} ")])
         try:
-            return await self._session.prompt_async(message, handle_sigint=False)
+            return await self._session.prompt_async(message, default=typed, handle_sigint=False)
         except OSError as error:
             raise EOFError from error
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from chorus_cli import __version__
-from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.errors import ChorusError, PersonaError
 from chorus_cli.core.model_choice import ELIZA
 from chorus_cli.terminal.command_sign import is_command, unescaped
 from chorus_cli.terminal.keyboard import typing_ahead
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 _WAYS_OUT = (
     "For a language model set a provider's key, such as OPENAI_API_KEY, or start Ollama and say /model ollama/NAME."
 )
+_UNSENT = " Your message was not sent and is at the prompt again; /persona NAME talks to somebody else."
 
 
 class Repl:
@@ -57,6 +59,7 @@ class Repl:
         self._screen = screen
         self._report_bug = report_bug
         self._work: asyncio.Task[object] | None = None
+        self._unsent = ""
         self._arriving: asyncio.Future[None] | None = None
         self._prompt = Prompt(lambda: answering.commands)
 
@@ -67,13 +70,17 @@ class Repl:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._stop)
         while True:
             try:
-                line = await self._prompt.read(place.persona.name)
+                line = await self._prompt.read(place.persona.name, self._unsent)
+                self._unsent = ""
                 if await self._interruptible(self._handle(line)):
                     return
                 self._screen.write("\n")
                 place = self._focus.place()
             except (Leave, EOFError):
                 return
+            except PersonaError as error:
+                self._unsent = "" if is_command(line) else line
+                self._refuse(f"{error}{_UNSENT if self._unsent else ''}")
             except ChorusError as error:
                 self._refuse(str(error))
             except Exception as error:  # noqa: BLE001 - the one catcher of the loop: a bug must not end the talk
@@ -88,8 +95,10 @@ class Repl:
         notices = await self._focus.notices()
 
         async def greet_later() -> None:
-            await self._focus.settle()
-            self._prompt.above(lambda: self._greet(self._focus.place(), notices))
+            # A persona whose folder is gone is told of when something is said to it.
+            with suppress(PersonaError):
+                await self._focus.settle()
+                self._prompt.above(lambda: self._greet(self._focus.place(), notices))
             drawn()
 
         def begin() -> None:

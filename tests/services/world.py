@@ -56,6 +56,7 @@ class World:
     window: ContextWindow
     journal: Journal
     roster: Roster
+    models: Models
     editor: ScriptedEditor
     rescued: list[Mapping[str, str]]
 
@@ -102,7 +103,7 @@ class World:
             roster=self.roster,
             settings=PersonaSettings(self.store, self.clock, self.personas),
             editing=Editing(self.editor, self.folder / "drafts", self.clock),
-            models=Models(KNOWN_MODELS, {"OPENAI_API_KEY": "sk-invented"}),
+            models=self.models,
             context=self.context,
             window=self.window,
             journal=self.journal,
@@ -161,6 +162,7 @@ async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedMod
         window,
         Journal(store, clock, personas),
         Roster(store, clock, personas, folder / "backups" / "deleted"),
+        Models(KNOWN_MODELS, {"OPENAI_API_KEY": "sk-invented"}),
         ScriptedEditor(clock),
         rescued,
     )

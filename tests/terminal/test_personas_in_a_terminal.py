@@ -47,6 +47,20 @@ def test_a_persona_lives_through_a_restart_and_leaves_by_the_archive(tmp_path: P
     assert "I am Charles" in home.said()
 
 
+def test_what_is_said_to_a_persona_whose_folder_is_gone_comes_back_to_the_prompt(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.run("ask", "/persona new Ada")
+    with home.chat(ADA) as terminal:
+        (tmp_path / "personas" / "ada").rename(tmp_path / "elsewhere")
+        terminal.say("Never lose me")
+        terminal.await_text("There is no persona called 'ada'.")
+        terminal.await_line(f"{ADA} Never lose me")
+        terminal.press("ctrl-c")
+        terminal.ask("/persona chorus", "Talking to Chorus")
+        terminal.ask("I am back", "back")
+    assert home.said() == ["I am back"]
+
+
 def test_ctrl_c_at_a_question_means_no(tmp_path: Path) -> None:
     home = Home(tmp_path)
     with home.chat() as terminal:

@@ -1,0 +1,61 @@
+"""``/context 24h?``: what a window would change, and that it changes nothing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.services.world import World
+
+
+@pytest.fixture
+async def told(world: World) -> World:
+    """Three turns: twenty hours, ten hours and one hour ago."""
+    world.configure("{}")
+    for text, later in (("One\nand more", 10), ("Two", 9), ("Three", 1)):
+        await world.say(text)
+        world.clock.advance(timedelta(hours=later))
+    return world
+
+
+async def test_what_would_come_in_is_counted_weighed_and_shown_by_its_ends(told: World) -> None:
+    text = await told.told("/context 24h?")
+    assert text.startswith("With a context window of 24h instead of 8h:\n\n4 messages, ~")
+    assert "tokens, would come in; first and last:" in text
+    assert "Human   One and more" in text
+    assert "chorus  ok" in text
+    assert "Each request would cost about $0." in text
+    assert text.endswith("Nothing was changed.")
+    assert told.settings_text() == "{}"
+    assert await told.seen() == ["Three", "ok"]
+
+
+async def test_what_would_fall_out_is_shown_too(told: World) -> None:
+    await told.told("/context 24h")
+    text = await told.told("/context sub 12h ?")
+    assert text.startswith("With a context window of 12h instead of 24h:\n\n2 messages, ~")
+    assert "would fall out" in text
+    assert "less." in text
+    assert (await told.window.state()).hours == 24
+
+
+async def test_the_same_view_is_said_to_be_the_same_and_bounds_are_warned_of(told: World) -> None:
+    text = await told.told("/context add 1h?")
+    assert "The model would see the same messages." in text
+    assert "cost" not in text
+    assert "Warning: 400h is more than 168h (7 days); using 168h" in await told.told("/context 400h?")
+
+
+async def test_a_boundary_that_is_nearer_is_named(told: World) -> None:
+    await told.told("/new")
+    text = await told.told("/context 24h?")
+    assert "A boundary is nearer and is what binds: new conversation" in text
+
+
+@pytest.mark.parametrize("line", ["/context ?", "/context banana?", "/context tomorrow?"])
+async def test_what_is_no_time_is_refused_with_its_sentence(told: World, line: str) -> None:
+    assert (await told.told(line)).count("\n") == 0
+    assert told.settings_text() == "{}"

@@ -1,0 +1,50 @@
+"""Which models are offered and doubted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.errors import ModelNameError
+from chorus_cli.core.model_choice import ELIZA
+
+if TYPE_CHECKING:
+    from tests.services.world import World
+
+LLAMA = "ollama_chat/llama3.2:latest"
+
+
+async def test_before_anything_is_known_only_the_embedded_model_is_offered(world: World) -> None:
+    assert list(world.models.offered("")) == [ELIZA]
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("", [LLAMA, "openai/gpt-5.4-mini", ELIZA]),
+        ("o", [LLAMA, "openai/gpt-5.4-mini"]),
+        ("openai/", ["openai/gpt-5.4-mini"]),
+        ("anth", ["anthropic/claude-sonnet-5"]),
+        ("banana", []),
+    ],
+)
+async def test_what_could_answer_is_offered_first_and_all_else_by_its_beginning(
+    world: World, typed: str, offered: list[str]
+) -> None:
+    world.models.load()
+    assert list(world.models.offered(typed)) == offered
+
+
+async def test_a_name_is_trusted_doubted_or_refused(world: World) -> None:
+    assert await world.models.doubt("openai/brand-new") is None
+    assert "knows no provider 'opnai'" in str(await world.models.doubt("opnai/gpt-5.4-mini"))
+    with pytest.raises(ModelNameError, match="There is no model 'banana'"):
+        await world.models.doubt("banana")
+
+
+async def test_a_model_is_set_for_the_persona_and_forgotten_again(world: World) -> None:
+    assert await world.told("/model openai/brand-new") == "Model: openai/brand-new (set by /model)"
+    assert '"model": "openai/brand-new"' in world.settings_text()
+    assert "openai/test (chosen for this run)" in await world.told("/settings unset model")
+    assert world.focus.place().choice.model == "openai/test"

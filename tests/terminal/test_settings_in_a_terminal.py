@@ -1,0 +1,69 @@
+"""Settings from the keyboard of the real program, with a real editor that is a script."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.terminal.driver import PROMPT, Home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def editor(folder: Path, *scripts: str) -> str:
+    """Write an editor that does one script at each visit, with the file's name in ``$1``; return its command."""
+    visits = "".join(f"    {number}) {script} ;;\n" for number, script in enumerate(scripts))
+    path = folder / "my editor"
+    path.write_text(
+        f'#!/bin/sh\ncount="$0.count"\nnumber=$(cat "$count" 2>/dev/null || echo 0)\n'
+        f'echo $((number + 1)) > "$count"\ncase $number in\n{visits}esac\n'
+    )
+    path.chmod(0o700)
+    return f"'{path}'"
+
+
+def test_settings_are_edited_checked_mended_and_undone(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    tmp_path.joinpath("home").mkdir()
+    settings = home.path / "personas" / "chorus" / "system.jsonc"
+    wrong = """printf '{"context_hours": 500}\\n' > "$1" """
+    right = """printf '// mended\\n{"name": "Chorus", "context_hours": 50}\\n' > "$1" """
+    with home.chat(EDITOR=editor(tmp_path, wrong, right)) as terminal:
+        before = settings.read_bytes()
+        terminal.say("/settings edit")
+        terminal.await_text("system.jsonc:1: context_hours is 500; it must be a whole number from 1 to 168.")
+        terminal.await_text("Edit again? (y/n)")
+        assert settings.read_bytes() == before
+        terminal.ask("y", "Context window set to 50h")
+        terminal.ask("/settings context_hours", "Value: 50")
+        terminal.ask("/context undo", "Undone: window default → 50h")
+        terminal.ask("/context", "Context window: 8h (default: 8h)")
+    assert settings.read_text() == '// mended\n{"name": "Chorus"}\n'
+    assert list((home.path / "state" / "drafts").iterdir()) == []
+
+
+def test_what_is_not_used_is_kept_and_named(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    tmp_path.joinpath("home").mkdir()
+    with home.chat(VISUAL=editor(tmp_path, """printf '{,}' > "$1" """)) as terminal:
+        terminal.say("/persona edit frodo")
+        terminal.await_text("Edit again? (y/n)")
+        terminal.ask("n", "your text is kept in")
+    (draft,) = (home.path / "state" / "drafts").iterdir()
+    assert draft.read_text() == "{,}"
+
+
+def test_keys_and_values_are_completed(tmp_path: Path) -> None:
+    with Home(tmp_path).chat() as terminal:
+        terminal.type("/settings set on_i")
+        terminal.await_text("What happens when nothing was said")
+        terminal.press("tab")
+        terminal.await_line(f"{PROMPT} /settings set on_idle")
+        terminal.type(" of")
+        terminal.press("tab")
+        terminal.await_line(f"{PROMPT} /settings set on_idle off")
+        terminal.press("enter")
+        terminal.await_text("on_idle is now off")
+        terminal.await_line(PROMPT)
+        terminal.type("/p frod")
+        terminal.await_text("A companion for a role-play")
