@@ -60,6 +60,7 @@ def test_keys_and_values_are_completed(tmp_path: Path) -> None:
         terminal.press("tab")
         terminal.await_line(f"{PROMPT} /settings set on_idle")
         terminal.type(" of")
+        terminal.await_text(" off")
         terminal.press("tab")
         terminal.await_line(f"{PROMPT} /settings set on_idle off")
         terminal.press("enter")
