@@ -64,6 +64,27 @@ class Message:
     usage: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message that an operation is about to put into the log.
+
+    ``turn_id`` is ``None`` where it opens a turn of its own or, unless a user says it, joins that of the member before
+    it. ``revises`` is the row that it stands for, if it is a rewording.
+    """
+
+    thread_id: int
+    role: Role
+    content: str
+    timestamp: datetime
+    turn_id: int | None = None
+    revises: int | None = None
+    preamble: str = ""
+    tool_calls: str | None = None
+    tool_call_id: str | None = None
+    status: Status = Status.COMPLETE
+    model: str | None = None
+
+
 def turns(messages: Iterable[Message]) -> list[list[Message]]:
     """Group neighbouring messages of one turn, in their order."""
     grouped: list[list[Message]] = []

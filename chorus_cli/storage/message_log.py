@@ -1,6 +1,7 @@
 """The log: every message of every persona, appended and never deleted.
 
-Rows come in through ``open_turn``. Afterwards only a reply in progress changes, and a missing count is filled in.
+What is said comes in through ``open_turn``, what an operation puts in through ``introduced_rows``. Afterwards only a
+reply in progress changes, and a missing count is filled in.
 """
 
 from __future__ import annotations
@@ -114,6 +115,15 @@ def interrupt_orphans(connection: sqlite3.Connection, is_alive: Callable[[str], 
             "UPDATE messages SET status = 'interrupted' WHERE status = 'streaming' AND run IS ?", (run,)
         ).rowcount
     return changed
+
+
+def turns_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """Return the thread and the turn of each message of these ids."""
+    found = connection.execute(
+        "SELECT id, thread_id, COALESCE(turn_id, id) FROM messages WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    ).fetchall()
+    return {id_: (thread_id, turn_id) for id_, thread_id, turn_id in found}
 
 
 def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Message]:

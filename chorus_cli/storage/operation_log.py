@@ -14,12 +14,14 @@ from chorus_cli.core import operations as journal
 from chorus_cli.core import timestamps
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.operations import Kind, Operation, Target, WindowChange
-from chorus_cli.storage import message_log
+from chorus_cli.storage import introduced_rows, message_log
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
     from datetime import datetime
+
+    from chorus_cli.core.messages import NewMessage
 
 _COLUMNS = "id, kind, thread_id, after_message_id, detail, created_at"
 
@@ -28,7 +30,8 @@ _COLUMNS = "id, kind, thread_id, after_message_id, detail, created_at"
 class NewOperation:
     """An operation about to be stored; ``thread_id`` is ``None`` when it concerns every thread of the persona.
 
-    ``after_message_id`` is left out for the newest message at the moment of storing.
+    ``after_message_id`` is left out for the newest message at the moment of storing. ``members`` are rows of the log,
+    or messages that the operation puts there.
     """
 
     persona: str
@@ -36,24 +39,26 @@ class NewOperation:
     created_at: datetime
     thread_id: int | None = None
     after_message_id: int | None = None
-    members: tuple[int, ...] = ()
+    members: tuple[int | NewMessage, ...] = ()
     replaced: frozenset[int] = field(default_factory=frozenset)
     target: Target | None = None
     window: WindowChange | None = None
 
 
 def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
-    """Store an operation with its members and return it as stored."""
+    """Store an operation with its members, and those messages of it that are new, and return it as stored."""
     after = message_log.newest_id(connection) if new.after_message_id is None else new.after_message_id
     cursor = connection.execute(
         "INSERT INTO operations(persona, thread_id, kind, after_message_id, detail, created_at) VALUES (?,?,?,?,?,?)",
         (new.persona, new.thread_id, new.kind, after, _detail(new), timestamps.to_text(new.created_at)),
     )
+    operation_id = int(cursor.lastrowid or 0)
+    ids = introduced_rows.store_members(connection, new.persona, operation_id, new.members)
     connection.executemany(
         "INSERT INTO operation_members VALUES (?, ?, ?)",
-        [(cursor.lastrowid, position, member) for position, member in enumerate(new.members)],
+        [(operation_id, position, member) for position, member in enumerate(ids)],
     )
-    row = connection.execute(f"SELECT {_COLUMNS} FROM operations WHERE id = ?", (cursor.lastrowid,)).fetchone()
+    row = connection.execute(f"SELECT {_COLUMNS} FROM operations WHERE id = ?", (operation_id,)).fetchone()
     return _operation(connection, row)
 
 
