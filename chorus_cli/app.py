@@ -79,7 +79,8 @@ class App:
         from chorus_cli.adapters.eliza_client import ElizaClient  # noqa: PLC0415
         from chorus_cli.adapters.litellm_client import LiteLLMClient  # noqa: PLC0415
         from chorus_cli.adapters.model_router import ModelRouter  # noqa: PLC0415
-        from chorus_cli.services.conversation import Conversation, Outside  # noqa: PLC0415
+        from chorus_cli.services.answering import Outside  # noqa: PLC0415
+        from chorus_cli.services.conversation import Conversation  # noqa: PLC0415
         from chorus_cli.storage.rescue import rescue  # noqa: PLC0415
 
         models = ModelRouter(ElizaClient(self.clock), LiteLLMClient(self._environment))
@@ -106,16 +107,17 @@ class App:
         from chorus_cli.services.persona_settings import PersonaSettings  # noqa: PLC0415
         from chorus_cli.services.roster import Roster  # noqa: PLC0415
 
+        settings = PersonaSettings(self.store, self.clock, self.personas)
         return CommandContext(
             registry=registry(),
             focus=self.focus,
             personas=self.personas,
             roster=Roster(self.store, self.clock, self.personas, self.paths.backups / "deleted"),
-            settings=PersonaSettings(self.store, self.clock, self.personas),
+            settings=settings,
             editing=Editing(UserEditor(self._environment), self.paths.drafts, self.clock),
             models=Models(self._known_models(), self._environment),
             context=self.context,
-            window=ContextWindow(self.store, self.clock, self.personas, self.focus, self.context),
+            window=ContextWindow(settings, self.clock, self.focus, self.context),
             journal=Journal(self.store, self.clock, self.personas),
             clock=self.clock,
         )

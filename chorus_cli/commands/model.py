@@ -41,7 +41,7 @@ async def model(context: CommandContext, name: Annotated[str | None, MODEL] = No
         return Message(in_force(context))
     doubt = await context.models.doubt(name)
     await context.settings.set(context.focus.slug, "model", name)
-    context.focus.use_model(name)
+    context.focus.use_model(context.focus.slug, name)
     return Message("\n".join([in_force(context), *([doubt] if doubt else [])]))
 
 

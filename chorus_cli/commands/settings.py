@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,11 +11,12 @@ from chorus_cli.commands.arguments import Candidate, Parameter
 from chorus_cli.commands.command_context import CommandContext
 from chorus_cli.commands.editing import Refused, answered
 from chorus_cli.commands.model import MODEL, in_force
+from chorus_cli.commands.parameters import TEXT
 from chorus_cli.commands.registry import CommandGroup
 from chorus_cli.commands.replies import Message, Reply, Report, Table
-from chorus_cli.commands.wording import confirmation, reach
+from chorus_cli.commands.wording import confirmation, reach, shortened
 from chorus_cli.core import setting_values, settings
-from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.errors import ChorusError, ModelNameError
 from chorus_cli.core.settings import DEFAULT_SOURCE, SETTINGS, Kind, Setting
 from chorus_cli.services.persona_settings import Change, OpenSettings, SettingState, state, states
 
@@ -35,10 +37,6 @@ _EXAMPLES = "Try /settings context_hours, /settings set temperature 0.7, /settin
 
 def _setting(text: str, _now: datetime) -> Setting:
     return settings.setting_of(text.strip().casefold())
-
-
-def _as_typed(text: str, _now: datetime) -> str:
-    return text
 
 
 def _keys(_context: object, _text: str) -> Sequence[Candidate]:
@@ -64,10 +62,10 @@ def _candidate(value: JsonValue, meaning: str) -> Candidate:
 
 
 KEY = Parameter("key", _setting, "a setting, such as temperature", _keys)
-VALUE = Parameter(
-    "value",
-    _as_typed,
-    "the rest of the line: a text, a number, true or false, a list with commas",
+VALUE = replace(
+    TEXT,
+    name="value",
+    help="the rest of the line: a text, a number, true or false, a list with commas",
     complete_after=_values,
 )
 
@@ -137,7 +135,7 @@ async def set_value(context: CommandContext, key: Annotated[Setting, KEY], value
         lines = [f"{key.key} is now {after} ({_formerly(change)}), in {path}."]
     else:
         lines = [f"{key.key} is {after} already, in {path}. Nothing was changed."]
-    lines += await _consequences(context, [change])
+    lines += await _consequences(context, slug, [change])
     return Message("\n".join([*lines, *([doubt] if doubt else [])]))
 
 
@@ -157,7 +155,7 @@ async def unset(context: CommandContext, key: Annotated[Setting, KEY]) -> Messag
         else f"{key.key} is not set in {path}"
     )
     held = _held(state(context.focus.place().persona, key))
-    return Message("\n".join([f"{lead}. What holds now: {held}.", *await _consequences(context, [change])]))
+    return Message("\n".join([f"{lead}. What holds now: {held}.", *await _consequences(context, slug, [change])]))
 
 
 @GROUP.command("edit")
@@ -200,21 +198,33 @@ async def _saved(context: CommandContext, opened: OpenSettings, changes: Sequenc
         for change in changes
     ]
     lines += context.personas.load(opened.slug).warnings
-    if opened.slug == context.focus.slug:
-        lines += await _consequences(context, changes)
-    return Message("\n".join(lines))
+    named = [change.after for change in changes if change.setting.key in _MODELS and isinstance(change.after, str)]
+    lines += [await _doubt(context, name) for name in named]
+    lines += await _consequences(context, opened.slug, changes)
+    return Message("\n".join(line for line in lines if line))
 
 
-async def _consequences(context: CommandContext, changes: Sequence[Change]) -> list[str]:
+async def _doubt(context: CommandContext, name: str) -> str:
+    """Return what is to be said of a model's name in a file that is saved already."""
+    try:
+        return await context.models.doubt(name) or ""
+    except ModelNameError as error:
+        return str(error)
+
+
+async def _consequences(context: CommandContext, slug: str, changes: Sequence[Change]) -> list[str]:
     """Say what else follows from changes: how far the context reaches, and who answers."""
     lines: list[str] = []
     for change in changes:
+        if change.setting.key == "model":
+            context.focus.use_model(slug, change.after if isinstance(change.after, str) else None)
+        if slug != context.focus.slug:
+            continue
         if change.setting.key == _WINDOW and change.changed:
             window = await context.window.state()
             reset = f"Context window reset to default ({window.hours}h)\n{reach(window)}"
             lines.append(reset if change.after is None else confirmation(window))
         if change.setting.key == "model":
-            context.focus.use_model(change.after if isinstance(change.after, str) else None)
             lines.append(in_force(context))
     return lines
 
@@ -246,8 +256,7 @@ def _written(value: JsonValue) -> str:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_CELL else f"{line[: _LONGEST_CELL - 1]}…"
+    return shortened(text, _LONGEST_CELL)
 
 
 def _file_and_line(source: str) -> str:

@@ -27,10 +27,10 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
-def shortened(text: str) -> str:
-    """Write the beginning of a text in one line."""
+def shortened(text: str, longest: int = _LONGEST_LINE) -> str:
+    """Write the beginning of a text in one line of at most so many characters."""
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
 def speaker(role: Role, persona: str) -> str:
@@ -75,4 +75,5 @@ def deed(operation: Operation) -> str:
 
 
 def _hours(value: JsonValue) -> str:
-    return "default" if value is None else f"{value}h"
+    """Write what a file said of the window, which may be anything that was put there by hand."""
+    return "default" if value is None else f"{value}h" if isinstance(value, int) else shortened(str(value))

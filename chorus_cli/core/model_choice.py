@@ -23,6 +23,11 @@ class Provider:
     default_model: str
     other_variables: tuple[str, ...] = ()
 
+    def key_set_in(self, environment: Mapping[str, str]) -> str | None:
+        """Return the name of the variable that holds the provider's key, ``None`` if none does."""
+        variables = (self.key_variable, *self.other_variables)
+        return next((variable for variable in variables if environment.get(variable, "").strip()), None)
+
 
 # The first whose key is set answers. Each model is one of the provider's usual ones for a chat, not its most expensive.
 PROVIDERS: tuple[Provider, ...] = (
@@ -82,9 +87,9 @@ def named_model(
     if persona_model:
         return ModelChoice(persona_model, f"from {persona_source}")
     for provider in PROVIDERS:
-        for variable in (provider.key_variable, *provider.other_variables):
-            if environment.get(variable, "").strip():
-                return ModelChoice(provider.default_model, f"because {variable} is set")
+        variable = provider.key_set_in(environment)
+        if variable:
+            return ModelChoice(provider.default_model, f"because {variable} is set")
     return None
 
 

@@ -12,11 +12,11 @@ at which the day begins.
 from __future__ import annotations
 
 import re
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from datetime import datetime, tzinfo
+    from datetime import tzinfo
 
 WEEKDAY = r"mon(?:day)?|tue(?:s|sday)?|wed(?:s|nesday)?|thu(?:r|rs|rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?"
 
@@ -83,4 +83,5 @@ def _read(phrase: str, local_now: datetime, zone: tzinfo | None) -> datetime | N
     read: datetime | None = dateparser.parse(phrase, languages=["en"], settings=settings)
     if read is None:
         return None
-    return (read if zone is None else read.replace(tzinfo=zone)).astimezone(UTC)
+    # The system's own rules count a skipped time on the old clock; astimezone() would count it on the new one.
+    return datetime.fromtimestamp(read.timestamp(), UTC) if zone is None else read.replace(tzinfo=zone).astimezone(UTC)

@@ -59,6 +59,7 @@ class Operation:
     ``thread_id`` is ``None`` when it concerns every thread of the persona. ``after_message_id`` is the newest message
     when it was made. ``members`` are the messages that an edit or a restore puts into the context, in order.
     ``replaced`` are the messages that a retry takes out. ``target`` belongs to undo and redo, ``window`` to window.
+    ``begins`` marks the clear that parts a persona from an earlier one of the same folder; it is nobody's to take back.
     """
 
     id: int
@@ -70,6 +71,13 @@ class Operation:
     replaced: frozenset[int] = frozenset()
     target: Target | None = None
     window: WindowChange | None = None
+    begins: bool = False
+
+
+def own(operations: Sequence[Operation]) -> list[Operation]:
+    """Return the operations of this persona, oldest first, without those of an earlier one of the same folder."""
+    beginnings = [operation.id for operation in operations if operation.begins]
+    return [operation for operation in operations if operation.id > max(beginnings, default=0)]
 
 
 def last_words(operations: Iterable[Operation]) -> dict[Target, Operation]:

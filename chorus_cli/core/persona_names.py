@@ -40,11 +40,14 @@ def folded(name: str) -> str:
 
 
 def slug_of(name: str, taken: Collection[str]) -> str:
-    """Return the name of a new folder: the letters and digits of ``name`` in ASCII, with a number if need be."""
+    """Return the name of a new folder: the letters and digits of ``name`` in ASCII, with a number if need be.
+
+    ``taken`` are the folders that are there, and whatever else somebody is called by.
+    """
     ascii_letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().casefold()
     stem = re.sub(r"[^a-z0-9]+", "-", ascii_letters).strip("-")[: LONGEST_NAME - 4].strip("-") or _NAMELESS
-    candidates = (stem, *(f"{stem}-{number}" for number in range(2, len(taken) + 3)))
-    return next(candidate for candidate in candidates if candidate not in taken)
+    candidates = (stem, *(f"{stem}-{number}" for number in range(2, len(taken) + 4)))
+    return next(each for each in candidates if each not in taken and not _means_something_else(each))
 
 
 def _problem(name: str) -> str:
@@ -61,8 +64,13 @@ def _problem(name: str) -> str:
         return "a name has at least one letter or digit"
     if key == _USER:
         return "that is how transcripts call you"
-    if key in COMMAND_WORDS:
-        return f"/persona {key} is a command"
+    first_word, *_ = key.split()
+    if first_word in COMMAND_WORDS:
+        return f"/persona {first_word} is a command"
     if _DEVICES.fullmatch(key):
         return "Windows keeps that name for a device, and a folder of that name makes trouble there"
     return ""
+
+
+def _means_something_else(slug: str) -> bool:
+    return slug in COMMAND_WORDS or _DEVICES.fullmatch(slug) is not None

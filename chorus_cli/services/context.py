@@ -47,7 +47,7 @@ class Context:
     async def view(self, place: Place, rows: ContextRows, since: datetime) -> View:
         """Return the view that rows of the store make, every message of it counted."""
         view = views.view(place.thread_id, rows.messages, rows.operations, since)
-        return replace(view, messages=await self._counted(view.messages))
+        return replace(view, messages=await self.counted(view.messages))
 
     async def foundation(self, persona: Persona) -> Foundation:
         """Return the system message of a persona, measured."""
@@ -72,7 +72,7 @@ class Context:
         """Return what the view does not reach, by reason."""
         return await self.store.read(message_log.left_out, place.thread_id, view.base, view.cutoff)
 
-    async def _counted(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+    async def counted(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Count the messages that were put in without a count, and store what was found."""
         unknown = [row for row in messages if row.token_count is None]
         if not unknown:

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from chorus_cli.core import timespan
 from chorus_cli.core.assembly import tokens_of
-from chorus_cli.core.operations import Kind
 from chorus_cli.core.view import cutoff
-from chorus_cli.storage.operation_log import NewOperation
-from chorus_cli.storage.window_changes import change_window
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -22,9 +19,8 @@ if TYPE_CHECKING:
     from chorus_cli.ports import Clock
     from chorus_cli.services.context import Context
     from chorus_cli.services.focus import Focus
-    from chorus_cli.services.personas import Personas
+    from chorus_cli.services.persona_settings import PersonaSettings
     from chorus_cli.services.place import Place
-    from chorus_cli.storage.database import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +54,26 @@ class Preview:
 class ContextWindow:
     """Changes ``context_hours`` of the persona in focus; every change is an operation of the journal."""
 
-    store: Store
+    settings: PersonaSettings
     clock: Clock
-    personas: Personas
     focus: Focus
     context: Context
 
     async def set(self, span: Span) -> WindowState:
         """Reach back ``span``, rounded to whole hours and brought within bounds."""
-        return await self._choose(timespan.window_hours(span))
+        choice = timespan.window_hours(span)
+        await self.settings.set_window(self.focus.place().persona.slug, choice.hours)
+        return await self.state(choice.warning)
 
     async def shift(self, span: Span, sign: Literal[1, -1]) -> WindowState:
         """Reach back ``span`` more (1) or less (-1)."""
-        hours = self.focus.place().persona.settings.context_hours
-        return await self._choose(timespan.shifted(hours, span, sign))
+        slug = self.focus.place().persona.slug
+        choice = await self.settings.shift_window(slug, lambda hours: timespan.shifted(hours, span, sign))
+        return await self.state(choice.warning)
 
     async def reset(self) -> WindowState:
         """Remove the setting, so that the default holds."""
-        await self._change(None)
+        await self.settings.set_window(self.focus.place().persona.slug, None)
         return await self.state()
 
     async def state(self, warning: str | None = None) -> WindowState:
@@ -101,15 +99,6 @@ class ContextWindow:
             budget_tokens=(await self.context.budget(place)).tokens,
             dollars_per_token=await self.context.input_price(place.choice.model),
         )
-
-    async def _choose(self, choice: WindowChoice) -> WindowState:
-        await self._change(choice.hours)
-        return await self.state(choice.warning)
-
-    async def _change(self, hours: int | None) -> None:
-        slug = self.focus.place().persona.slug
-        operation = NewOperation(slug, Kind.WINDOW, self.clock.now())
-        await self.store.write(change_window, self.personas.settings_path(slug), hours, operation)
 
 
 def _state(place: Place, seen: View, now: datetime, warning: str | None = None) -> WindowState:

@@ -1,4 +1,4 @@
-"""One turn: the message is stored, the context assembled, the model asked, and the reply written as it streams.
+"""One turn: the message is stored, the context assembled, the model asked; and a reply asked for once more.
 
 Nothing that was typed or answered is ever lost: the message is committed before the model is called, and a reply that
 breaks off, for whatever reason, keeps what has arrived together with a status that says so.
@@ -14,32 +14,31 @@ from typing import TYPE_CHECKING
 from chorus_cli.core import view as views
 from chorus_cli.core.assembly import assemble
 from chorus_cli.core.budget import TOKENS_PER_MESSAGE
-from chorus_cli.core.errors import MessageRefusedError, ModelError, StorageError
-from chorus_cli.core.events import Notice, ReplyEnd, TextDelta, TurnDone
+from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError
+from chorus_cli.core.events import TurnDone
 from chorus_cli.core.exchange import ModelRequest
-from chorus_cli.core.messages import Status
-from chorus_cli.core.outcome import outcome
+from chorus_cli.core.messages import Role, Status
+from chorus_cli.core.operations import Kind, Target
 from chorus_cli.core.preamble import preamble
-from chorus_cli.core.retry import PAUSES_SECONDS, pause_before_retry
 from chorus_cli.core.safe_text import cleaned_input
 from chorus_cli.core.view import cutoff
-from chorus_cli.services.reply_writer import ReplyWriter
+from chorus_cli.services.answering import Answering
 from chorus_cli.services.uninterrupted import finished
-from chorus_cli.storage import message_log
+from chorus_cli.storage import introduced_rows, message_log, operation_log
 from chorus_cli.storage.context_rows import context_rows
 from chorus_cli.storage.message_log import Question
+from chorus_cli.storage.operation_log import NewOperation
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator
     from datetime import datetime
-    from pathlib import Path
 
     from chorus_cli.core.assembly import Foundation, Prompt
     from chorus_cli.core.budget import Budget
-    from chorus_cli.core.errors import ChorusError
-    from chorus_cli.core.events import ModelEvent, TurnEvent
+    from chorus_cli.core.events import TurnEvent
     from chorus_cli.core.messages import Message
-    from chorus_cli.ports import Clock, ModelClient, TokenCounter
+    from chorus_cli.core.operations import Operation
+    from chorus_cli.services.answering import Outside
     from chorus_cli.services.context import Context
     from chorus_cli.services.place import Place
     from chorus_cli.storage.context_rows import ContextRows
@@ -47,20 +46,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.message_log import OpenedTurn
 
 LARGEST_MESSAGE_BYTES = 8_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """What a conversation needs of the world: the model, the time, a count of tokens, and a place of last resort.
-
-    ``is_alive`` says whether the process that owns a reply in progress still runs.
-    """
-
-    model: ModelClient
-    clock: Clock
-    counter: TokenCounter
-    rescue: Callable[[Mapping[str, str]], Path | None]
-    is_alive: Callable[[str], bool]
+_ALTERED = "Some characters of your message are not valid text and were replaced."
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +56,15 @@ class _Opened:
     rows: ContextRows
     turn: OpenedTurn
     since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Reopened:
+    """What stays of the context when a reply is asked for once more, the operation, and the empty reply."""
+
+    before: tuple[Message, ...]
+    retry: Operation
+    reply: Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +89,67 @@ class Conversation:
         content, altered = cleaned_input(text)
         (reply, prompt), stopped = await finished(self._open(place, content))
         if stopped:
-            await finished(self._finish(self._writer(reply), reply, Status.INTERRUPTED, {}))
+            await self._answering.abandon(reply)
             raise asyncio.CancelledError
-        async with aclosing(self._reply(place, reply, prompt, altered=altered)) as events:
+        notices = (*([_ALTERED] if altered else []), *_notices(place, prompt))
+        async with aclosing(self._answering.reply(reply, _request(place, prompt), notices)) as events:
             async for event in events:
                 yield event
+
+    async def retry(self, place: Place) -> AsyncGenerator[TurnEvent, None]:
+        """Ask for the last reply in context once more; the old one leaves the context, not the log.
+
+        A retry that brings nothing is taken back, so that the old reply stays.
+
+        Raises:
+            JournalError: nothing in context could be answered again, or it is being answered now.
+            StorageError, ModelError: the retry could not be stored or measured.
+        """
+        foundation = await self.context.foundation(place.persona)
+        allowed = await self.context.budget(place)
+        reopened, stopped = await finished(self.store.write(self._reopened, place, self.outside.clock.now()))
+        if stopped:
+            await self._answering.abandon(reopened.reply)
+            await finished(self._take_back(place, reopened.retry))
+            raise asyncio.CancelledError
+        prompt = assemble(foundation, await self.context.counted(reopened.before), allowed.tokens)
+        done: TurnDone | None = None
+        events = self._answering.reply(reopened.reply, _request(place, prompt), _notices(place, prompt))
+        async with aclosing(events) as stream:
+            async for event in stream:
+                done = event if isinstance(event, TurnDone) else None
+                if done is not None and done.status is Status.FAILED:
+                    await finished(self._take_back(place, reopened.retry))
+                yield event
+
+    @property
+    def _answering(self) -> Answering:
+        return Answering(self.store, self.outside)
+
+    def _reopened(self, connection: Connection, place: Place, now: datetime) -> _Reopened:
+        """Do what has to be one transaction: find the last turn in context, and begin its reply anew."""
+        message_log.interrupt_orphans(connection, self.outside.is_alive)
+        since = cutoff(now, place.persona.settings.context_hours)
+        rows = context_rows(connection, place.persona.slug, place.thread_id, since)
+        seen = views.view(place.thread_id, rows.messages, rows.operations, since).messages
+        question, replies = _last_turn(seen)
+        new = NewOperation(
+            place.persona.slug,
+            Kind.RETRY,
+            now,
+            thread_id=place.thread_id,
+            replaced=frozenset(reply.id for reply in replies),
+        )
+        retry = operation_log.introduce(connection, new)
+        reply = introduced_rows.open_retry(connection, question, retry, place.choice.model, self.run)
+        return _Reopened(tuple(row for row in seen if row not in replies), retry, reply)
+
+    async def _take_back(self, place: Place, retry: Operation) -> None:
+        target = Target(operation_id=retry.id)
+        new = NewOperation(
+            place.persona.slug, Kind.UNDO, self.outside.clock.now(), thread_id=retry.thread_id, target=target
+        )
+        await self.store.write(operation_log.introduce, new)
 
     async def _open(self, place: Place, content: str) -> tuple[Message, Prompt]:
         """Store the question with its empty reply, and return that reply and the request to send."""
@@ -106,7 +157,7 @@ class Conversation:
         try:
             return await self._stored(place, content)
         except (StorageError, ModelError) as error:
-            raise self._rescued(error, place.persona.slug, "user", content) from error
+            raise self._answering.rescued(error, place.persona.slug, "user", content) from error
 
     async def _stored(self, place: Place, content: str) -> tuple[Message, Prompt]:
         """Read the context and store the question in one transaction, so that nothing can come between the two."""
@@ -134,71 +185,6 @@ class Conversation:
         told = replace(question, preamble=before, token_count=count)
         turn = message_log.open_turn(connection, told, place.choice.model, self.run)
         return _Opened(rows, turn, since)
-
-    async def _reply(
-        self, place: Place, reply: Message, prompt: Prompt, *, altered: bool
-    ) -> AsyncGenerator[TurnEvent, None]:
-        writer = self._writer(reply)
-        end = ReplyEnd(None)
-        failure: ModelError | None = None
-        try:
-            if altered:
-                yield Notice("Some characters of your message are not valid text and were replaced.")
-            if prompt.too_large:
-                yield Notice(_dropped_sentence(place, prompt))
-            async with aclosing(self._attempts(_request(place, prompt))) as events:
-                async for event in events:
-                    if isinstance(event, ReplyEnd):
-                        end = event
-                        continue
-                    if isinstance(event, TextDelta):
-                        writer.add(event.text)
-                    yield event
-        except ModelError as error:
-            failure = error
-        except BaseException:
-            await finished(self._finish(writer, reply, Status.INTERRUPTED, {}))
-            raise
-        ended = outcome(writer.text, end.finish_reason, failure)
-        _, stopped = await finished(self._finish(writer, reply, ended.status, end.usage))
-        if stopped:
-            raise asyncio.CancelledError
-        yield TurnDone(reply.id, ended.status, end.usage, ended.error)
-
-    def _writer(self, reply: Message) -> ReplyWriter:
-        return ReplyWriter(self.store, self.outside.counter, self.outside.clock, reply)
-
-    async def _finish(self, writer: ReplyWriter, reply: Message, status: Status, usage: Mapping[str, int]) -> None:
-        try:
-            await writer.finish(status, usage)
-        except StorageError as error:
-            raise self._rescued(error, reply.persona, "assistant", writer.text) from error
-
-    async def _attempts(self, request: ModelRequest) -> AsyncGenerator[ModelEvent | Notice, None]:
-        """Stream the reply, trying again, in the open, while nothing of it has arrived yet."""
-        failures = 0
-        while True:
-            started = False
-            try:
-                async with aclosing(self.outside.model.stream(request)) as events:
-                    async for event in events:
-                        started = True
-                        yield event
-            except ModelError as error:
-                failures += 1
-                pause = None if started else pause_before_retry(error, failures)
-                if pause is None:
-                    raise
-                yield Notice(f"{error} Trying again in {pause:g} s ({failures} of {len(PAUSES_SECONDS)}).")
-                await self.outside.clock.sleep(pause)
-            else:
-                return
-
-    def _rescued(self, error: ChorusError, persona: str, role: str, content: str) -> ChorusError:
-        """Keep what the database refused in a file, and say where."""
-        path = self.outside.rescue({"persona": persona, "role": role, "content": content, "error": str(error)})
-        kept = f"The text is kept in {path}." if path else f"It could not be kept in a file either: {content}"
-        return type(error)(f"{error} {kept}")
 
 
 def _request(place: Place, prompt: Prompt) -> ModelRequest:
@@ -232,9 +218,25 @@ def _unfitting(place: Place, count: int, foundation: Foundation, allowed: Budget
     )
 
 
-def _dropped_sentence(place: Place, prompt: Prompt) -> str:
+def _notices(place: Place, prompt: Prompt) -> tuple[str, ...]:
     number = len(prompt.too_large)
-    return (
+    dropped = (
         f"The oldest {number} message{'s' if number != 1 else ''} in the window did not fit {place.choice.model} and "
         "stayed out of this request. They are still in the log."
     )
+    return (dropped,) if number else ()
+
+
+def _last_turn(seen: tuple[Message, ...]) -> tuple[Message, list[Message]]:
+    """Return the last question in context and what answers it.
+
+    Raises:
+        JournalError: there is none, or its reply is still being written.
+    """
+    question = next((row for row in reversed(seen) if row.role is Role.USER), None)
+    if question is None:
+        raise JournalError("There is nothing in context to be answered again.")
+    replies = [row for row in seen if row.turn_id == question.turn_id and row.id != question.id]
+    if any(row.status is Status.STREAMING for row in replies):
+        raise JournalError("The last message is being answered now, in another window; there is nothing to retry yet.")
+    return question, replies

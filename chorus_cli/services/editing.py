@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import EditorError
+from chorus_cli.core.jsonc_reader import BYTE_ORDER_MARK
 from chorus_cli.services.uninterrupted import finished
 from chorus_cli.storage import drafts
 
@@ -20,7 +21,6 @@ _RETURNED_AT_ONCE = (
     "The editor returned at once; if it opens a window of its own, have it wait: "
     "code --wait, subl -w, gvim -f, zed --wait."
 )
-_BYTE_ORDER_MARK = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ class Editing:
 
 def _read(before: Edited, complaint: str, seconds: float) -> Edited:
     text = drafts.read(before.path)
-    if not before.original.startswith(_BYTE_ORDER_MARK):
+    if not before.original.startswith(BYTE_ORDER_MARK):
         # Some editors put one there; it is no part of the text.
-        text = text.removeprefix(_BYTE_ORDER_MARK)
+        text = text.removeprefix(BYTE_ORDER_MARK)
     at_once = seconds < _AT_ONCE_SECONDS and text == before.text
     return Edited(before.path, before.original, text, complaint or (_RETURNED_AT_ONCE if at_once else ""))

@@ -64,14 +64,14 @@ class Focus:
         await self._enter(slug)
         await self._store.write(meta_rows.store, meta_rows.LAST_PERSONA, slug)
 
-    def use_model(self, model: str | None) -> None:
-        """Have the persona in focus answer with ``model`` in this run, whatever the environment or files say.
+    def use_model(self, slug: str, model: str | None) -> None:
+        """Have the persona ``slug`` answer with ``model`` in this run, whatever the environment or files say.
 
         ``None`` forgets it again.
         """
-        self._set_by_hand.pop(self._slug, None)
+        self._set_by_hand.pop(slug, None)
         if model:
-            self._set_by_hand[self._slug] = ModelChoice(model, "set by /model")
+            self._set_by_hand[slug] = ModelChoice(model, "set by /model")
 
     @property
     def slug(self) -> str:

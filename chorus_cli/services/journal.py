@@ -79,7 +79,7 @@ class Journal:
         return chosen
 
     async def _operations(self, place: Place) -> list[Operation]:
-        return await self.store.read(operation_log.all_of, place.persona.slug, place.thread_id)
+        return journal.own(await self.store.read(operation_log.all_of, place.persona.slug, place.thread_id))
 
     async def _record(self, place: Place, kind: Kind, chosen: Operation, change: WindowChange | None) -> None:
         target = Target(operation_id=chosen.id)

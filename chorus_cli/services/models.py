@@ -32,8 +32,10 @@ class Models:
     def load(self) -> None:
         """Look up what can be offered; takes a moment, and a third of a second where an Ollama does not answer."""
         local = self._known.in_ollama()
+        with_key = [provider for provider in PROVIDERS if provider.key_set_in(self._environment)]
+        prefixes = tuple(f"{provider.default_model.partition('/')[0]}/" for provider in with_key)
         self._all = tuple(sorted({*(name for name in self._known.names() if "/" in name), *local}))
-        self._at_hand = (*local, *(name for name in self._all if self._has_key(name)), ELIZA)
+        self._at_hand = (*local, *(name for name in self._all if name.startswith(prefixes)), ELIZA)
 
     def offered(self, typed: str) -> Collection[str]:
         """Return the models that begin with what is typed: those that could answer now, else any that is known."""
@@ -48,10 +50,3 @@ class Models:
         """
         names, providers = await asyncio.to_thread(lambda: (self._known.names(), self._known.providers()))
         return model_names.doubt_about(name, names, providers)
-
-    def _has_key(self, name: str) -> bool:
-        return any(
-            name.partition("/")[0] == provider.default_model.partition("/")[0]
-            for provider in PROVIDERS
-            if any(self._environment.get(variable) for variable in (provider.key_variable, *provider.other_variables))
-        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,12 @@ from chorus_cli.storage.operation_log import NewOperation
 from chorus_cli.storage.settings_file import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from chorus_cli.core.jsonc import JsonValue
     from chorus_cli.core.persona import Persona
+    from chorus_cli.core.timespan import WindowChoice
     from chorus_cli.ports import Clock
     from chorus_cli.services.personas import Personas
     from chorus_cli.storage.database import Store
@@ -93,6 +95,26 @@ class PersonaSettings:
         before = await self._write(slug, key, ABSENT)
         return Change(setting, _said(before), None, changed=before is not ABSENT)
 
+    async def set_window(self, slug: str, hours: int | None) -> None:
+        """Set the window of a persona, or with ``None`` remove it.
+
+        Raises:
+            SettingsError: the file cannot be changed.
+        """
+        await self._write(slug, window_changes.KEY, ABSENT if hours is None else hours)
+
+    async def shift_window(self, slug: str, choose: Callable[[int], WindowChoice]) -> WindowChoice:
+        """Set the window that ``choose`` makes of the one in force, so that no other change is lost.
+
+        Raises:
+            SettingsError: the file cannot be changed.
+        """
+        default = self.personas.load(slug).defaults.context_hours
+        path = self.personas.settings_path(slug)
+        operation = self._window_operation(slug)
+        with _mendable():
+            return await self.store.write(window_changes.shift_window, path, default, choose, operation)
+
     async def open(self, slug: str) -> OpenSettings:
         """Read the persona's file to be edited as a whole; a broken one can be opened too.
 
@@ -126,13 +148,11 @@ class PersonaSettings:
 
     async def _write(self, slug: str, key: str, value: JsonValue | Absent) -> JsonValue | Absent:
         path = self.personas.settings_path(slug)
-        try:
+        with _mendable():
             if key == window_changes.KEY:
                 hours = value if isinstance(value, int) else None
                 return await self.store.write(window_changes.change_window, path, hours, self._window_operation(slug))
             return await asyncio.to_thread(settings_file.change_key, path, key, value)
-        except JsoncError as error:
-            raise SettingsError(f"{error}. Nothing was changed; /settings edit opens the file to mend it.") from error
 
     def _window_operation(self, slug: str) -> NewOperation:
         return NewOperation(slug, Kind.WINDOW, self.clock.now())
@@ -144,6 +164,14 @@ class PersonaSettings:
         if key == "aliases" and isinstance(value, list):
             return [self.personas.check_name(slug, alias) for alias in value if isinstance(alias, str)]
         return value
+
+
+@contextmanager
+def _mendable() -> Iterator[None]:
+    try:
+        yield
+    except JsoncError as error:
+        raise SettingsError(f"{error}. Nothing was changed; /settings edit opens the file to mend it.") from error
 
 
 def states(persona: Persona) -> tuple[SettingState, ...]:

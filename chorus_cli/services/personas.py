@@ -12,7 +12,7 @@ from chorus_cli.core.persona_names import checked_name, folded
 from chorus_cli.storage import persona_files, settings_file
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
     from chorus_cli.core.settings import Settings
@@ -55,11 +55,8 @@ class Personas:
         if name in known:
             return name
         found = self._called(name, known) or self._beginning_with(name, known)
-        if len(found) == 1:
-            return found[0]
         if found:
-            *others, last = found
-            raise PersonaError(f"{name!r} may be {', '.join(others)} or {last}.")
+            return _the_one(name, found)
         self._refuse_archived(name)
         raise UnknownPersonaError(name, known)
 
@@ -71,8 +68,8 @@ class Personas:
         """
         archived = self.archived()
         found = self._called(name, archived) or self._beginning_with(name, archived)
-        if len(found) == 1:
-            return found[0]
+        if found:
+            return _the_one(name, found)
         listing = f"Archived: {', '.join(archived)}." if archived else "None is archived."
         if self._called(name, self.slugs()):
             raise PersonaError(f"{name} is not archived. {listing}")
@@ -87,10 +84,14 @@ class Personas:
         try:
             return self.find(name)
         except PersonaError:
-            found = self._called(name, self.archived())
-            if not found:
+            if not self._called(name, self.archived()):
                 raise
-            return found[0]
+            return self.find_archived(name)
+
+    def names_taken(self) -> frozenset[str]:
+        """Return every name that a new folder cannot have: the folders there, and whatever somebody is called by."""
+        called = [self._names(slug) for slug in (*self.slugs(), *self.archived())]
+        return persona_files.names_taken(self.folder).union(*called)
 
     def check_name(self, slug: str | None, name: str) -> str:
         """Return ``name`` if the persona ``slug``, or a new one, may be called so.
@@ -155,3 +156,10 @@ class Personas:
         found = [slug for slug in self._called(name, self.archived()) if slug != but]
         if found:
             raise PersonaError(f"{name} is archived. /persona unarchive {found[0]} brings it back.")
+
+
+def _the_one(name: str, found: Sequence[str]) -> str:
+    *others, last = found
+    if others:
+        raise PersonaError(f"{name!r} may be {', '.join(others)} or {last}.")
+    return last

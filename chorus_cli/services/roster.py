@@ -71,9 +71,8 @@ class Roster:
         Raises:
             UnknownPersonaError: it is gone.
         """
-        persona = self.personas.load(slug)
-        found = [member for member in await self.members() if member.persona.slug == slug]
-        return found[0] if found else Member(persona, 0, None)
+        traces = await self.store.read(persona_rows.traces)
+        return self._member(slug, traces.get(slug), archived=slug in self.personas.archived())
 
     async def create(self, name: str) -> str:
         """Make a persona called ``name`` from the commented template, and return its slug.
@@ -84,8 +83,8 @@ class Roster:
             PersonaError: nobody may be called that, or somebody is already.
         """
         checked = self.personas.check_name(None, name)
-        slug = slug_of(checked, persona_files.names_taken(self.personas.folder))
-        boundary = NewOperation(slug, Kind.CLEAR, self.clock.now())
+        slug = slug_of(checked, self.personas.names_taken())
+        boundary = NewOperation(slug, Kind.CLEAR, self.clock.now(), begins=True)
         await self.store.write(persona_rows.create, self.personas.folder, slug, template(checked), boundary)
         return slug
 

@@ -43,6 +43,7 @@ class NewOperation:
     replaced: frozenset[int] = field(default_factory=frozenset)
     target: Target | None = None
     window: WindowChange | None = None
+    begins: bool = False
 
 
 def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
@@ -105,6 +106,8 @@ def _detail(new: NewOperation) -> str:
         )
     if new.window is not None:
         detail["context_hours"] = {"before": new.window.before, "after": new.window.after}
+    if new.begins:
+        detail["begins"] = True
     if new.replaced:
         detail["replaced"] = sorted(new.replaced)
     return json.dumps(detail)
@@ -126,6 +129,7 @@ def _operation(connection: sqlite3.Connection, row: Sequence[Any]) -> Operation:
             replaced=frozenset(detail.get("replaced", ())),
             target=Target(target.get("operation"), target.get("turn")) if target else None,
             window=WindowChange(window["before"], window["after"]) if window else None,
+            begins=bool(detail.get("begins")),
         )
     except (ValueError, AttributeError, KeyError, TypeError) as error:
         raise DatabaseDamagedError(f"Operation {id_} of the journal cannot be read ({error}).") from error

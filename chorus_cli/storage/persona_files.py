@@ -46,17 +46,27 @@ def names_taken(personas: Path) -> frozenset[str]:
     return frozenset(entry.name for entry in personas.iterdir()) if personas.is_dir() else frozenset()
 
 
-def create(personas: Path, slug: str, settings: str) -> None:
-    """Make the folder of a new persona.
+@contextmanager
+def creating(personas: Path, slug: str, settings: str) -> Iterator[None]:
+    """Make the folder of a new persona, whole or not at all; it is gone again if what follows fails.
 
     Raises:
         PersonaError: it is there already, or cannot be made.
     """
     folder = personas / slug
     with _sentence(f"The folder {folder} cannot be made"):
-        folder.mkdir(mode=0o700)
-        (folder / DOCUMENTS_FOLDER).mkdir(mode=0o700)
-        write_atomically(settings_path(personas, slug), settings)
+        draft = Path(tempfile.mkdtemp(prefix=".persona-", dir=personas))
+        try:
+            (draft / DOCUMENTS_FOLDER).mkdir(mode=0o700)
+            write_atomically(draft / SETTINGS_FILE, settings)
+            _move_in(draft, folder)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def renew_schema(personas: Path, text: str) -> None:
@@ -157,6 +167,16 @@ def _copy_private(source: str, target: str) -> str:
     shutil.copyfile(source, target)
     Path(target).chmod(0o600)
     return target
+
+
+def _move_in(draft: Path, folder: Path) -> None:
+    """Put a folder in a place that must be free: moving alone would replace an empty one without a word."""
+    folder.mkdir(mode=0o700)
+    try:
+        draft.rename(folder)
+    except OSError:
+        folder.rmdir()
+        raise
 
 
 @contextmanager

@@ -26,19 +26,24 @@ class Traces:
 
 
 def traces(connection: sqlite3.Connection) -> Mapping[str, Traces]:
-    """Return what is in the log, by persona; the index by persona and time answers it alone."""
-    found = connection.execute("SELECT persona, COUNT(*), MAX(timestamp) FROM messages GROUP BY persona").fetchall()
+    """Return what is in the log, by persona; what an earlier persona of the same folder said does not count."""
+    found = connection.execute(
+        "WITH begun AS (SELECT persona, MAX(after_message_id) AS after FROM operations "
+        "WHERE kind = 'clear' AND json_extract(detail, '$.begins') GROUP BY persona) "
+        "SELECT persona, COUNT(*), MAX(timestamp) FROM messages LEFT JOIN begun USING (persona) "
+        "WHERE id > COALESCE(after, 0) GROUP BY persona"
+    ).fetchall()
     return {persona: Traces(count, timestamps.from_text(newest)) for persona, count, newest in found}
 
 
 def create(connection: sqlite3.Connection, personas: Path, slug: str, settings: str, boundary: NewOperation) -> None:
     """Make a persona's folder; if the log knows the slug from an earlier persona, it begins behind ``boundary``.
 
+    Both or neither: a folder without its boundary would send what was said to somebody else.
+
     Raises:
         PersonaError: the folder is there already, or cannot be made.
     """
-    # The folder comes first: a boundary for a name that somebody else has just taken would hide their conversation.
-    persona_files.create(personas, slug, settings)
     known = connection.execute(
         "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :slug) OR "
         "EXISTS(SELECT 1 FROM operations WHERE persona = :slug)",
@@ -46,3 +51,8 @@ def create(connection: sqlite3.Connection, personas: Path, slug: str, settings: 
     ).fetchone()
     if known[0]:
         operation_log.introduce(connection, boundary)
+    # Last, so that a kill leaves a boundary that nobody needs, not a folder without one.
+    with persona_files.creating(personas, slug, settings):
+        connection.execute("COMMIT")
+    # The store ends the transaction that it has begun; this one is empty.
+    connection.execute("BEGIN")

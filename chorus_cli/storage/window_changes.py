@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core import jsonc
 from chorus_cli.core.errors import JsoncError
 from chorus_cli.core.operations import WindowChange
+from chorus_cli.core.settings import setting_of
 from chorus_cli.storage import operation_log, settings_file
 from chorus_cli.storage.settings_file import ABSENT
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.core.jsonc import JsonValue
+    from chorus_cli.core.timespan import WindowChoice
     from chorus_cli.storage.operation_log import NewOperation
     from chorus_cli.storage.settings_file import Absent
 
@@ -38,6 +40,21 @@ def change_window(
         new = replace(operation, window=change)
         _introduce(connection, new, lambda: settings_file.change_key(path, KEY, before))
     return before
+
+
+def shift_window(
+    connection: sqlite3.Connection,
+    path: Path,
+    default: int,
+    choose: Callable[[int], WindowChoice],
+    operation: NewOperation,
+) -> WindowChoice:
+    """Write the window that ``choose`` makes of the one in force, which is read while no other can change it."""
+    layer, _ = settings_file.read_layer(path)
+    now = layer.values.get(KEY)
+    choice = choose(now if isinstance(now, int) and setting_of(KEY).accepts(now) else default)
+    change_window(connection, path, choice.hours, operation)
+    return choice
 
 
 def put_window_back(connection: sqlite3.Connection, path: Path, change: WindowChange, operation: NewOperation) -> None:

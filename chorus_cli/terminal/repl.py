@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from chorus_cli import __version__
 from chorus_cli.core.errors import ChorusError, PersonaError
 from chorus_cli.core.model_choice import ELIZA
+from chorus_cli.services.uninterrupted import finished
 from chorus_cli.terminal.command_sign import is_command, unescaped
 from chorus_cli.terminal.keyboard import typing_ahead
 from chorus_cli.terminal.prompt import Leave, Prompt
@@ -78,9 +79,6 @@ class Repl:
                 place = self._focus.place()
             except (Leave, EOFError):
                 return
-            except PersonaError as error:
-                self._unsent = "" if is_command(line) else line
-                self._refuse(f"{error}{_UNSENT if self._unsent else ''}")
             except ChorusError as error:
                 self._refuse(str(error))
             except Exception as error:  # noqa: BLE001 - the one catcher of the loop: a bug must not end the talk
@@ -119,18 +117,23 @@ class Repl:
 
     async def _handle(self, line: str) -> bool:
         """Carry out a command or have a message answered; return whether to leave."""
-        if self._arriving is not None:
-            await self._arriving
+        arriving, self._arriving = self._arriving, None
+        if arriving is not None:
+            await finished(arriving)
         text = line.strip()
         if is_command(text) and "\n" not in text:
             return await self._command(text)
-        await self._show(self._answering.conversation.answer(self._focus.place(), unescaped(line)))
+        try:
+            place = self._focus.place()
+        except PersonaError as error:
+            self._unsent = line
+            raise PersonaError(f"{error}{_UNSENT}") from error
+        await self._show(self._answering.conversation.answer(place, unescaped(line)))
         return False
 
     async def _command(self, line: str) -> bool:
         from chorus_cli.commands.command_line import resolve  # noqa: PLC0415
         from chorus_cli.commands.replies import Exit, Question, Reply  # noqa: PLC0415
-        from chorus_cli.services.uninterrupted import finished  # noqa: PLC0415
         from chorus_cli.terminal.drawing import draw  # noqa: PLC0415
 
         commands = self._answering.commands

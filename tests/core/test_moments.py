@@ -389,6 +389,25 @@ def test_without_a_zone_days_are_those_of_the_system(system_zone: str) -> None:
     assert hours == [11, 155, 146, 24, 72, 13, 157, 148, 24, 72]
 
 
+@pytest.mark.parametrize(
+    ("system_zone", "now", "text", "moment"),
+    [
+        ("Asia/Beirut", "2026-03-30T12:00+00:00", "sunday", "2026-03-29T01:00:00+03:00"),
+        ("Africa/Cairo", "2026-04-25T12:00+00:00", "friday", "2026-04-24T01:00:00+03:00"),
+        ("America/Santiago", "2026-09-07T12:00+00:00", "sunday", "2026-09-06T01:00:00-03:00"),
+        ("Europe/Berlin", "2026-03-29T12:00+00:00", "today 2:30", "2026-03-29T03:30:00+02:00"),
+    ],
+)
+def test_a_time_that_the_system_skips_counts_on_the_old_clock(
+    system_zone: str, now: str, text: str, moment: str
+) -> None:
+    read = (
+        f"now = datetime.fromisoformat('{now}')\n"
+        f"print((now - timedelta(seconds=parse('{text}', now).seconds)).astimezone().isoformat())"
+    )
+    assert printed(f"from datetime import timedelta\n{read}", TZ=system_zone) == [moment]
+
+
 @pytest.mark.parametrize("system_zone", ["banana", ":/nowhere", ""])
 def test_a_system_zone_that_is_none_disturbs_nothing(system_zone: str) -> None:
     read = "print(parse('today', datetime(2026, 11, 20, 15, 30, tzinfo=UTC)).seconds / 3600)"

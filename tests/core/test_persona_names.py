@@ -23,6 +23,9 @@ GOOD = {
     "日本": "persona",
     "x" * LONGEST_NAME: "x" * (LONGEST_NAME - 4),
     "conrad": "conrad",
+    "Cön": "con-2",
+    "aux.": "aux-2",
+    "Néw": "new-2",
 }
 
 BAD = {
@@ -46,6 +49,7 @@ BAD = {
     " hUmAn ": "how transcripts call you",
     "new": "/persona new is a command",
     "Delete": "/persona delete is a command",
+    "New York": "/persona new is a command",
 }
 
 
@@ -79,4 +83,4 @@ def test_every_text_is_a_name_with_a_safe_new_folder_or_refused(text: str, taken
     with suppress(PersonaError):
         slug = slug_of(checked_name(text), taken)
         assert re.fullmatch(r"[a-z0-9][a-z0-9-]{0,39}", slug)
-        assert slug not in taken
+        assert slug not in taken | COMMAND_WORDS | {"con", "aux", "nul", "prn", "com1"}

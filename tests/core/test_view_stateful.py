@@ -423,7 +423,7 @@ class ViewMachine(RuleBasedStateMachine):
         stored = operation_log.introduce(self.connection, new)
         assert stored.id == self._next_operation()
         after = self._newest_row() if new.after_message_id is None else new.after_message_id
-        deed = Deed(stored.id, new.kind.value, new.persona, new.thread_id, after, new.created_at, new.members)
+        deed = Deed(stored.id, new.kind.value, new.persona, new.thread_id, after, new.created_at, stored.members)
         deed = replace(deed, replaced=new.replaced, target=named(new.target), hours=hours(new.window))
         self.past.append(deed)
         return deed

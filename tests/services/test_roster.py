@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.errors import PersonaError, UnknownPersonaError
+from chorus_cli.core.errors import DatabaseBusyError, PersonaError, UnknownPersonaError
 from chorus_cli.core.persona import DEFAULT_PERSONA
+from chorus_cli.storage.database import Store
+from tests.services.world import built
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
+    from tests.fakes import FakeClock, ScriptedModel
     from tests.services.world import World
 
 
@@ -141,6 +147,49 @@ async def test_a_new_persona_of_an_old_folder_begins_behind_a_boundary(people: W
     assert await people.seen() == ["New day", "ok"]
 
 
+async def test_what_parts_a_persona_from_an_earlier_one_is_nobodys_to_undo(people: World) -> None:
+    await people.focus.turn_to("frodo")
+    await people.say("Old secrets")
+    await people.told("/context 100h")
+    await people.roster.archive("frodo")
+    await people.roster.delete("frodo")
+    await people.told("/persona new Frodo")
+    assert await people.told("/context undo") == "There is nothing to undo here."
+    assert await people.told("/context undo 2") == "There is no operation 2 here. /context ops lists them."
+    assert await people.told("/context ops") == "Nothing was done to this context yet."
+    assert await people.seen() == []
+    assert (await people.roster.member("frodo")).messages == 0
+
+
+async def test_a_persona_that_cannot_be_recorded_is_not_made(
+    tmp_path: Path, clock: FakeClock, model: ScriptedModel
+) -> None:
+    store = Store(tmp_path / "busy.db", busy_timeout_seconds=0.05)
+    await store.open()
+    people = await built(tmp_path, store, clock, model, limit_tokens=10_000)
+    await people.told("/persona new Ada")
+    await people.say("Old secrets")
+    await people.roster.archive("ada")
+    await people.roster.delete("ada")
+    with closing(sqlite3.connect(tmp_path / "busy.db", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM messages").fetchone()
+        with pytest.raises(DatabaseBusyError):
+            await people.roster.create("Ada")
+    assert people.personas.slugs() == ("chorus",)
+    assert [path.name for path in people.personas.folder.iterdir()] == ["chorus"]
+    await people.roster.create("Ada")
+    await people.focus.turn_to("ada")
+    assert await people.seen() == []
+    await store.close()
+
+
+async def test_a_new_folder_takes_nobodys_alias(people: World) -> None:
+    people.configure('{"name": "Fredegar", "aliases": ["ada"]}', "fredegar")
+    assert await people.roster.create("Äda") == "ada-2"
+    assert people.personas.find("ada") == "fredegar"
+
+
 async def test_a_persona_without_a_past_begins_without_an_operation(world: World) -> None:
     await world.roster.create("Ada")
     await world.focus.turn_to("ada")
@@ -173,7 +222,7 @@ async def test_a_talk_goes_on_in_the_thread_last_used(people: World) -> None:
 async def test_each_persona_has_its_own_window_and_its_own_model(people: World) -> None:
     await people.told("/context 24h")
     await people.focus.turn_to("frodo")
-    people.focus.use_model("openai/other")
+    people.focus.use_model("frodo", "openai/other")
     assert (people.focus.place().persona.settings.context_hours, people.focus.place().choice.model) == (
         8,
         "openai/other",

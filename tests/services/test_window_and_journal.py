@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.core import timespan
-from chorus_cli.core.errors import JournalError, JsoncError, SettingsError, UnknownPersonaError
+from chorus_cli.core.errors import JournalError, SettingsError, UnknownPersonaError
 from chorus_cli.core.operations import Kind
 from chorus_cli.services.context_report import context_report
 from tests.services.world import built
@@ -51,6 +52,11 @@ async def test_the_window_is_clamped_with_a_warning(world: World) -> None:
     assert (await world.window.shift(span("1000h", world), -1)).hours == 1
 
 
+async def test_of_two_changes_at_once_none_is_lost(world: World) -> None:
+    await asyncio.gather(*(world.window.shift(span("1h", world), 1) for _ in range(5)))
+    assert (await world.window.state()).hours == 13
+
+
 async def test_reset_removes_the_key_and_the_default_of_all_personas_holds(world: World) -> None:
     world.configure('{"name": "C", "context_hours": 20}')
     (world.folder / "config.jsonc").write_text('{"defaults": {"context_hours": 30}}', encoding="utf-8")
@@ -87,7 +93,7 @@ async def test_the_same_window_again_is_no_operation(world: World) -> None:
 
 async def test_a_broken_file_is_never_overwritten(world: World) -> None:
     world.configure('{"context_hours": 24,, }')
-    with pytest.raises(JsoncError, match=r"system\.jsonc:1:22"):
+    with pytest.raises(SettingsError, match=r"system\.jsonc:1:22.*/settings edit opens the file to mend it"):
         await world.window.set(span("48h", world))
     assert world.settings_text() == '{"context_hours": 24,, }'
     assert (await world.window.state()).hours == 8

@@ -13,9 +13,10 @@ from chorus_cli.commands.replies import Reply, plain
 from chorus_cli.core.budget import Limit
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.events import Notice, TurnDone
+from chorus_cli.services.answering import Outside
 from chorus_cli.services.context import Context
 from chorus_cli.services.context_window import ContextWindow
-from chorus_cli.services.conversation import Conversation, Outside
+from chorus_cli.services.conversation import Conversation
 from chorus_cli.services.editing import Editing
 from chorus_cli.services.focus import Focus, Naming
 from chorus_cli.services.journal import Journal
@@ -51,6 +52,7 @@ class World:
     model: ScriptedModel
     personas: Personas
     focus: Focus
+    settings: PersonaSettings
     context: Context
     conversation: Conversation
     window: ContextWindow
@@ -101,7 +103,7 @@ class World:
             focus=self.focus,
             personas=self.personas,
             roster=self.roster,
-            settings=PersonaSettings(self.store, self.clock, self.personas),
+            settings=self.settings,
             editing=Editing(self.editor, self.folder / "drafts", self.clock),
             models=self.models,
             context=self.context,
@@ -145,7 +147,8 @@ async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedMod
 
     focus = Focus(personas, store, clock, Naming(MODEL, {}, lambda: None))
     context = Context(store, counter, lambda _model: Limit(limit_tokens, "a test"), lambda _model: 0.001)
-    window = ContextWindow(store, clock, personas, focus, context)
+    settings = PersonaSettings(store, clock, personas)
+    window = ContextWindow(settings, clock, focus, context)
     conversation = Conversation(
         store, context, Outside(model, clock, counter, rescue, lambda run: run != "dead"), "this-run"
     )
@@ -157,6 +160,7 @@ async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedMod
         model,
         personas,
         focus,
+        settings,
         context,
         conversation,
         window,

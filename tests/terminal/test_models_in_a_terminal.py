@@ -44,6 +44,26 @@ def test_the_prompt_does_not_wait_for_an_ollama_but_the_first_message_does(tmp_p
     assert [status for _, status in home.replies()] == ["complete"]
 
 
+def test_ctrl_c_while_ollama_is_asked_loses_nothing_and_the_chat_goes_on(tmp_path: Path) -> None:
+    may_answer = threading.Event()
+
+    def mute(_connection: socket.socket, _path: str) -> None:
+        may_answer.wait(10)
+
+    home = Home(tmp_path)
+    with listening(mute) as address, home.chat(OLLAMA_API_BASE=address) as terminal:
+        terminal.say("I am here")
+        terminal.await_busy()
+        terminal.press("ctrl-c")
+        terminal.await_text("chorus/eliza answers")
+        terminal.await_line(PROMPT)
+        terminal.ask("/model", "Model: chorus/eliza")
+        may_answer.set()
+        terminal.say("/quit")
+        assert terminal.await_end() == 0
+    assert home.said() == ["I am here"]
+
+
 def test_a_name_that_cannot_be_meant_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     home = Home(tmp_path)
     with home.chat() as terminal:
