@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ModelNameError
 from chorus_cli.core.model_choice import ELIZA
+from chorus_cli.core.timespan import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _EMBEDDED = ELIZA.partition("/")[0]
 _MOST_SUGGESTIONS = 3
+_LONGEST_EXAMPLE = 40
 
 
 def doubt_about(name: str, names: AbstractSet[str], providers: AbstractSet[str]) -> str | None:
@@ -34,9 +36,9 @@ def doubt_about(name: str, names: AbstractSet[str], providers: AbstractSet[str])
         _refuse_unknown(name, names)
         return None
     if not provider or not rest:
-        raise ModelNameError(f"{name!r} is half a name: write provider/name, such as ollama/llama3.2.")
+        raise ModelNameError(f"{quoted(name)} is half a name: write provider/name, such as ollama/llama3.2.")
     if provider == _EMBEDDED:
-        raise ModelNameError(f"There is no model {name!r}: the only embedded one is {ELIZA}.")
+        raise ModelNameError(f"There is no model {quoted(name)}: the only embedded one is {ELIZA}.")
     if not providers or provider in providers:
         return None
     return f"litellm knows no provider {provider!r}, so a message may fail.{_meant_provider(name, providers)}"
@@ -46,17 +48,17 @@ def _refuse_what_is_no_name(name: str) -> None:
     if not name:
         raise ModelNameError("A model's name is missing: write provider/name, such as ollama/llama3.2.")
     if any(character.isspace() for character in name):
-        raise ModelNameError(f"{name!r} is no model's name: there are no blanks in one.")
+        raise ModelNameError(f"{quoted(name)} is no model's name: there are no blanks in one.")
     if not name.isprintable():
-        raise ModelNameError(f"{name!r} is no model's name: there are characters in it that cannot be seen.")
+        raise ModelNameError(f"{quoted(name)} is no model's name: there are characters in it that cannot be seen.")
 
 
 def _refuse_unknown(name: str, names: AbstractSet[str]) -> None:
     if not names:
         return
     raise ModelNameError(
-        f"There is no model {name!r}: a name without a provider must be one that litellm knows. "
-        f"Write it as provider/name, such as ollama/{name}.{_question(_alike(name, {*names, ELIZA}))}"
+        f"There is no model {quoted(name)}: a name without a provider must be one that litellm knows. "
+        f"Write it as provider/name, such as ollama/{name[:_LONGEST_EXAMPLE]}.{_question(_alike(name, {*names, ELIZA}))}"
     )
 
 

@@ -23,7 +23,7 @@ FLAGS: Mapping[str, bool] = {"true": True, "yes": True, "on": True, "false": Fal
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,308}")
 _NUMBER = re.compile(r"-?(?:[0-9]+(?:[.,][0-9]+)?|[.,][0-9]+)(?:[eE][-+]?[0-9]+)?")
 _THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
-_TIME_WITH_UNIT = re.compile(r"[0-9][0-9., ]*[a-z][0-9a-z., ]{0,20}", re.IGNORECASE)
+_TIME_WITH_UNIT = re.compile(r"[0-9][0-9., ]* ?[a-df-z][a-z]*", re.IGNORECASE)
 _NOTHING = frozenset({"null", "none", "default"})
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import operations as journal
-from chorus_cli.core.errors import JournalError
+from chorus_cli.core.errors import JournalError, SettingsError
 from chorus_cli.core.operations import REVERSALS, Kind, Operation, Target, WindowChange
 from chorus_cli.storage import message_log, operation_log
 from chorus_cli.storage.operation_log import NewOperation
@@ -87,7 +87,12 @@ class Journal:
         if change is None:
             await self.store.write(operation_log.introduce, new)
         else:
-            await self.store.write(put_window_back, self.personas.settings_path(place.persona.slug), change, new)
+            try:
+                await self.store.write(put_window_back, self.personas.settings_path(place.persona.slug), change, new)
+            except SettingsError as error:
+                raise SettingsError(
+                    f"{error} An earlier operation goes by its number: /context ops lists them."
+                ) from error
 
 
 def _to_undo(operations: list[Operation], number: int | None) -> Operation:

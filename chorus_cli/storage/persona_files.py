@@ -76,7 +76,7 @@ def renew_schema(personas: Path, text: str) -> None:
         OSError: it cannot be written.
     """
     path = personas.parent / SCHEMA_FILE
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
+    if not path.exists() or path.read_bytes() != text.encode():
         write_atomically(path, text)
 
 

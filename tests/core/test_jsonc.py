@@ -369,7 +369,7 @@ def test_any_document_is_read_and_edited_as_another_reader_understands_it(
 
 
 @pytest.mark.slow
-@settings(max_examples=5000, deadline=None)
+@settings(max_examples=10_000, deadline=None)
 @given(specimens(), KEYS, VALUES)
 def test_very_many_documents_are_read_and_edited_as_another_reader_understands_them(
     specimen: Specimen, key: str, value: JsonValue
@@ -409,7 +409,7 @@ def test_a_damaged_document_is_refused_where_another_reader_refuses_it(
 
 
 @pytest.mark.slow
-@settings(max_examples=5000, deadline=None)
+@settings(max_examples=10_000, deadline=None)
 @given(specimens(), st.integers(0, 500), st.integers(0, 2), DAMAGE)
 def test_very_many_damaged_documents_are_refused_where_another_reader_refuses_them(
     specimen: Specimen, cut: int, length: int, put: str
