@@ -119,6 +119,7 @@ class App:
             context=self.context,
             window=ContextWindow(settings, self.clock, self.focus, self.context),
             journal=Journal(self.store, self.clock, self.personas),
+            conversation=self.conversation,
             clock=self.clock,
         )
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from chorus_cli.ports import Clock
     from chorus_cli.services.context import Context
     from chorus_cli.services.context_window import ContextWindow
+    from chorus_cli.services.conversation import Conversation
     from chorus_cli.services.editing import Editing
     from chorus_cli.services.focus import Focus
     from chorus_cli.services.journal import Journal
@@ -33,4 +34,5 @@ class CommandContext:
     context: Context
     window: ContextWindow
     journal: Journal
+    conversation: Conversation
     clock: Clock

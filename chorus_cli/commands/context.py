@@ -9,9 +9,9 @@ from chorus_cli.commands.parameters import ASKED_TIME, NUMBER, AskedTime
 from chorus_cli.commands.registry import CommandGroup
 from chorus_cli.commands.replies import Message, Report, Table
 from chorus_cli.commands.window_preview import previewed
-from chorus_cli.commands.wording import confirmation, deed, local, reach
+from chorus_cli.commands.wording import confirmation, deed, local, reach, turn
 from chorus_cli.core import timespan
-from chorus_cli.core.operations import REVERSALS
+from chorus_cli.core.operations import REVERSALS, Operation
 from chorus_cli.services.context_report import ContextReport, context_report
 from chorus_cli.services.journal import Entry
 
@@ -125,7 +125,8 @@ async def redo(context: CommandContext) -> Message:
     Examples:
         /context redo
     """
-    return Message(f"Redone: {deed(await context.journal.redo(context.focus.place()))}")
+    redone = await context.journal.redo(context.focus.place())
+    return Message(f"Redone: {deed(redone) if isinstance(redone, Operation) else turn(redone)}")
 
 
 @GROUP.command("ops")

@@ -32,6 +32,14 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
+class Refill:
+    """A sentence, and a text that comes back to where the user types."""
+
+    text: str
+    typed: str
+
+
+@dataclass(frozen=True, slots=True)
 class Exit:
     """Leave the program."""
 
@@ -49,7 +57,7 @@ class Question:
     declined: Message
 
 
-Reply = Message | Table | Report | Question | Exit
+Reply = Message | Table | Report | Question | Refill | Exit
 Answer = Reply | AsyncGenerator[TurnEvent, None]
 """What awaiting a command gives: a reply, or the events of a turn it has begun."""
 
@@ -57,7 +65,7 @@ Answer = Reply | AsyncGenerator[TurnEvent, None]
 def plain(reply: Reply) -> str:
     """Render a reply as text without colours or control sequences, for output that is no terminal."""
     match reply:
-        case Message(text):
+        case Message(text) | Refill(text):
             return text
         case Table():
             return _plain_table(reply)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.jsonc import JsonValue
+    from chorus_cli.core.messages import Message
     from chorus_cli.services.context_window import WindowState
 
 
@@ -66,12 +67,24 @@ def deed(operation: Operation) -> str:
             return "new conversation"
         case Kind.WINDOW if operation.window is not None:
             return f"window {_hours(operation.window.before)} → {_hours(operation.window.after)}"
+        case Kind.EDIT:
+            return f"edit of the context, {counted(len(operation.members), 'message')} kept"
+        case Kind.RESTORE:
+            return f"restored session, {counted(len(operation.members), 'message')}"
+        case Kind.RETRY:
+            return "another reply to the last message"
         case Kind.UNDO | Kind.REDO if operation.target is not None:
             target = operation.target
             what = f"operation {target.operation_id}" if target.operation_id is not None else f"turn {target.turn_id}"
             return f"{operation.kind} of {what}"
         case _:
             return str(operation.kind)
+
+
+def turn(question: Message) -> str:
+    """Name a turn by what the user said in it."""
+    said = shortened(question.content)
+    return f'your message "{said}" and its reply' if question.role is Role.USER else f'the message "{said}"'
 
 
 def _hours(value: JsonValue) -> str:

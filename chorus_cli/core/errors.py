@@ -13,6 +13,8 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── MessageRefusedError     a message that is not stored: too large, empty, or not text
     ├── OutputError             what was to be shown cannot be written
     ├── EditorError             no editor can be started, or what it left cannot be read
+    ├── EditFormatError         an edited context that cannot be read back
+    ├── SessionError            a session that cannot be saved, found or read
     ├── JournalError            nothing to undo or redo, or an undo that would overwrite something newer
     ├── StorageError            the database
     │   ├── DatabaseBusyError       another process writes and did not finish in time
@@ -92,6 +94,18 @@ class OutputError(ChorusError):
 
 class EditorError(ChorusError):
     """No editor can be started, or the draft cannot be written or read back; a draft that is kept is named."""
+
+
+class EditFormatError(ChorusError):
+    """A context that was edited as text and cannot be read back, with the 1-based line of the text and the problem."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        self.line = line
+        super().__init__(f"Line {line}: {problem}")
+
+
+class SessionError(ChorusError):
+    """A session that cannot be saved, found or read; nothing was changed."""
 
 
 class JournalError(ChorusError):

@@ -56,9 +56,10 @@ def _refuse_what_is_no_name(name: str) -> None:
 def _refuse_unknown(name: str, names: AbstractSet[str]) -> None:
     if not names:
         return
+    alike = _question(_alike(name, {*names, ELIZA}))
     raise ModelNameError(
         f"There is no model {quoted(name)}: a name without a provider must be one that litellm knows. "
-        f"Write it as provider/name, such as ollama/{name[:_LONGEST_EXAMPLE]}.{_question(_alike(name, {*names, ELIZA}))}"
+        f"Write it as provider/name, such as ollama/{name[:_LONGEST_EXAMPLE]}.{alike}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Clearing the context, and taking back or putting back what was done to it."""
+"""Clearing the context, and taking back or putting back what was done to it or said in it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import operations as journal
+from chorus_cli.core import view as views
 from chorus_cli.core.errors import JournalError, SettingsError
 from chorus_cli.core.operations import REVERSALS, Kind, Operation, Target, WindowChange
 from chorus_cli.storage import message_log, operation_log
+from chorus_cli.storage.context_rows import context_rows
 from chorus_cli.storage.operation_log import NewOperation
 from chorus_cli.storage.window_changes import put_window_back
 
 if TYPE_CHECKING:
+    from chorus_cli.core.messages import Message
     from chorus_cli.ports import Clock
     from chorus_cli.services.personas import Personas
     from chorus_cli.services.place import Place
@@ -53,13 +56,29 @@ class Journal:
             JournalError: there is nothing to take back, or it is taken back already.
             SettingsError: the setting that it changed was changed again since.
         """
-        operations = await self._operations(place)
-        chosen = _to_undo(operations, number)
-        change = WindowChange(chosen.window.after, chosen.window.before) if chosen.window else None
-        await self._record(place, Kind.UNDO, chosen, change)
+        chosen = _to_undo(await self._operations(place), number)
+        await self._take_back(place, chosen)
         return chosen
 
-    async def redo(self, place: Place) -> Operation:
+    async def undo_newest(self, place: Place) -> Operation | Message:
+        """Take back the newest thing the user did, and return it: an operation, or the question of a turn.
+
+        Raises:
+            JournalError: there is nothing to take back.
+            SettingsError: the setting that the operation changed was changed again since.
+        """
+        operations = await self._operations(place)
+        turn_id = await self._newest_turn_in_view(place)
+        operation = journal.undoable(operations)
+        if operation is not None and operation.after_message_id >= turn_id:
+            await self._take_back(place, operation)
+            return operation
+        if not turn_id:
+            raise JournalError("There is nothing to undo here.")
+        await self._record(place, Kind.UNDO, Target(turn_id=turn_id), place.thread_id)
+        return await self._question(turn_id)
+
+    async def redo(self, place: Place) -> Operation | Message:
         """Put back what the newest undo took back, unless something has followed it, and return it.
 
         Raises:
@@ -69,30 +88,46 @@ class Journal:
         operations = await self._operations(place)
         newest_turn = await self.store.read(message_log.newest_turn_id, place.thread_id)
         undone = journal.redoable(operations, newest_turn)
-        by_id = {known.id: known for known in operations}
-        chosen = by_id.get(undone.target.operation_id or 0) if undone and undone.target else None
-        if chosen is None:
+        if undone is None or undone.target is None:
             raise JournalError(
                 "There is nothing to redo. Only an undo that nothing has followed since can be taken back."
             )
-        await self._record(place, Kind.REDO, chosen, chosen.window)
+        target = undone.target
+        if target.turn_id is not None:
+            await self._record(place, Kind.REDO, target, place.thread_id)
+            return await self._question(target.turn_id)
+        chosen = next(known for known in operations if known.id == target.operation_id)
+        await self._record(place, Kind.REDO, target, chosen.thread_id, chosen.window)
         return chosen
 
     async def _operations(self, place: Place) -> list[Operation]:
         return journal.own(await self.store.read(operation_log.all_of, place.persona.slug, place.thread_id))
 
-    async def _record(self, place: Place, kind: Kind, chosen: Operation, change: WindowChange | None) -> None:
-        target = Target(operation_id=chosen.id)
-        new = NewOperation(place.persona.slug, kind, self.clock.now(), thread_id=chosen.thread_id, target=target)
+    async def _newest_turn_in_view(self, place: Place) -> int:
+        since = views.cutoff(self.clock.now(), place.persona.settings.context_hours)
+        rows = await self.store.read(context_rows, place.persona.slug, place.thread_id, since)
+        seen = views.view(place.thread_id, rows.messages, rows.operations, since)
+        return max((message.turn_id for message in seen.messages), default=0)
+
+    async def _question(self, turn_id: int) -> Message:
+        (question,) = await self.store.read(message_log.rows, [turn_id])
+        return question
+
+    async def _take_back(self, place: Place, chosen: Operation) -> None:
+        change = WindowChange(chosen.window.after, chosen.window.before) if chosen.window else None
+        await self._record(place, Kind.UNDO, Target(operation_id=chosen.id), chosen.thread_id, change)
+
+    async def _record(
+        self, place: Place, kind: Kind, target: Target, thread_id: int | None, change: WindowChange | None = None
+    ) -> None:
+        new = NewOperation(place.persona.slug, kind, self.clock.now(), thread_id=thread_id, target=target)
         if change is None:
             await self.store.write(operation_log.introduce, new)
-        else:
-            try:
-                await self.store.write(put_window_back, self.personas.settings_path(place.persona.slug), change, new)
-            except SettingsError as error:
-                raise SettingsError(
-                    f"{error} An earlier operation goes by its number: /context ops lists them."
-                ) from error
+            return
+        try:
+            await self.store.write(put_window_back, self.personas.settings_path(place.persona.slug), change, new)
+        except SettingsError as error:
+            raise SettingsError(f"{error} Earlier operations go by their number: /context ops lists them.") from error
 
 
 def _to_undo(operations: list[Operation], number: int | None) -> Operation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TextIO, cast
 
-from chorus_cli.commands.replies import Exit, Message, Report, Table, plain
+from chorus_cli.commands.replies import Exit, Message, Refill, Report, Table, plain
 from chorus_cli.core.safe_text import safe_line
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def draw(reply: Reply, screen: Screen) -> None:
         case Report(parts) if screen.is_terminal:
             for part in parts:
                 draw(part, screen)
-        case Message(text):
+        case Message(text) | Refill(text):
             screen.line(text)
         case _:
             screen.line(plain(reply))

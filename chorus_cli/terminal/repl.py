@@ -133,7 +133,7 @@ class Repl:
 
     async def _command(self, line: str) -> bool:
         from chorus_cli.commands.command_line import resolve  # noqa: PLC0415
-        from chorus_cli.commands.replies import Exit, Question, Reply  # noqa: PLC0415
+        from chorus_cli.commands.replies import Exit, Question, Refill, Reply  # noqa: PLC0415
         from chorus_cli.terminal.drawing import draw  # noqa: PLC0415
 
         commands = self._answering.commands
@@ -144,6 +144,8 @@ class Repl:
             answer = (await finished(answer.confirmed()))[0] if yes else answer.declined
         if isinstance(answer, Exit):
             return True
+        if isinstance(answer, Refill):
+            self._unsent = answer.typed
         if isinstance(answer, Reply):
             draw(answer, self._screen)
         else:
@@ -156,7 +158,7 @@ class Repl:
         try:
             await show_events(events, self._screen, self._screen)
         except asyncio.CancelledError:
-            self._screen.notice("Stopped. What had arrived is kept.")
+            self._screen.notice("Stopped. What had arrived is kept; /retry asks again.")
             raise
 
     async def _interruptible(self, work: Coroutine[None, None, bool]) -> bool:

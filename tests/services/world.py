@@ -109,6 +109,7 @@ class World:
             context=self.context,
             window=self.window,
             journal=self.journal,
+            conversation=self.conversation,
             clock=self.clock,
         )
 
