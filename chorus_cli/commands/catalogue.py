@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chorus_cli.commands import context, general, model, persona, second_thoughts, settings
+from chorus_cli.commands import context, general, model, persona, second_thoughts, settings, thread
 from chorus_cli.commands.command_context import CommandContext
 from chorus_cli.commands.registry import CommandRegistry
 
@@ -10,5 +10,5 @@ from chorus_cli.commands.registry import CommandRegistry
 def registry() -> CommandRegistry[CommandContext]:
     """Build the registry of all commands."""
     return CommandRegistry(
-        (context.GROUP, second_thoughts.GROUP, persona.GROUP, settings.GROUP, model.GROUP, general.GROUP)
+        (context.GROUP, second_thoughts.GROUP, persona.GROUP, thread.GROUP, settings.GROUP, model.GROUP, general.GROUP)
     )

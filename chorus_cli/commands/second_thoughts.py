@@ -42,7 +42,9 @@ async def redo(context: CommandContext) -> Message:
 
 @GROUP.command("retry")
 async def retry(context: CommandContext) -> AsyncGenerator[TurnEvent, None]:
-    """Have the last message answered once more; the old reply leaves the context, not the log, and /undo brings it back.
+    """Have the last message answered once more.
+
+    The old reply leaves the context, not the log; /undo brings it back.
 
     Examples:
         /retry

@@ -10,6 +10,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── ModelNameError          a name that cannot be a model's
     ├── HomeError               the folders that hold everything cannot be made or written
     ├── PersonaError            an unknown persona, or one whose files cannot be read
+    ├── ThreadError             a thread that does not exist or is closed
     ├── MessageRefusedError     a message that is not stored: too large, empty, or not text
     ├── OutputError             what was to be shown cannot be written
     ├── EditorError             no editor can be started, or what it left cannot be read
@@ -82,6 +83,10 @@ class UnknownPersonaError(PersonaError):
     def __init__(self, name: str, known: Sequence[str]) -> None:
         listing = ", ".join(known) or "none"
         super().__init__(f"There is no persona called {name!r}. Known personas: {listing}.")
+
+
+class ThreadError(ChorusError):
+    """A thread that does not exist or is closed."""
 
 
 class MessageRefusedError(ChorusError):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from chorus_cli.ports import Clock
     from chorus_cli.services.personas import Personas
     from chorus_cli.storage.database import Store
+    from chorus_cli.storage.thread_rows import Thread
 
 
 class Naming(NamedTuple):
@@ -63,6 +64,23 @@ class Focus:
         """Talk to the persona ``slug`` from now on, in its thread last used, also after a restart."""
         await self._enter(slug)
         await self._store.write(meta_rows.store, meta_rows.LAST_PERSONA, slug)
+
+    async def turn_to_thread(self, thread_id: int) -> None:
+        """Go on in another thread of the persona in focus, also after a restart.
+
+        Raises:
+            ThreadError: there is none of that number, or it is closed.
+        """
+        await self._store.write(thread_rows.use, self._slug, thread_id)
+        self._thread_id = thread_id
+
+    async def open_thread(self, title: str) -> None:
+        """Open another thread of the persona in focus and go on in it."""
+        await self.turn_to_thread(await self._store.write(thread_rows.new, self._slug, title, self._clock.now()))
+
+    async def threads(self) -> list[Thread]:
+        """Return the open threads of the persona in focus."""
+        return await self._store.read(thread_rows.open_threads, self._slug)
 
     def use_model(self, slug: str, model: str | None) -> None:
         """Have the persona ``slug`` answer with ``model`` in this run, whatever the environment or files say.

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import timestamps
+from chorus_cli.core.errors import ThreadError
+from chorus_cli.core.messages import Status
 from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
     import sqlite3
     from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """One line of conversation: its number, its title or first words, and how the newest message in it ended."""
+
+    id: int
+    title: str
+    created_at: datetime
+    messages: int
+    last_spoken: datetime | None
+    status: Status | None
 
 
 def last_used(connection: sqlite3.Connection, persona: str) -> int:
@@ -24,10 +39,62 @@ def last_used(connection: sqlite3.Connection, persona: str) -> int:
 
 def last_used_or_new(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
     """Return the thread to go on with, opening a persona's first if need be."""
-    known = last_used(connection, persona)
-    if known:
-        return known
+    return last_used(connection, persona) or new(connection, persona, "", now)
+
+
+def new(connection: sqlite3.Connection, persona: str, title: str, now: datetime) -> int:
+    """Open another thread of a persona and return its number."""
     cursor = connection.execute(
-        "INSERT INTO threads(persona, created_at) VALUES (?, ?)", (persona, timestamps.to_text(now))
+        "INSERT INTO threads(persona, title, created_at) VALUES (?, ?, ?)",
+        (persona, title, timestamps.to_text(now)),
     )
     return int(cursor.lastrowid or 0)
+
+
+def close_all(connection: sqlite3.Connection, persona: str, now: datetime) -> None:
+    """Close every thread of a persona."""
+    connection.execute(
+        "UPDATE threads SET closed_at = ? WHERE persona = ? AND closed_at IS NULL", (timestamps.to_text(now), persona)
+    )
+
+
+def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> None:
+    """Remember the thread to go on with.
+
+    Raises:
+        ThreadError: the persona has no open thread of that number.
+    """
+    found = connection.execute(
+        "SELECT closed_at IS NOT NULL FROM threads WHERE id = ? AND persona = ?", (thread_id, persona)
+    ).fetchone()
+    if found is None:
+        raise ThreadError(f"There is no thread #{thread_id} here. /thread lists them, /thread new opens one.")
+    if found[0]:
+        raise ThreadError(f"Thread #{thread_id} is closed. /thread lists the open ones.")
+    meta_rows.store(connection, meta_rows.last_thread_key(persona), str(thread_id))
+
+
+def open_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
+    """Return the open threads of a persona with what was said in each, oldest first."""
+    found = connection.execute(
+        "SELECT id, title, created_at, "
+        "(SELECT COUNT(*) FROM messages WHERE thread_id = threads.id), "
+        "(SELECT MAX(timestamp) FROM messages WHERE thread_id = threads.id), "
+        "(SELECT content FROM messages WHERE thread_id = threads.id AND role = 'user' ORDER BY timestamp LIMIT 1), "
+        "(SELECT status FROM messages WHERE thread_id = threads.id ORDER BY timestamp DESC, id DESC LIMIT 1) "
+        "FROM threads WHERE persona = ? AND closed_at IS NULL ORDER BY id",
+        (persona,),
+    ).fetchall()
+    return [_thread(*row) for row in found]
+
+
+def _thread(id_: int, title: str | None, created_at: str, *said: int | str | None) -> Thread:
+    messages, last_spoken, first_words, status = said
+    return Thread(
+        id=id_,
+        title=title or str(first_words or ""),
+        created_at=timestamps.from_text(created_at),
+        messages=int(messages or 0),
+        last_spoken=timestamps.from_text(str(last_spoken)) if last_spoken else None,
+        status=Status(str(status)) if status else None,
+    )

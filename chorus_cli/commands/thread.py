@@ -1,0 +1,77 @@
+"""``/thread``: the lines of conversation of a persona."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from chorus_cli.commands.command_context import CommandContext
+from chorus_cli.commands.parameters import NUMBER, TEXT
+from chorus_cli.commands.registry import CommandGroup
+from chorus_cli.commands.replies import Message, Report, Table
+from chorus_cli.commands.wording import local, shortened
+from chorus_cli.core.messages import Status
+from chorus_cli.storage.thread_rows import Thread
+
+GROUP: CommandGroup[CommandContext] = CommandGroup(
+    "thread", "Lines of conversation with one persona, each with a context of its own.", aliases=("t",)
+)
+
+THREAD = replace(NUMBER, name="thread", help="a thread's number, such as 3 or #3")
+TITLE = replace(TEXT, name="title", help="what the thread is about, in a few words")
+
+
+@GROUP.command("")
+async def listing(context: CommandContext) -> Table:
+    """List the threads of the persona, the one in front of you marked.
+
+    Examples:
+        /thread
+    """
+    here = context.focus.place().thread_id
+    rows = [_row(thread, here=thread.id == here) for thread in await context.focus.threads()]
+    return Table("", ("", "Thread", "What it is about", "Messages", "Last talked", "State"), tuple(rows))
+
+
+@GROUP.command("switch", default=True)
+async def switch(context: CommandContext, thread: Annotated[int, THREAD]) -> Report:
+    """Go on in another thread; the next run goes on there too.
+
+    Examples:
+        /thread 3
+        /t 3
+    """
+    await context.focus.turn_to_thread(thread)
+    return await _arrived(context)
+
+
+@GROUP.command("new")
+async def new(context: CommandContext, title: Annotated[str, TITLE] = "") -> Report:
+    """Open another thread, with an empty context, and go on in it.
+
+    Examples:
+        /thread new
+        /thread new The trip to Rome
+    """
+    await context.focus.open_thread(shortened(title))
+    return await _arrived(context)
+
+
+async def _arrived(context: CommandContext) -> Report:
+    here = context.focus.place().thread_id
+    (thread,) = [each for each in await context.focus.threads() if each.id == here]
+    about = f": {shortened(thread.title)}" if thread.title else ""
+    return Report((Message(f"Thread #{thread.id}{about}"), *map(Message, await context.focus.notices())))
+
+
+def _row(thread: Thread, *, here: bool) -> tuple[str, ...]:
+    states = {Status.STREAMING: "running", None: "empty"}
+    state = states.get(thread.status, str(thread.status) if thread.status and thread.status.broke_off else "idle")
+    return (
+        "●" if here else "",
+        f"#{thread.id}",
+        shortened(thread.title),
+        f"{thread.messages:,}",
+        local(thread.last_spoken) if thread.last_spoken else "never",
+        state,
+    )
