@@ -6,6 +6,7 @@ up once the prompt is drawn or by whoever is faster.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from contextlib import asynccontextmanager, suppress
@@ -22,13 +23,19 @@ from chorus_cli.storage import file_lock, message_log, persona_files
 from chorus_cli.storage.database import Store
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from datetime import datetime
 
     from chorus_cli.adapters.model_map import ModelMap
     from chorus_cli.commands.command_context import CommandContext
+    from chorus_cli.core.messages import Message
+    from chorus_cli.core.persona import Persona
     from chorus_cli.services.context import Context
     from chorus_cli.services.conversation import Conversation
+    from chorus_cli.services.idle import IdleTimer
     from chorus_cli.services.models import KnownModels
+    from chorus_cli.services.roster import Roster
+    from chorus_cli.services.sessions import Sessions
 
 
 class Options(NamedTuple):
@@ -100,28 +107,76 @@ class App:
         from chorus_cli.adapters.editor import UserEditor  # noqa: PLC0415
         from chorus_cli.commands.catalogue import registry  # noqa: PLC0415
         from chorus_cli.commands.command_context import CommandContext  # noqa: PLC0415
+        from chorus_cli.services.context_editing import ContextEditing  # noqa: PLC0415
         from chorus_cli.services.context_window import ContextWindow  # noqa: PLC0415
         from chorus_cli.services.editing import Editing  # noqa: PLC0415
         from chorus_cli.services.journal import Journal  # noqa: PLC0415
         from chorus_cli.services.models import Models  # noqa: PLC0415
         from chorus_cli.services.persona_settings import PersonaSettings  # noqa: PLC0415
-        from chorus_cli.services.roster import Roster  # noqa: PLC0415
 
         settings = PersonaSettings(self.store, self.clock, self.personas)
         return CommandContext(
             registry=registry(),
             focus=self.focus,
             personas=self.personas,
-            roster=Roster(self.store, self.clock, self.personas, self.paths.backups / "deleted"),
+            roster=self.roster,
             settings=settings,
             editing=Editing(UserEditor(self._environment), self.paths.drafts, self.clock),
+            context_editing=ContextEditing(self.store, self.clock),
             models=Models(self._known_models(), self._environment),
+            store=self.store,
             context=self.context,
             window=ContextWindow(settings, self.clock, self.focus, self.context),
             journal=Journal(self.store, self.clock, self.personas),
             conversation=self.conversation,
+            sessions=self.sessions,
             clock=self.clock,
         )
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """What was saved of contexts, and what saves it."""
+        from chorus_cli.services.session_saving import SessionSaving  # noqa: PLC0415
+        from chorus_cli.services.sessions import Sessions  # noqa: PLC0415
+        from chorus_cli.services.summarizer import Summarizer  # noqa: PLC0415
+
+        summarizer = Summarizer(self.conversation.outside.model, self.context)
+        saving = SessionSaving(self.personas.folder, self.clock, self.context, summarizer)
+        return Sessions(self.store, self.clock, self.personas, self.focus, saving)
+
+    def idle_timer(self, tell: Callable[[str], None], report_bug: Callable[[Exception], str]) -> IdleTimer:
+        """Make what saves a persona's talk as a session when nothing is said to it for a while."""
+        from chorus_cli.services.idle import IdleTimer, Keeping  # noqa: PLC0415
+
+        keeping = Keeping(self._read_persona, self._last_spoken, self._unsaved, self._save_idle, self._clear_idle)
+        return IdleTimer(self.clock, keeping, lambda: self.focus.slug, tell, report_bug)
+
+    async def _read_persona(self, slug: str) -> Persona:
+        return await asyncio.to_thread(self.personas.load, slug)
+
+    async def _last_spoken(self, slug: str) -> datetime | None:
+        from chorus_cli.storage import persona_rows  # noqa: PLC0415
+
+        return await self.store.read(persona_rows.last_spoken_at, slug)
+
+    async def _unsaved(self, slug: str) -> Sequence[Message]:
+        return await self.sessions.saving.unsaved(await self.focus.place_of(slug))
+
+    async def _save_idle(self, slug: str, description: str) -> str | None:
+        from chorus_cli.commands.sessions import saved_text  # noqa: PLC0415
+
+        saved = await self.sessions.saving.save_idle(await self.focus.place_of(slug), description)
+        return saved_text(saved) if saved else None
+
+    async def _clear_idle(self, slug: str, through_message_id: int) -> bool:
+        return await self.commands.journal.clear_unless_spoken(slug, through_message_id)
+
+    @cached_property
+    def roster(self) -> Roster:
+        """Who there is to talk to."""
+        from chorus_cli.services.roster import Roster  # noqa: PLC0415
+
+        return Roster(self.store, self.clock, self.personas, self.paths.backups / "deleted")
 
     def _known_models(self) -> KnownModels:
         from chorus_cli.adapters import ollama  # noqa: PLC0415
@@ -171,11 +226,12 @@ class App:
 
     def _sweep(self, slug: str) -> None:
         """Delete what a crash may have left behind; nothing depends on it."""
-        from chorus_cli.storage import drafts  # noqa: PLC0415
+        from chorus_cli.storage import drafts, session_files  # noqa: PLC0415
         from chorus_cli.storage.atomic_file import sweep_stale  # noqa: PLC0415
 
         file_lock.sweep(self.paths.run)
         sweep_stale(self.paths.personas / slug)
+        sweep_stale(session_files.folder(self.paths.personas, slug))
         drafts.sweep(self.paths.drafts, self.clock.now())
 
 

@@ -78,10 +78,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _thread_number(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= _LARGEST_ID:
-        raise ValueError
-    return number
+    if not text.isdecimal() or not 1 <= int(text) <= _LARGEST_ID:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of a thread")
+    return int(text)
 
 
 async def _until_signal(work: Coroutine[None, None, int]) -> int:

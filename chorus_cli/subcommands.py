@@ -45,11 +45,16 @@ async def chat(chosen: argparse.Namespace, environment: Mapping[str, str]) -> in
     if sys.stdin is None or not sys.stdin.isatty():
         raise CommandError("The chat needs a terminal to type in. For one question use: chorus ask TEXT")
     from chorus_cli.app import opened  # noqa: PLC0415
-    from chorus_cli.terminal.repl import Repl  # noqa: PLC0415
+    from chorus_cli.terminal.keyboard import typed_early, typing_ahead  # noqa: PLC0415
 
-    async with opened(_options(chosen, environment), environment) as app:
-        repl = Repl(app.focus, app, standard_output(), lambda error: _bug_sentence(app, error, environment))
-        await repl.run(app.warm_up)
+    with typing_ahead():
+        early = typed_early()
+        from chorus_cli.terminal.repl import Repl  # noqa: PLC0415 - the keyboard is taken before anything slow
+
+        async with opened(_options(chosen, environment), environment) as app:
+            screen = standard_output()
+            repl = Repl(app.focus, app, screen, lambda error: _bug_sentence(app, error, environment), early)
+            await repl.run(app.warm_up)
     return DONE
 
 
@@ -115,15 +120,16 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
     from chorus_cli.services.transcript import Selection, message_as_json, transcript  # noqa: PLC0415
     from chorus_cli.terminal.transcript import show_transcript  # noqa: PLC0415
 
-    async with opened(_options(chosen, environment), environment) as app:
+    options = _options(chosen, environment)
+    async with opened(options._replace(persona=None), environment) as app:
         now = app.clock.now()
         since = None if chosen.since is None else now - timedelta(seconds=timespan.parse(chosen.since, now).seconds)
-        place = app.focus.place()
-        entries = transcript(app.store, Selection(place.persona.slug, chosen.thread, since))
+        slug, name = await app.roster.logged(options.persona, app.focus.slug)
+        entries = transcript(app.store, Selection(slug, chosen.thread, since))
         if chosen.json:
             _print_json([message_as_json(entry) async for entry in entries if isinstance(entry, Message)])
         else:
-            await show_transcript(entries, place.persona.name, standard_output())
+            await show_transcript(entries, name, standard_output())
     return DONE
 
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from chorus_cli.commands import context, general, model, persona, second_thoughts, settings, thread
+from chorus_cli.commands import (
+    context,
+    context_edit,
+    context_past,
+    general,
+    model,
+    persona,
+    second_thoughts,
+    sessions,
+    settings,
+    thread,
+)
 from chorus_cli.commands.command_context import CommandContext
 from chorus_cli.commands.registry import CommandRegistry
 
 
 def registry() -> CommandRegistry[CommandContext]:
     """Build the registry of all commands."""
-    return CommandRegistry(
-        (context.GROUP, second_thoughts.GROUP, persona.GROUP, thread.GROUP, settings.GROUP, model.GROUP, general.GROUP)
-    )
+    groups = (context, context_edit, context_past, sessions, second_thoughts, persona, thread, settings, model, general)
+    return CommandRegistry(module.GROUP for module in groups)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from chorus_cli.commands.registry import CommandRegistry
     from chorus_cli.ports import Clock
     from chorus_cli.services.context import Context
+    from chorus_cli.services.context_editing import ContextEditing
     from chorus_cli.services.context_window import ContextWindow
     from chorus_cli.services.conversation import Conversation
     from chorus_cli.services.editing import Editing
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from chorus_cli.services.persona_settings import PersonaSettings
     from chorus_cli.services.personas import Personas
     from chorus_cli.services.roster import Roster
+    from chorus_cli.services.sessions import Sessions
+    from chorus_cli.storage.database import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +33,12 @@ class CommandContext:
     roster: Roster
     settings: PersonaSettings
     editing: Editing
+    context_editing: ContextEditing
     models: Models
+    store: Store
     context: Context
     window: ContextWindow
     journal: Journal
     conversation: Conversation
+    sessions: Sessions
     clock: Clock

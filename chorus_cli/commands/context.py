@@ -9,7 +9,7 @@ from chorus_cli.commands.parameters import ASKED_TIME, NUMBER, AskedTime
 from chorus_cli.commands.registry import CommandGroup
 from chorus_cli.commands.replies import Message, Report, Table
 from chorus_cli.commands.window_preview import previewed
-from chorus_cli.commands.wording import confirmation, deed, local, reach, turn
+from chorus_cli.commands.wording import confirmation, deed, local, reach, rounding, turn
 from chorus_cli.core import timespan
 from chorus_cli.core.operations import REVERSALS, Operation
 from chorus_cli.services.context_report import ContextReport, context_report
@@ -59,7 +59,8 @@ async def set_window(context: CommandContext, time: Annotated[AskedTime, ASKED_T
     if time.preview:
         return await previewed(context, timespan.window_hours(time.span))
     assumed = "A number alone means hours.\n" if time.span.bare_number else ""
-    return Message(assumed + confirmation(await context.window.set(time.span)))
+    state = await context.window.set(time.span)
+    return Message(f"{assumed}{rounding(time.span, state)}{confirmation(state)}")
 
 
 @GROUP.command("add")

@@ -32,12 +32,13 @@ async def answered(editing: Editing, edited: Edited, store: Store, what: str) ->
     Raises:
         CommandError: the store refused for good; the draft is kept.
     """
-    if not edited.changed and edited.doubt:
-        # A window of its own may be open still, and what is saved there must have a place.
+    if edited.may_be_open and not edited.changed:
+        # What is saved in that window later must have a place.
         return Message(f"{edited.doubt} Nothing was changed. The draft stays in {edited.path}.")
     if not edited.changed or not edited.text.strip():
         editing.finish(edited)
-        return Message("Nothing was changed: an empty text was saved." if edited.changed else "Nothing was changed.")
+        nothing = "Nothing was changed: an empty text was saved." if edited.changed else "Nothing was changed."
+        return Message(f"{edited.doubt} {nothing}" if edited.doubt else nothing)
     if edited.doubt:
         return Question(
             f"{edited.doubt}\nUse what was saved?",

@@ -14,6 +14,8 @@ from chorus_cli.commands.replies import Message
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("")
 
+_DEFAULT = frozenset({"default", "reset"})
+
 
 def _offered(context: CommandContext, text: str) -> Sequence[Candidate]:
     return [Candidate(name) for name in context.models.offered(text)]
@@ -31,13 +33,20 @@ MODEL = replace(
 async def model(context: CommandContext, name: Annotated[str | None, MODEL] = None) -> Message:
     """Show which model answers and why, or have this persona answer with another one, now and from now on.
 
-    The name is checked against what litellm knows; a provider's new models are taken as they are typed.
+    The name is checked against what litellm knows; a provider's new models are taken as they are typed. The word
+    default removes the persona's own choice.
 
     Examples:
         /model
         /model chorus/eliza
+        /model default
     """
     if name is None:
+        return Message(in_force(context))
+    if name.casefold() in _DEFAULT:
+        await context.settings.unset(context.focus.slug, "model")
+        context.focus.use_model(context.focus.slug, None)
+        await context.focus.settle()
         return Message(in_force(context))
     doubt = await context.models.doubt(name)
     await context.settings.set(context.focus.slug, "model", name)

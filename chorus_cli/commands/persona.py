@@ -14,6 +14,7 @@ from chorus_cli.commands.replies import Message, Question, Reply, Report, Table
 from chorus_cli.commands.settings import edit_settings
 from chorus_cli.commands.wording import counted, local
 from chorus_cli.core.errors import UnknownPersonaError
+from chorus_cli.core.persona import DEFAULT_PERSONA
 from chorus_cli.services.personas import Personas
 from chorus_cli.services.roster import Member
 
@@ -24,6 +25,10 @@ GROUP: CommandGroup[CommandContext] = CommandGroup(
 
 def _in_use(context: CommandContext, _text: str) -> Sequence[Candidate]:
     return _candidates(context.personas, context.personas.slugs())
+
+
+def _archivable(context: CommandContext, _text: str) -> Sequence[Candidate]:
+    return _candidates(context.personas, [slug for slug in context.personas.slugs() if slug != DEFAULT_PERSONA])
 
 
 def _put_away(context: CommandContext, _text: str) -> Sequence[Candidate]:
@@ -37,10 +42,11 @@ def _candidates(personas: Personas, slugs: Sequence[str]) -> Sequence[Candidate]
 
 NAME = replace(TEXT, name="name", help="what a new persona is called, in up to 40 characters")
 PERSONA = replace(TEXT, name="name", help="a name, an alias or a folder, or how one of them begins", complete=_in_use)
+TO_ARCHIVE = replace(PERSONA, complete=_archivable)
 ARCHIVED = replace(PERSONA, help="the name of an archived persona", complete=_put_away)
 
 
-@GROUP.command("")
+@GROUP.command("", "list")
 async def listing(context: CommandContext) -> Table:
     """List the personas, the one talked to marked, the archived ones last.
 
@@ -108,7 +114,7 @@ async def info(context: CommandContext, name: Annotated[str | None, PERSONA] = N
 
 
 @GROUP.command("archive")
-async def archive(context: CommandContext, name: Annotated[str | None, PERSONA] = None) -> Message | Report:
+async def archive(context: CommandContext, name: Annotated[str | None, TO_ARCHIVE] = None) -> Message | Report:
     """Put a persona away: it is no longer listed for talking, and nothing of it is lost.
 
     Without a name it is the one talked to; then the default persona takes over.
@@ -151,7 +157,8 @@ async def delete(context: CommandContext, name: Annotated[str, ARCHIVED]) -> Que
 
     async def confirmed() -> Message:
         place = await context.roster.delete(slug)
-        return Message(f"Deleted {member.persona.name}. Its folder is now {place}; the log keeps its messages.")
+        name = member.persona.name
+        return Message(f"Deleted {name}. Its folder is now {place}; chorus log --persona {slug} prints what was said.")
 
     spoken = counted(member.messages, "message")
     return Question(
@@ -186,9 +193,11 @@ def _meant(context: CommandContext, name: str) -> str:
 
 async def _created(context: CommandContext, name: str) -> Report:
     slug = await context.roster.create(name)
-    done = Message(f"Made {name} in {context.personas.settings_path(slug).parent}. /persona edit opens its settings.")
+    done = f"Made {name} in {context.personas.settings_path(slug).parent}. /persona edit opens its settings."
+    if await context.roster.had_a_namesake(slug):
+        done += " An earlier persona of that folder is in the log; this one sees nothing of it."
     arrived = await _turn_to(context, slug)
-    return Report((done, *arrived.parts))
+    return Report((Message(done), *arrived.parts))
 
 
 async def _turn_to(context: CommandContext, slug: str) -> Report:

@@ -30,6 +30,7 @@ GROUP: CommandGroup[CommandContext] = CommandGroup("settings", "The settings of 
 
 _LONGEST_CELL = 48
 _LONGEST_LINE = 100
+_UNREADABLE = "nothing in this file counts"
 _WINDOW = "context_hours"
 _MODELS = frozenset({"model", "summary_model"})
 _EXAMPLES = "Try /settings context_hours, /settings set temperature 0.7, /settings unset temperature, /settings edit."
@@ -70,7 +71,7 @@ VALUE = replace(
 )
 
 
-@GROUP.command("")
+@GROUP.command("", "list")
 async def listing(context: CommandContext) -> Report:
     """List the settings of the persona, with where each comes from.
 
@@ -100,7 +101,8 @@ async def show(context: CommandContext, key: Annotated[Setting, KEY]) -> Message
         /settings context_hours
         /settings show system_prompt
     """
-    shown = state(context.focus.place().persona, key)
+    persona = context.focus.place().persona
+    shown = state(persona, key)
     value = setting_values.as_typed(shown.value) or _text(key, shown.value)
     is_long = len(value) > _LONGEST_LINE or "\n" in value
     lines = [
@@ -110,6 +112,7 @@ async def show(context: CommandContext, key: Annotated[Setting, KEY]) -> Message
         f"Default: {_default(shown)}",
         f"Takes: {key.range_text}",
         *(("", value) if is_long else ()),
+        *(warning for warning in persona.warnings if f" {key.key} " in warning or _UNREADABLE in warning),
     ]
     return Message("\n".join(lines))
 
@@ -193,10 +196,7 @@ async def edit_settings(context: CommandContext, slug: str) -> Reply:
 
 async def _saved(context: CommandContext, opened: OpenSettings, changes: Sequence[Change]) -> Message:
     lines = [f"Saved {opened.path}." if changes else f"Saved {opened.path}; no setting has changed."]
-    lines += [
-        f"{change.setting.key}: {_short(_written(change.before))} → {_short(_written(change.after))}"
-        for change in changes
-    ]
+    lines += [f"{change.setting.key}: {_difference(change)}" for change in changes]
     lines += context.personas.load(opened.slug).warnings
     named = [change.after for change in changes if change.setting.key in _MODELS and isinstance(change.after, str)]
     lines += [await _doubt(context, name) for name in named]
@@ -253,6 +253,11 @@ def _formerly(change: Change) -> str:
 
 def _written(value: JsonValue) -> str:
     return "not set" if value is None else setting_values.as_typed(value) or '""'
+
+
+def _difference(change: Change) -> str:
+    before, after = _short(_written(change.before)), _short(_written(change.after))
+    return f"{before} → {after}" if before != after else f"changed further on: {after}"
 
 
 def _short(text: str) -> str:

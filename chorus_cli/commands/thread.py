@@ -21,7 +21,7 @@ THREAD = replace(NUMBER, name="thread", help="a thread's number, such as 3 or #3
 TITLE = replace(TEXT, name="title", help="what the thread is about, in a few words")
 
 
-@GROUP.command("")
+@GROUP.command("", "list")
 async def listing(context: CommandContext) -> Table:
     """List the threads of the persona, the one in front of you marked.
 

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.messages import Role
 from chorus_cli.core.operations import Kind, Operation
+from chorus_cli.core.timespan import format_span
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.jsonc import JsonValue
     from chorus_cli.core.messages import Message
+    from chorus_cli.core.timespan import Span
     from chorus_cli.services.context_window import WindowState
 
 
@@ -60,11 +62,18 @@ def confirmation(state: WindowState) -> str:
     return "\n".join(line for line in lines if line)
 
 
+def rounding(span: Span, state: WindowState) -> str:
+    """Say that a length of time is no whole number of hours; a moment needs no such word, nor does a warning."""
+    if state.warning or span.is_moment or span.seconds == state.hours * 3600:
+        return ""
+    return f"{format_span(span.seconds)} is rounded to whole hours.\n"
+
+
 def deed(operation: Operation) -> str:
     """Say what an operation did."""
     match operation.kind:
         case Kind.CLEAR:
-            return "new conversation"
+            return "this persona was made" if operation.begins else "new conversation"
         case Kind.WINDOW if operation.window is not None:
             return f"window {_hours(operation.window.before)} → {_hours(operation.window.after)}"
         case Kind.EDIT:

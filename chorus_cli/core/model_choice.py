@@ -97,4 +97,4 @@ def detected_model(ollama_model: str | None) -> ModelChoice:
     """Return what answers when nothing names a model: the Ollama model that was used last, or else ELIZA."""
     if ollama_model:
         return ModelChoice(ollama_model, "a running Ollama's most recently used model")
-    return ModelChoice(ELIZA, "embedded: no provider's key is set and no Ollama runs")
+    return ModelChoice(ELIZA, "embedded: no provider's key is set and no Ollama answered")

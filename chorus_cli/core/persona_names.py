@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 LONGEST_NAME = 40
-COMMAND_WORDS = frozenset({"switch", "new", "edit", "archive", "unarchive", "delete", "info"})
+COMMAND_WORDS = frozenset({"list", "switch", "new", "edit", "archive", "unarchive", "delete", "info"})
 """What follows ``/persona`` as a command, so that it cannot be somebody's name."""
 
 _USER = "human"

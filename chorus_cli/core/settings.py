@@ -209,7 +209,7 @@ def setting_of(key: str) -> Setting:
         SettingsError: there is no such setting.
     """
     if key not in _BY_KEY:
-        raise SettingsError(f"There is no setting {_shown(key)}{_suggestion(key)}.")
+        raise SettingsError(f"There is no setting {_shown(key)}{_suggestion(key)}. /settings lists them.")
     return _BY_KEY[key]
 
 

@@ -244,5 +244,5 @@ def _within_bounds(seconds: float, *, is_moment: bool) -> WindowChoice:
         return WindowChoice(MAXIMUM_CONTEXT_HOURS, f"Warning: {format_span(seconds)} is {limit}")
     if hours < MINIMUM_CONTEXT_HOURS or (is_moment and seconds < MINIMUM_CONTEXT_HOURS * _SECONDS_PER_HOUR):
         limit = f"less than {MINIMUM_CONTEXT_HOURS}h; using {MINIMUM_CONTEXT_HOURS}h"
-        return WindowChoice(MINIMUM_CONTEXT_HOURS, f"Warning: {format_span(seconds)} is {limit}")
+        return WindowChoice(MINIMUM_CONTEXT_HOURS, f"Warning: {format_span(max(seconds, 0))} is {limit}")
     return WindowChoice(hours)

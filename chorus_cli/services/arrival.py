@@ -13,6 +13,7 @@ from chorus_cli.storage.window_rows import window_fill
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from chorus_cli.core.operations import Operation
     from chorus_cli.services.place import Place
     from chorus_cli.storage.database import Store
     from chorus_cli.storage.window_rows import WindowFill
@@ -46,6 +47,19 @@ def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
         f"{talked}; the {hours}h window holds {fill.held:,} of {fill.reachable:,} messages. "
         f"/context {wider}h brings them back."
     )
+
+
+def members_notice(base: Operation | None, last_spoken: datetime | None, now: datetime, hours: int) -> str:
+    """Say, the first time that something is said since, that what an edit or a restore put in has left the window."""
+    if base is None or not base.members or base.created_at > cutoff(now, hours):
+        return ""
+    if last_spoken is not None and base.created_at <= cutoff(last_spoken, hours):
+        return ""
+    lead = f"The {len(base.members):,} messages of the {base.kind} have left the {hours}h window"
+    age = now - base.created_at
+    if age >= timedelta(hours=MAXIMUM_CONTEXT_HOURS):
+        return f"{lead}, and no window reaches back that far. /context edit shows them."
+    return f"{lead}. /context {_window_for(age)}h brings them back."
 
 
 def _ago(elapsed: timedelta) -> str:

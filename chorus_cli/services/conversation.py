@@ -23,6 +23,7 @@ from chorus_cli.core.preamble import preamble
 from chorus_cli.core.safe_text import cleaned_input
 from chorus_cli.core.view import cutoff
 from chorus_cli.services.answering import Answering
+from chorus_cli.services.arrival import members_notice
 from chorus_cli.services.uninterrupted import finished
 from chorus_cli.storage import introduced_rows, message_log, operation_log
 from chorus_cli.storage.context_rows import context_rows
@@ -59,6 +60,15 @@ class _Opened:
 
 
 @dataclass(frozen=True, slots=True)
+class _Ready:
+    """A stored question's empty reply, the request to send, and what the user should know of it."""
+
+    reply: Message
+    prompt: Prompt
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _Reopened:
     """What stays of the context when a reply is asked for once more, the operation, and the empty reply."""
 
@@ -87,12 +97,12 @@ class Conversation:
             StorageError, ModelError: it could not be stored or measured; it is kept in a file that the sentence names.
         """
         content, altered = cleaned_input(text)
-        (reply, prompt), stopped = await finished(self._open(place, content))
+        ready, stopped = await finished(self._open(place, content))
         if stopped:
-            await self._answering.abandon(reply)
+            await self._answering.abandon(ready.reply)
             raise asyncio.CancelledError
-        notices = (*([_ALTERED] if altered else []), *_notices(place, prompt))
-        async with aclosing(self._answering.reply(reply, _request(place, prompt), notices)) as events:
+        notices = (*([_ALTERED] if altered else []), *ready.notices)
+        async with aclosing(self._answering.reply(ready.reply, _request(place, ready.prompt), notices)) as events:
             async for event in events:
                 yield event
 
@@ -151,7 +161,7 @@ class Conversation:
         )
         await self.store.write(operation_log.introduce, new)
 
-    async def _open(self, place: Place, content: str) -> tuple[Message, Prompt]:
+    async def _open(self, place: Place, content: str) -> _Ready:
         """Store the question with its empty reply, and return that reply and the request to send."""
         _refuse_unreadable(content)
         try:
@@ -159,7 +169,7 @@ class Conversation:
         except (StorageError, ModelError) as error:
             raise self._answering.rescued(error, place.persona.slug, "user", content) from error
 
-    async def _stored(self, place: Place, content: str) -> tuple[Message, Prompt]:
+    async def _stored(self, place: Place, content: str) -> _Ready:
         """Read the context and store the question in one transaction, so that nothing can come between the two."""
         count = await asyncio.to_thread(self.outside.counter.count, content)
         foundation = await self.context.foundation(place.persona)
@@ -172,7 +182,9 @@ class Conversation:
             self._opened, place, question, cutoff(now, place.persona.settings.context_hours)
         )
         view = await self.context.view(place, opened.rows, opened.since)
-        return opened.turn.reply, assemble(foundation, [*view.messages, opened.turn.question], allowed.tokens)
+        prompt = assemble(foundation, [*view.messages, opened.turn.question], allowed.tokens)
+        left = members_notice(view.base, opened.rows.last_spoken, now, place.persona.settings.context_hours)
+        return _Ready(opened.turn.reply, prompt, (*([left] if left else []), *_notices(place, prompt)))
 
     def _opened(self, connection: Connection, place: Place, question: Question, since: datetime) -> _Opened:
         """Do what has to be one transaction: mend orphans, read the context, store the question with its preamble."""

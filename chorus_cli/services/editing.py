@@ -27,13 +27,15 @@ _RETURNED_AT_ONCE = (
 class Edited:
     """A text before and after the user had it in the editor, and the draft at ``path`` that holds it.
 
-    ``doubt`` is a sentence when the user may not have meant to leave it at that, and is to be asked.
+    ``doubt`` is a sentence when the user may not have meant to leave it at that, and is to be asked. ``may_be_open``
+    says that the editor came back so soon that its window may be open still.
     """
 
     path: Path
     original: str
     text: str
     doubt: str = ""
+    may_be_open: bool = False
 
     @property
     def changed(self) -> bool:
@@ -96,4 +98,5 @@ def _read(before: Edited, complaint: str, seconds: float) -> Edited:
         # Some editors put one there; it is no part of the text.
         text = text.removeprefix(BYTE_ORDER_MARK)
     at_once = seconds < _AT_ONCE_SECONDS and text == before.text
-    return Edited(before.path, before.original, text, complaint or (_RETURNED_AT_ONCE if at_once else ""))
+    doubt = complaint or (_RETURNED_AT_ONCE if at_once else "")
+    return Edited(before.path, before.original, text, doubt, may_be_open=at_once and not complaint)

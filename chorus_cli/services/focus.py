@@ -105,6 +105,16 @@ class Focus:
         persona = self._personas.load(self._slug)
         return Place(persona, self._thread_id, self._named(persona) or self._detected or detected_model(None))
 
+    async def place_of(self, slug: str) -> Place:
+        """Return where a message to the persona ``slug`` would go, the model that answers found out if need be."""
+        if slug == self._slug:
+            await self.settle()
+            return self.place()
+        persona = await asyncio.to_thread(self._personas.load, slug)
+        named = self._named(persona)
+        thread_id = await self._store.read(thread_rows.last_used, slug)
+        return Place(persona, thread_id, named or await self._detect())
+
     @property
     def is_settled(self) -> bool:
         """Whether it is known which model answers."""
@@ -112,11 +122,14 @@ class Focus:
 
     async def settle(self) -> None:
         """Find out which model answers: where nothing names one, a running Ollama is asked, once in a run."""
-        if self.is_settled:
-            return
+        if not self.is_settled:
+            await self._detect()
+
+    async def _detect(self) -> ModelChoice:
         if self._asking_ollama is None:
             self._asking_ollama = asyncio.ensure_future(asyncio.to_thread(self._naming.ask_ollama))
         self._detected = detected_model(await asyncio.shield(self._asking_ollama))
+        return self._detected
 
     def _named(self, persona: Persona) -> ModelChoice | None:
         # The file's name and line say enough; its folder would fill the line.

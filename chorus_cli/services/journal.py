@@ -43,6 +43,11 @@ class Journal:
         new = NewOperation(place.persona.slug, Kind.CLEAR, self.clock.now())
         return await self.store.write(operation_log.introduce, new)
 
+    async def clear_unless_spoken(self, slug: str, through_message_id: int) -> bool:
+        """Begin a new conversation unless the user said something after that message; return whether one was begun."""
+        new = NewOperation(slug, Kind.CLEAR, self.clock.now())
+        return await self.store.write(operation_log.introduce_unless_spoken, new, through_message_id) is not None
+
     async def entries(self, place: Place) -> list[Entry]:
         """Return every operation that concerns the thread, oldest first."""
         operations = await self._operations(place)
@@ -140,7 +145,7 @@ def _to_undo(operations: list[Operation], number: int | None) -> Operation:
     if chosen is None:
         raise JournalError(f"There is no operation {number} here. /context ops lists them.")
     if chosen.kind in REVERSALS:
-        raise JournalError(f"Operation {number} is itself an {chosen.kind}. /context redo puts back what was undone.")
+        raise JournalError(f"Operation {number} only takes something back or puts it back; it cannot be undone itself.")
     if chosen not in journal.effective(operations):
         raise JournalError(f"Operation {number} is undone already. /context redo puts back what was undone last.")
     return chosen

@@ -37,11 +37,13 @@ class Personas:
         """Return whom to talk to when nobody was named or talked to yet.
 
         Raises:
-            UnknownPersonaError: there is no persona at all.
+            PersonaError: there is no persona at all.
         """
         known = self.slugs()
         if not known:
-            raise UnknownPersonaError(DEFAULT_PERSONA, known)
+            raise PersonaError(
+                f"There is no persona in {self.folder}. Remove that folder, and the shipped ones come back."
+            )
         return DEFAULT_PERSONA if DEFAULT_PERSONA in known else known[0]
 
     def find(self, name: str) -> str:

@@ -6,12 +6,12 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import PersonaError
+from chorus_cli.core.errors import PersonaError, UnknownPersonaError
 from chorus_cli.core.operations import Kind
 from chorus_cli.core.persona import DEFAULT_PERSONA
 from chorus_cli.core.persona_names import slug_of
 from chorus_cli.core.persona_template import template
-from chorus_cli.storage import persona_files, persona_rows
+from chorus_cli.storage import operation_log, persona_files, persona_rows
 from chorus_cli.storage.operation_log import NewOperation
 
 if TYPE_CHECKING:
@@ -74,6 +74,21 @@ class Roster:
         traces = await self.store.read(persona_rows.traces)
         return self._member(slug, traces.get(slug), archived=slug in self.personas.archived())
 
+    async def logged(self, name: str | None, otherwise: str) -> tuple[str, str]:
+        """Return slug and name of whoever is meant by ``name``, in use, put away or only in the log; or ``otherwise``.
+
+        Raises:
+            PersonaError: the log knows nobody of that name either.
+        """
+        try:
+            slug = self.personas.find_any(name) if name else otherwise
+            return slug, self.personas.load(slug).name
+        except UnknownPersonaError:
+            wanted = name or otherwise
+            if wanted not in await self.store.read(persona_rows.traces):
+                raise
+            return wanted, wanted
+
     async def create(self, name: str) -> str:
         """Make a persona called ``name`` from the commented template, and return its slug.
 
@@ -87,6 +102,11 @@ class Roster:
         boundary = NewOperation(slug, Kind.CLEAR, self.clock.now(), begins=True)
         await self.store.write(persona_rows.create, self.personas.folder, slug, template(checked), boundary)
         return slug
+
+    async def had_a_namesake(self, slug: str) -> bool:
+        """Return whether the log knows an earlier persona of the same folder."""
+        operations = await self.store.read(operation_log.all_of, slug, 0)
+        return any(operation.begins for operation in operations)
 
     async def archive(self, slug: str) -> None:
         """Put a persona away: it is no longer listed or found; nothing of it is lost.

@@ -63,6 +63,16 @@ def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
     return _operation(connection, row)
 
 
+def introduce_unless_spoken(connection: sqlite3.Connection, new: NewOperation, after: int) -> Operation | None:
+    """Store an operation unless the user said something to its persona after the message ``after``."""
+    (spoken,) = connection.execute(
+        "SELECT EXISTS(SELECT 1 FROM messages "
+        "WHERE id > ? AND persona = ? AND role = 'user' AND introduced_by IS NULL)",
+        (after, new.persona),
+    ).fetchone()
+    return None if spoken else introduce(connection, new)
+
+
 def since_base(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[Operation]:
     """Return the operations that concern a thread, oldest first, from its base on: all of them if it has none.
 

@@ -36,6 +36,14 @@ def traces(connection: sqlite3.Connection) -> Mapping[str, Traces]:
     return {persona: Traces(count, timestamps.from_text(newest)) for persona, count, newest in found}
 
 
+def last_spoken_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
+    """Return when something was last said to a persona or by it, in any thread."""
+    row = connection.execute(
+        "SELECT timestamp FROM messages WHERE persona = ? ORDER BY timestamp DESC LIMIT 1", (persona,)
+    ).fetchone()
+    return timestamps.from_text(row[0]) if row else None
+
+
 def create(connection: sqlite3.Connection, personas: Path, slug: str, settings: str, boundary: NewOperation) -> None:
     """Make a persona's folder; if the log knows the slug from an earlier persona, it begins behind ``boundary``.
 

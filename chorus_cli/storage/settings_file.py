@@ -131,7 +131,7 @@ def _change_key(
     before: JsonValue | Absent = old.get(key, ABSENT)
     if expected is not ANYTHING and before != expected:
         raise SettingsError(
-            f"{path} says {key} {_shown(before)} by now, not {_shown(expected)}. "
+            f"{path} says {_shown(before)} for {key} by now, not {_shown(expected)}. "
             "It was changed since and is left as it is."
         )
     if new != _expected(old, key, value):

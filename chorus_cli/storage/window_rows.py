@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class WindowFill:
     """The messages since the boundary: those in the window, those that the widest window reaches, the oldest of them.
 
-    ``last_spoken`` is ``None`` when nothing was said since the boundary.
+    What an edit or a restore put into the context counts as old as that operation. ``last_spoken`` is ``None`` when
+    nothing was said since the boundary and it put nothing in.
     """
 
     held: int
@@ -44,12 +45,18 @@ def window_fill(
         "AND introduced_by IS NULL AND content <> ''",
         values,
     ).fetchone()
+    members = len(base.members) if base else 0
+    held += members if base and base.created_at > since else 0
+    reachable += members if base and base.created_at > earliest else 0
+    entered = [base.created_at] if base and members and base.created_at > earliest else []
     newest = connection.execute(
         "SELECT timestamp FROM (SELECT id, timestamp FROM messages WHERE thread_id = :thread_id "
         "ORDER BY timestamp DESC LIMIT 1) WHERE id > :after",
         values,
     ).fetchone()
-    return WindowFill(held, reachable, _moment(oldest), _moment(newest[0] if newest else None))
+    said = _moment(newest[0] if newest else None) or (base.created_at if base and members else None)
+    moments = [moment for moment in (_moment(oldest), *entered) if moment is not None]
+    return WindowFill(held, reachable, min(moments, default=None), said)
 
 
 def _moment(text: str | None) -> datetime | None:

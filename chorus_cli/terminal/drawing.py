@@ -23,7 +23,7 @@ def draw(reply: Reply, screen: Screen) -> None:
             for part in parts:
                 draw(part, screen)
         case Message(text) | Refill(text):
-            screen.line(text)
+            screen.paragraph(text)
         case _:
             screen.line(plain(reply))
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+_MOST_EARLY_BYTES = 65_536
 
 
 @contextmanager
@@ -36,6 +40,17 @@ def typing_ahead() -> Iterator[None]:
         with suppress(termios.error):
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
         _mark_pastes("l")
+
+
+def typed_early() -> str:
+    """Return what was typed before line editing was turned off: until then the terminal made a line feed of Enter."""
+    try:
+        descriptor = sys.stdin.fileno()
+        ready, _, _ = select.select([descriptor], [], [], 0)
+        data = os.read(descriptor, _MOST_EARLY_BYTES) if ready else b""
+    except (AttributeError, ValueError, OSError):
+        return ""
+    return data.decode(errors="replace").replace("\n", "\r")
 
 
 def _mark_pastes(switch: str) -> None:

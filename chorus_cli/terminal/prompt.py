@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.application import Application
     from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.key_binding import KeyPressEvent
+    from prompt_toolkit.key_binding.key_processor import KeyPress
 
     from chorus_cli.commands.command_context import CommandContext
 
@@ -55,6 +56,17 @@ class Prompt:
     def when_drawn(self, drawn: Callable[[], None]) -> None:
         """Call ``drawn`` once, when the next prompt is on the screen."""
         self._drawn = drawn
+
+    def feed(self, keys: str) -> None:
+        """Take keys as if they were typed at the next prompt."""
+        if keys:
+            # Nearly nobody types before the prompt is there.
+            from prompt_toolkit.input.typeahead import store_typeahead  # noqa: PLC0415
+            from prompt_toolkit.input.vt100_parser import Vt100Parser  # noqa: PLC0415
+
+            pressed: list[KeyPress] = []
+            Vt100Parser(pressed.append).feed_and_flush(keys)
+            store_typeahead(self._session.app.input, pressed)
 
     async def read(self, name: str, typed: str = "") -> str:
         """Ask for a message to the persona called ``name``; ``typed`` stands there already.

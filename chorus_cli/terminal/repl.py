@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from chorus_cli import __version__
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.events import TurnEvent
     from chorus_cli.services.conversation import Conversation
     from chorus_cli.services.focus import Focus
+    from chorus_cli.services.idle import IdleTimer
     from chorus_cli.services.place import Place
     from chorus_cli.terminal.screen import Screen
 
@@ -42,18 +44,34 @@ if TYPE_CHECKING:
             """Whoever answers messages."""
             ...
 
+        def idle_timer(self, tell: Callable[[str], None], report_bug: Callable[[Exception], str]) -> IdleTimer:
+            """Make what keeps the talk when nothing is said."""
+            ...
+
 
 _WAYS_OUT = (
     "For a language model set a provider's key, such as OPENAI_API_KEY, or start Ollama and say /model ollama/NAME."
 )
-_UNSENT = " Your message was not sent and is at the prompt again; /persona NAME talks to somebody else."
+_UNSENT = (
+    " Your message was not sent and is at the prompt again. "
+    "Ctrl-C clears it; then /persona NAME turns to somebody else."
+)
 
 
 class Repl:
-    """One run of the chat. ``report_bug`` keeps a traceback and returns the sentence that says where."""
+    """One run of the chat.
+
+    ``report_bug`` keeps a traceback and returns the sentence that says where; ``typed_early`` is what was typed before
+    anybody listened.
+    """
 
     def __init__(
-        self, focus: Focus, answering: Answering, screen: Screen, report_bug: Callable[[Exception], str]
+        self,
+        focus: Focus,
+        answering: Answering,
+        screen: Screen,
+        report_bug: Callable[[Exception], str],
+        typed_early: str = "",
     ) -> None:
         self._focus = focus
         self._answering = answering
@@ -63,9 +81,29 @@ class Repl:
         self._unsent = ""
         self._arriving: asyncio.Future[None] | None = None
         self._prompt = Prompt(lambda: answering.commands)
+        self._prompt.feed(typed_early)
 
     async def run(self, drawn: Callable[[], None]) -> None:
         """Talk until the user leaves; ``drawn`` is called when the first prompt is on the screen."""
+
+        def begin() -> None:
+            drawn()
+            self._idle.arm()
+
+        try:
+            await self._talk(begin)
+        finally:
+            await finished(self._idle.close())
+
+    @cached_property
+    def _idle(self) -> IdleTimer:
+        """What keeps the talk when nothing is said; made when the first prompt is on the screen."""
+        return self._answering.idle_timer(self._tell, self._report_bug)
+
+    def _tell(self, line: str) -> None:
+        self._prompt.above(lambda: self._screen.notice(line))
+
+    async def _talk(self, drawn: Callable[[], None]) -> None:
         place = self._focus.place()
         await self._arrive(place, drawn)
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._stop)
@@ -165,7 +203,7 @@ class Repl:
         """Do ``work`` while Ctrl-C stops it and whatever else is typed waits for the prompt."""
         task = asyncio.create_task(self._stoppable(work))
         try:
-            with typing_ahead():
+            with self._idle.busy(), typing_ahead():
                 await asyncio.wait({task})
         except asyncio.CancelledError:
             task.cancel()

@@ -55,6 +55,10 @@ class Screen:
         """Show a paragraph by whomever."""
         self.write(safe_text(text) + "\n")
 
+    def paragraph(self, text: str) -> None:
+        """Show sentences, broken between words."""
+        self.write(self._wrapped(safe_text(text)) + "\n")
+
     def notice(self, text: str) -> None:
         """Show a sentence beside the conversation."""
         self._styled(_DIM, text)

@@ -70,8 +70,8 @@ CLAMPED = {
     "/context 20m": (1, "20m is less than 1h"),
     "/context today 14:10": (1, "20m is less than 1h"),
     "/context today 14:30": (1, "1s is less than 1h"),
-    "/context sub 1000h": (1, "-990h is less than 1h"),
-    "/context sub yesterday": (1, "-14h is less than 1h"),
+    "/context sub 1000h": (1, "0h is less than 1h"),
+    "/context sub yesterday": (1, "0h is less than 1h"),
 }
 
 REFUSED = {
@@ -115,7 +115,7 @@ INCOMPLETE = {
     "/context set  ": "/context set needs <time>. Usage: /context [set] <time>, for example: /context 24h",
     "/context add": "/context add needs <time>. Usage: /context add <time>, for example: /context add 8h",
     # No time, but the beginning of a name.
-    "/context a": "/context add needs <time>. Usage: /context add <time>, for example: /context add 8h",
+    "/context a": "/context a may be /context add or /context at.",
 }
 
 
@@ -139,15 +139,18 @@ async def test_nothing_after_the_name_shows_the_window_and_changes_nothing(world
 
 @pytest.mark.parametrize(("line", "hours", "since"), [(line, *expected) for line, expected in SET.items()])
 async def test_a_time_is_confirmed_with_hours_and_local_moment(world: World, line: str, hours: int, since: str) -> None:
-    assert await world.told(line) == f"Context window set to {hours}h\nMessages since {since} are in context."
+    told = await world.told(line)
+    rounded, _, confirmed = told.rpartition("is rounded to whole hours.\n")
+    assert confirmed == f"Context window set to {hours}h\nMessages since {since} are in context."
+    assert "\n" not in rounded
     assert world.settings_text() == after(hours)
 
 
 @pytest.mark.parametrize(("line", "hours", "since"), [(line, *expected) for line, expected in BARE.items()])
 async def test_a_number_alone_is_confirmed_as_hours(world: World, line: str, hours: int, since: str) -> None:
-    assert await world.told(line) == (
-        f"A number alone means hours.\nContext window set to {hours}h\nMessages since {since} are in context."
-    )
+    told = await world.told(line)
+    assert told.startswith("A number alone means hours.\n")
+    assert told.endswith(f"\nContext window set to {hours}h\nMessages since {since} are in context.")
     assert world.settings_text() == after(hours)
 
 

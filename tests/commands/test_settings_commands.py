@@ -184,7 +184,7 @@ async def test_the_line_is_completed_by_keys_then_by_what_the_key_takes(desk: De
     keys = {setting.key: setting.help for setting in SETTINGS}
     assert desk.offers("/settings unset ") == keys
     assert desk.offers("/settings set context_") == {key: keys[key] for key in keys if key.startswith("context_")}
-    assert set(desk.offers("/settings ")) == {"set", "unset", "edit", "show", *keys}
+    assert set(desk.offers("/settings ")) == {"list", "set", "unset", "edit", "show", *keys}
     assert desk.offers("/settings set clock ") == {"true": "as it is now", "false": ""}
     assert desk.offers("/settings set on_idle s") == {"save": "as it is now", "save+clear": ""}
     assert desk.offers("/settings set temperature ") == {"0.2": "as it is now"}
@@ -225,6 +225,12 @@ async def test_what_was_left_unchanged_or_empty_changes_nothing(desk: Desk, draf
     desk.editor.enqueue(draft)
     assert await desk.text("/settings edit") == reply
     assert desk.world.settings_text() == TEXT
+    assert desk.kept() == []
+
+
+async def test_an_editor_that_ended_badly_without_a_change_leaves_no_draft(desk: Desk) -> None:
+    desk.editor.enqueue(None, complaint="nano ended with status 1.", seconds=0.1)
+    assert await desk.text("/settings edit") == "nano ended with status 1. Nothing was changed."
     assert desk.kept() == []
 
 

@@ -56,7 +56,7 @@ def test_a_running_ollama_answers_when_nothing_names_a_model() -> None:
 
 
 def test_eliza_answers_when_there_is_nobody_else() -> None:
-    assert detected_model(None) == ModelChoice(ELIZA, "embedded: no provider's key is set and no Ollama runs")
+    assert detected_model(None) == ModelChoice(ELIZA, "embedded: no provider's key is set and no Ollama answered")
 
 
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)

@@ -80,7 +80,7 @@ async def test_undo_and_redo_of_the_window_write_the_file(world: World) -> None:
 async def test_undo_refuses_when_the_file_was_changed_since(world: World) -> None:
     await world.window.set(span("24h", world))
     world.configure('{"context_hours": 99}')
-    with pytest.raises(SettingsError, match="says context_hours 99 by now, not 24"):
+    with pytest.raises(SettingsError, match="says 99 for context_hours by now, not 24"):
         await world.journal.undo(world.focus.place(), None)
     assert world.settings_text() == '{"context_hours": 99}'
 
@@ -135,7 +135,7 @@ async def test_redo_is_over_once_something_was_said(world: World) -> None:
     [
         (None, "There is nothing to undo here."),
         (7, "There is no operation 7 here."),
-        (2, "Operation 2 is itself an undo."),
+        (2, "Operation 2 only takes something back or puts it back."),
         (1, "Operation 1 is undone already."),
     ],
 )

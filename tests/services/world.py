@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from chorus_cli.commands.catalogue import registry
 from chorus_cli.commands.command_context import CommandContext
 from chorus_cli.commands.command_line import resolve
-from chorus_cli.commands.replies import Reply, plain
+from chorus_cli.commands.replies import Question, Reply, plain
 from chorus_cli.core.budget import Limit
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.events import Notice, TurnDone
 from chorus_cli.services.answering import Outside
 from chorus_cli.services.context import Context
+from chorus_cli.services.context_editing import ContextEditing
 from chorus_cli.services.context_window import ContextWindow
 from chorus_cli.services.conversation import Conversation
 from chorus_cli.services.editing import Editing
@@ -24,6 +25,9 @@ from chorus_cli.services.models import KnownModels, Models
 from chorus_cli.services.persona_settings import PersonaSettings
 from chorus_cli.services.personas import Personas
 from chorus_cli.services.roster import Roster
+from chorus_cli.services.session_saving import SessionSaving
+from chorus_cli.services.sessions import Sessions
+from chorus_cli.services.summarizer import Summarizer
 from chorus_cli.storage import message_log
 from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, WordCounter
 
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from chorus_cli.core.messages import Message
+    from chorus_cli.core.messages import Message, Status
     from chorus_cli.storage.database import Store
 
 MODEL = "openai/test"
@@ -91,9 +95,24 @@ class World:
             await asyncio.sleep(0.001)
         raise AssertionError("the row stayed empty")
 
+    async def log_row_with_status(self, position: int, status: Status) -> None:
+        """Wait until the log has a row at ``position`` with that status."""
+        for _ in range(5000):
+            rows = await self.log()
+            if len(rows) > position and rows[position].status is status:
+                return
+            await asyncio.sleep(0.001)
+        raise AssertionError("no such row came")
+
     def asked(self, number: int = -1) -> list[tuple[str, str]]:
         """Return the messages of a request but for the system message."""
         return [(message.role, message.content) for message in self.model.requests[number].messages[1:]]
+
+    @property
+    def sessions(self) -> Sessions:
+        """What was saved of contexts, and what saves it."""
+        saving = SessionSaving(self.personas.folder, self.clock, self.context, Summarizer(self.model, self.context))
+        return Sessions(self.store, self.clock, self.personas, self.focus, saving)
 
     @property
     def commands(self) -> CommandContext:
@@ -105,11 +124,14 @@ class World:
             roster=self.roster,
             settings=self.settings,
             editing=Editing(self.editor, self.folder / "drafts", self.clock),
+            context_editing=ContextEditing(self.store, self.clock),
             models=self.models,
+            store=self.store,
             context=self.context,
             window=self.window,
             journal=self.journal,
             conversation=self.conversation,
+            sessions=self.sessions,
             clock=self.clock,
         )
 
@@ -117,6 +139,12 @@ class World:
         """Carry out a command as it is typed, and return what it answers."""
         answer = await resolve(self.commands.registry, line, self.clock.now()).run(self.commands)
         assert isinstance(answer, Reply)
+        return answer
+
+    async def asked_back(self, line: str) -> Question:
+        """Carry out a command that answers with a question."""
+        answer = await self.carry_out(line)
+        assert isinstance(answer, Question)
         return answer
 
     async def told(self, line: str) -> str:

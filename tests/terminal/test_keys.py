@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home
+from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home, Terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from tests.terminal.driver import Terminal
 
 ANSWER = "Say a little more"
 """How ELIZA answers what it has no rule for, at first."""
@@ -170,3 +169,12 @@ def test_what_is_pasted_during_a_reply_is_one_message(home: Home) -> None:
         chat.press("enter")
         chat.await_line(PROMPT)
     assert home.said() == [LONG_MESSAGE, "/new\nand no command"]
+
+
+def test_what_is_typed_before_the_prompt_is_there_is_sent(home: Home) -> None:
+    with closing(Terminal(home.environment)) as terminal:
+        terminal.say("early bird")
+        terminal.say("/new")
+        terminal.await_text("--- New conversation ---")
+        terminal.await_line(PROMPT)
+    assert home.said() == ["early bird"]

@@ -38,7 +38,7 @@ def test_the_prompt_does_not_wait_for_an_ollama_but_the_first_message_does(tmp_p
         terminal.await_line(f"{PROMPT} I am here")
         assert asked.wait(10)
         terminal.press("enter")
-        terminal.await_text("chorus/eliza answers (embedded: no provider's key is set and no Ollama runs).")
+        terminal.await_text("chorus/eliza answers (embedded: no provider's key is set and no Ollama answered).")
         terminal.await_line(PROMPT)
         may_answer.set()
     assert [status for _, status in home.replies()] == ["complete"]

@@ -1,0 +1,50 @@
+"""``/context edit``: the context in the user's editor."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+from chorus_cli.commands.command_context import CommandContext
+from chorus_cli.commands.editing import Refused, answered
+from chorus_cli.commands.parameters import TIME
+from chorus_cli.commands.registry import CommandGroup
+from chorus_cli.commands.replies import Message, Reply
+from chorus_cli.commands.wording import counted, shortened
+from chorus_cli.core.timespan import Span
+from chorus_cli.services.context_editing import OvertakenError
+
+GROUP: CommandGroup[CommandContext] = CommandGroup("context")
+
+_UNCHANGED = "The context is the same as before; nothing was changed."
+_EMPTIED = "No message is left in the text, so the context stays as it was. /new empties it."
+
+
+@GROUP.command("edit")
+async def edit(context: CommandContext, time: Annotated[Span | None, TIME] = None) -> Reply:
+    """Open the conversation in your editor: delete, reword, move or add messages; what you save is the context.
+
+    A line in the text says where the context starts; move it up to bring older messages in. With a time, only what is
+    younger is shown, and the rest stays as it is. Nothing is deleted from the log, and /undo takes it back.
+
+    Examples:
+        /context edit
+        /context edit 24h
+    """
+    shown_since = None if time is None else context.clock.now() - timedelta(seconds=time.seconds)
+    opened = await context.context_editing.open(context.focus.place(), shown_since)
+
+    async def store(text: str) -> Reply | Refused:
+        try:
+            edited = await context.context_editing.save(opened, text)
+        except OvertakenError:
+            return Refused("The context was begun anew or replaced meanwhile, in another window, and stays as it is.")
+        if edited is None:
+            return Message(_UNCHANGED)
+        if not edited.messages:
+            return Message(_EMPTIED)
+        count = counted(edited.messages, "message")
+        return Message(f'[PRIOR_CONTEXT_PROVIDED] {count}: "{shortened(edited.first_words)}"')
+
+    edited = await context.editing.edit("context.md", opened.sheet.text)
+    return await answered(context.editing, edited, store, "The context")

@@ -1,0 +1,198 @@
+"""``/context save`` and what is done with what it saved: listing, showing and restoring sessions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Annotated
+
+from chorus_cli.commands.arguments import Candidate, Parameter
+from chorus_cli.commands.command_context import CommandContext
+from chorus_cli.commands.parameters import TEXT
+from chorus_cli.commands.persona import PERSONA
+from chorus_cli.commands.registry import CommandGroup
+from chorus_cli.commands.replies import Message, Report, Table
+from chorus_cli.commands.wording import counted, local, shortened, speaker
+from chorus_cli.core.errors import CommandError
+from chorus_cli.core.session_format import SavedMessage, Session
+from chorus_cli.services.session_saving import Saved
+from chorus_cli.services.sessions import Offer
+from chorus_cli.storage.session_rows import SessionRow
+
+GROUP: CommandGroup[CommandContext] = CommandGroup("context")
+
+PAGE_SESSIONS = 10
+_NUMBER = re.compile(r"(?:(.*)\s)?\s*#?([0-9]{1,6})", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPage:
+    """Whose sessions are asked for, of the persona in focus if ``persona`` is empty, and which ten of them from 1."""
+
+    persona: str = ""
+    page: int = 1
+
+
+def _asked_page(text: str, _now: datetime) -> AskedPage:
+    """Read a persona's name, of any number of words, and a page; a number at the end is the page."""
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return AskedPage(text)
+    if int(match[2]) == 0:
+        raise CommandError("Pages are counted from 1.")
+    return AskedPage((match[1] or "").strip(), int(match[2]))
+
+
+def _offered(context: CommandContext, _text: str) -> Sequence[Candidate]:
+    offers = context.sessions.offers(context.focus.slug)
+    return [Candidate(offer.session_id, _hint(offer)) for offer in offers]
+
+
+DESCRIPTION = replace(TEXT, name="description", help="what it is about; its first 40 characters name the session")
+SESSION = replace(TEXT, name="id", help="a session's name, or how it begins", complete=_offered)
+WHOSE = Parameter(
+    "persona page",
+    _asked_page,
+    f"whose sessions, and which page of {PAGE_SESSIONS}: frodo, 2, or frodo 2",
+    PERSONA.complete,
+)
+
+
+@GROUP.command("save")
+async def save(context: CommandContext, description: Annotated[str, DESCRIPTION] = "") -> Message:
+    """Save what the model sees now, in all threads, as a session with a summary; the context stays as it is.
+
+    Sessions are files in the persona's folder and are kept for ever. Writing the summary may take half a minute.
+
+    Examples:
+        /context save
+        /context save auth refactor, don't lose this
+    """
+    await context.focus.settle()
+    return Message(saved_text(await context.sessions.saving.save(context.focus.place(), description)))
+
+
+def saved_text(saved: Saved) -> str:
+    """Say what was saved, with its summary."""
+    row = saved.row
+    lines = [
+        f"Saved session {row.session_id}: {counted(row.message_count, 'message')}, ~{row.token_estimate:,} tokens",
+        row.summary,
+        saved.problem,
+        _left_out(saved.in_progress),
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+@GROUP.command("history")
+async def history(context: CommandContext, whose: Annotated[AskedPage | None, WHOSE] = None) -> Message | Report:
+    """List the saved sessions, newest first, ten a page; those of another persona by its name.
+
+    Examples:
+        /context history
+        /context history 2
+        /context history frodo
+        /context history frodo 2
+    """
+    asked = whose or AskedPage()
+    slug = context.personas.find_any(asked.persona) if asked.persona else context.focus.slug
+    listing = await context.sessions.listing(slug)
+    problems = [Message(problem) for problem in listing.problems]
+    if not listing.rows:
+        return Report((Message("No saved sessions."), *problems)) if problems else Message("No saved sessions.")
+    pages = -(-len(listing.rows) // PAGE_SESSIONS)
+    if asked.page > pages:
+        raise CommandError(f"There is no page {asked.page}; the last is {pages}.")
+    shown = listing.rows[(asked.page - 1) * PAGE_SESSIONS : asked.page * PAGE_SESSIONS]
+    heads = ("Session", "When", "Description", "Summary", "Messages")
+    table = Table("", heads, tuple(map(_row, shown)))
+    more = [Message(_paging(asked, pages))] if pages > 1 else []
+    return Report((table, *more, *problems))
+
+
+@GROUP.command("show")
+async def show(context: CommandContext, session: Annotated[str, SESSION]) -> Report:
+    """Show a saved session: what is known of it, its summary and every message.
+
+    Examples:
+        /context show 2026-02-12_auth-refactor
+        /context show 2026-02-12
+    """
+    found = await context.sessions.load(context.focus.slug, session)
+    name = context.personas.load(context.focus.slug).name
+    return Report((Table("", ("", ""), _facts(found)), Message(found.summary), Message(_transcript(found, name))))
+
+
+@GROUP.command("restore")
+async def restore(context: CommandContext, session: Annotated[str, SESSION]) -> Message:
+    """Put a saved session in place of what the model sees now, in all threads; /context undo brings that back.
+
+    Examples:
+        /context restore 2026-02-12_auth-refactor
+        /context restore 2026-02-12
+    """
+    before = context.focus.place().thread_id
+    found, restored = await context.sessions.restore(context.focus.place(), session)
+    count = counted(len(found.messages), "message")
+    lines = [
+        f"Restored session {found.session_id}: {count} in place of the old context. /context undo brings that back.",
+        f"{restored.added:,} of them came from the file alone and are in the log now." if restored.added else "",
+        f"You are in thread #{restored.thread_id} now." if restored.thread_id != before else "",
+    ]
+    return Message("\n".join(line for line in lines if line))
+
+
+def _hint(offer: Offer) -> str:
+    return f"{local(offer.head.timestamp)}  {shortened(offer.head.description)}".strip() if offer.head else ""
+
+
+def _left_out(in_progress: int) -> str:
+    if not in_progress:
+        return ""
+    replies = "1 reply that is" if in_progress == 1 else f"{in_progress} replies that are"
+    return f"{replies} still being written stayed out."
+
+
+def _row(row: SessionRow) -> tuple[str, ...]:
+    described = shortened(row.description) or "none"
+    return row.session_id, local(row.timestamp), described, row.summary, f"{row.message_count:,}"
+
+
+def _paging(asked: AskedPage, pages: int) -> str:
+    other = asked.page + 1 if asked.page < pages else asked.page - 1
+    command = " ".join(filter(None, ("/context history", asked.persona, str(other))))
+    return f"Page {asked.page} of {pages}. {command} shows {'older' if other > asked.page else 'newer'} ones."
+
+
+def _facts(session: Session) -> tuple[tuple[str, str], ...]:
+    return (
+        ("Session", session.session_id),
+        ("Saved", local(session.timestamp)),
+        ("Description", session.description or "none"),
+        ("Window", f"{local(session.window_start)} to {local(session.window_end)}"),
+        ("Messages", f"{len(session.messages):,}"),
+        ("Tokens", f"~{session.token_estimate:,}"),
+        ("Threads", ", ".join(f"#{thread.id} {thread.title}".strip() for thread in session.threads)),
+    )
+
+
+def _transcript(session: Session, name: str) -> str:
+    """Write every message under its time, and where there are several threads each under its number."""
+    many = len({message.thread_id for message in session.messages}) > 1
+    paragraphs: list[str] = []
+    last_thread = None
+    for message in session.messages:
+        if many and message.thread_id != last_thread:
+            paragraphs.append(f"--- Thread #{message.thread_id} ---")
+        last_thread = message.thread_id
+        paragraphs.append(_entry(message, name))
+    return "\n\n".join(paragraphs)
+
+
+def _entry(message: SavedMessage, name: str) -> str:
+    stamp = f"{message.timestamp.astimezone():%Y-%m-%d %H:%M:%S}"
+    broken = f"[{message.status}]" if message.status.broke_off else ""
+    words = " ".join(filter(None, (message.content, message.tool_calls, broken)))
+    return f"[{stamp}] {speaker(message.role, name)}: {words}"

@@ -1,0 +1,122 @@
+"""Editing a context as a text: laid out, read back, and made the context by one operation."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core import edit_format
+from chorus_cli.core import view as views
+from chorus_cli.core.edit_matching import Added, Kept, laid_out, matched
+from chorus_cli.core.edit_scope import edit_scope
+from chorus_cli.core.messages import NewMessage
+from chorus_cli.core.operations import Kind
+from chorus_cli.storage.editable_rows import editable_rows, introduce_unless_overtaken
+from chorus_cli.storage.operation_log import NewOperation
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from chorus_cli.core.edit_matching import Member, Sheet
+    from chorus_cli.core.edit_scope import EditScope
+    from chorus_cli.core.messages import Message
+    from chorus_cli.core.operations import Operation
+    from chorus_cli.ports import Clock
+    from chorus_cli.services.place import Place
+    from chorus_cli.storage.database import Store
+
+
+@dataclass(frozen=True, slots=True)
+class OpenContext:
+    """A context that is being edited: its text, what it was made of, and the boundary that held then."""
+
+    place: Place
+    sheet: Sheet
+    scope: EditScope
+    base: Operation | None
+
+
+@dataclass(frozen=True, slots=True)
+class EditedContext:
+    """What an edit made of the context: how many messages are in it, and the words of the first."""
+
+    messages: int
+    first_words: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextEditing:
+    """Lays contexts out as text and takes them back."""
+
+    store: Store
+    clock: Clock
+
+    async def open(self, place: Place, shown_since: datetime | None = None) -> OpenContext:
+        """Lay out the thread's history and its context; only what is younger than ``shown_since``, if that is given."""
+        slug, thread_id = place.persona.slug, place.thread_id
+        since = views.cutoff(self.clock.now(), place.persona.settings.context_hours)
+        rows = await self.store.read(editable_rows, slug, thread_id, since, shown_since)
+        seen = views.view(thread_id, rows.context.messages, rows.context.operations, since)
+        scope = edit_scope(seen.messages, rows.history, rows.operations, rows.newest_id, shown_since)
+        sheet = await asyncio.to_thread(laid_out, place.persona.name, scope.before, scope.context)
+        return OpenContext(place, sheet, scope, seen.base)
+
+    async def save(self, opened: OpenContext, text: str) -> EditedContext | None:
+        """Make the edited text the context, and return what it holds; ``None`` if nothing in it has changed.
+
+        What is in context but was not shown stays, before the rest. A text that leaves no message changes nothing.
+
+        Raises:
+            EditFormatError: the text cannot be read; it names the line.
+            OvertakenError: another boundary was set meanwhile, so the text no longer says what the context is.
+        """
+        sheet = opened.sheet
+        edit = await asyncio.to_thread(lambda: matched(edit_format.parse(text, sheet.name), sheet))
+        if not edit.changed:
+            return None
+        rows = {row.id: row for row in (*opened.scope.before, *opened.scope.context)}
+        members = [row.id for row in opened.scope.hidden]
+        new = NewOperation(
+            opened.place.persona.slug,
+            Kind.EDIT,
+            self.clock.now(),
+            thread_id=opened.place.thread_id,
+            after_message_id=opened.scope.after_message_id,
+            members=(*members, *(_stored(member, rows, opened.place.thread_id) for member in edit.members)),
+        )
+        if not new.members:
+            return EditedContext(0, "")
+        stored = await self.store.write(introduce_unless_overtaken, new, opened.base)
+        if stored is None:
+            raise OvertakenError
+        return EditedContext(len(new.members), _first_words(edit.members, rows))
+
+
+class OvertakenError(Exception):
+    """Another boundary was set while a context was being edited."""
+
+
+def _stored(member: Member, rows: dict[int, Message], thread_id: int) -> int | NewMessage:
+    if isinstance(member, Kept):
+        return member.message_id
+    if isinstance(member, Added):
+        return NewMessage(thread_id, member.role, member.text, member.timestamp)
+    row = rows[member.message_id]
+    return NewMessage(
+        row.thread_id,
+        row.role,
+        member.text,
+        row.timestamp,
+        row.turn_id,
+        revises=row.id,
+        preamble=row.preamble,
+        model=row.model,
+    )
+
+
+def _first_words(members: tuple[Member, ...], rows: dict[int, Message]) -> str:
+    first = next(iter(members), None)
+    if first is None:
+        return ""
+    return rows[first.message_id].content if isinstance(first, Kept) else first.text

@@ -1,0 +1,53 @@
+"""The context as it was at an earlier moment, computed from the log and the journal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core import operations as journal
+from chorus_cli.core import past
+from chorus_cli.core import view as views
+from chorus_cli.storage import message_log, operation_log
+
+if TYPE_CHECKING:
+    import sqlite3
+    from datetime import datetime
+
+    from chorus_cli.core.messages import Message
+    from chorus_cli.core.operations import Operation
+    from chorus_cli.services.context import Context
+    from chorus_cli.services.place import Place
+    from chorus_cli.storage.database import Store
+
+
+@dataclass(frozen=True, slots=True)
+class PastContext:
+    """What was in context at a moment, and how many hours the window had then."""
+
+    moment: datetime
+    hours: int
+    messages: tuple[Message, ...]
+
+
+async def context_at(store: Store, context: Context, place: Place, moment: datetime) -> PastContext:
+    """Return the view as it was, by the journal; replies that were still being written then are shown whole."""
+    operations = journal.own(await store.read(operation_log.all_of, place.persona.slug, place.thread_id))
+    hours = _hours_at(place, operations, moment)
+    since = views.cutoff(moment, hours)
+    then = past.operations_at(operations, moment)
+    rows = await store.read(_rows, place, journal.base(then), since)
+    known = [row for row in rows if row.timestamp <= moment]
+    seen = views.view(place.thread_id, known, then, since)
+    return PastContext(moment, hours, await context.counted(seen.messages))
+
+
+def _hours_at(place: Place, operations: list[Operation], moment: datetime) -> int:
+    found = past.window_at(operations, moment, place.persona.settings.context_hours)
+    return found if isinstance(found, int) else place.persona.defaults.context_hours
+
+
+def _rows(connection: sqlite3.Connection, place: Place, base: Operation | None, since: datetime) -> list[Message]:
+    rows = message_log.rows_since(connection, place.thread_id, base.after_message_id if base else 0, since)
+    missing = set(base.members if base else ()) - {row.id for row in rows}
+    return rows + message_log.rows(connection, missing)

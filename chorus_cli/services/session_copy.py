@@ -1,0 +1,81 @@
+"""A copy of what a persona has in context now, in all its threads: what a session is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.messages import Role, Status
+from chorus_cli.core.session_format import SavedThread
+from chorus_cli.core.view import cutoff
+from chorus_cli.storage.session_views import persona_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from chorus_cli.core.messages import Message
+    from chorus_cli.core.view import View
+    from chorus_cli.services.context import Context
+    from chorus_cli.services.place import Place
+
+_TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadCopy:
+    """What one thread has in context; ``messages`` are those of the view that can be saved."""
+
+    thread: SavedThread
+    view: View
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextCopy:
+    """What all threads have in context at ``now``, in a window that reaches back to ``since``.
+
+    ``in_progress`` counts the replies that are still being written and stay out. ``operation_id`` is the newest
+    operation of all at that moment.
+    """
+
+    threads: tuple[ThreadCopy, ...]
+    now: datetime
+    since: datetime
+    in_progress: int
+    operation_id: int
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages of all threads, thread by thread."""
+        return tuple(message for each in self.threads for message in each.messages)
+
+    def said_after(self, message_id: int) -> tuple[Message, ...]:
+        """Return what was said after a message of the log; what an edit or a restore put in was not said."""
+        return tuple(message for each in self.threads for message in _said(each) if message.id > message_id)
+
+
+async def copied(context: Context, place: Place, now: datetime) -> ContextCopy:
+    """Copy the views of all threads of the persona, as they are at ``now``, every message counted."""
+    since = cutoff(now, place.persona.settings.context_hours)
+    found = await context.store.read(persona_rows, place.persona.slug, place.thread_id, since)
+    threads: list[ThreadCopy] = []
+    in_progress = 0
+    for thread_id, rows in found.rows.items():
+        view = await context.view(replace(place, thread_id=thread_id), rows, since)
+        in_progress += sum(message.status is Status.STREAMING for message in view.messages)
+        messages = tuple(filter(_can_be_saved, view.messages))
+        if messages or thread_id == place.thread_id:
+            threads.append(ThreadCopy(SavedThread(thread_id, found.titles[thread_id]), view, messages))
+    return ContextCopy(tuple(threads), now, since, in_progress, found.operation_id)
+
+
+def _can_be_saved(message: Message) -> bool:
+    """Leave out replies in progress and those that failed before their first word; a tool may answer nothing."""
+    is_something = bool(message.content.strip()) or message.role in _TOOL_ROLES
+    return message.status is not Status.STREAMING and is_something
+
+
+def _said(copy: ThreadCopy) -> Iterator[Message]:
+    put_in = set(copy.view.base.members) if copy.view.base else set()
+    return (message for message in copy.messages if message.introduced_by is None or message.id not in put_in)

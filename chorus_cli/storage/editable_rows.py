@@ -1,0 +1,57 @@
+"""What a context is edited from: the whole history of a thread, or the young part of it, read in one go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core import operations as journal
+from chorus_cli.storage import message_log, operation_log
+from chorus_cli.storage.context_rows import context_rows
+
+if TYPE_CHECKING:
+    import sqlite3
+    from datetime import datetime
+
+    from chorus_cli.core.messages import Message
+    from chorus_cli.core.operations import Operation
+    from chorus_cli.storage.context_rows import ContextRows
+    from chorus_cli.storage.operation_log import NewOperation
+
+
+@dataclass(frozen=True, slots=True)
+class EditableRows:
+    """The rows that the view is computed from, the thread's history, all its operations, and the newest id of all."""
+
+    context: ContextRows
+    history: list[Message]
+    operations: list[Operation]
+    newest_id: int
+
+
+def editable_rows(
+    connection: sqlite3.Connection, persona: str, thread_id: int, cutoff: datetime, shown_since: datetime | None
+) -> EditableRows:
+    """Read what the view at ``cutoff`` needs, and the history as far back as it is to be shown."""
+    history: list[Message] = []
+    after = 0
+    while page := message_log.history(connection, persona, thread_id, shown_since, after):
+        history += page
+        after = page[-1].id
+    return EditableRows(
+        context=context_rows(connection, persona, thread_id, cutoff),
+        history=history,
+        operations=operation_log.all_of(connection, persona, thread_id),
+        newest_id=message_log.newest_id(connection),
+    )
+
+
+def introduce_unless_overtaken(
+    connection: sqlite3.Connection, new: NewOperation, base: Operation | None
+) -> Operation | None:
+    """Store an operation that was prepared while ``base`` was the boundary; ``None`` if it no longer is."""
+    operations = operation_log.since_base(connection, new.persona, new.thread_id or 0)
+    now = journal.base(operations)
+    if (now and now.id) != (base and base.id):
+        return None
+    return operation_log.introduce(connection, new)
