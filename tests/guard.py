@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 NOWHERE = "/dev/null/home"
 _DEAD_END = "http://127.0.0.1:9"
 _PREFIXES = ("CHORUS_", "XDG_", "LITELLM_", "OPENAI_", "ANTHROPIC_", "OLLAMA_")
+_OF_THE_TERMINAL = frozenset({"COLUMNS", "LINES", "EDITOR", "VISUAL", "PAGER"})
 _SUFFIXES = ("_API_KEY", "_API_BASE", "_BASE_URL", "_TOKEN", "_SECRET")
 _FILE_EVENTS = frozenset({"open", "os.mkdir", "os.rename", "os.remove", "os.link", "sqlite3.connect"})
 
@@ -34,7 +35,7 @@ def isolated_environment(original: dict[str, str]) -> dict[str, str]:
     kept = {
         name: value
         for name, value in original.items()
-        if not name.startswith(_PREFIXES) and not name.upper().endswith(_SUFFIXES)
+        if not name.startswith(_PREFIXES) and not name.upper().endswith(_SUFFIXES) and name not in _OF_THE_TERMINAL
     }
     proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), _DEAD_END)
     loopback = dict.fromkeys(("no_proxy", "NO_PROXY"), "127.0.0.1,localhost,::1")
