@@ -6,30 +6,25 @@ up once the prompt is drawn or by whoever is faster.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.adapters.paths import Paths, paths, shipped_personas
 from chorus_cli.adapters.system_clock import SystemClock
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.core.model_choice import ELIZA
 from chorus_cli.services.focus import Focus, Naming
 from chorus_cli.services.personas import Personas
 from chorus_cli.storage import file_lock, message_log, persona_files
 from chorus_cli.storage.database import Store
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from chorus_cli.adapters.model_map import ModelMap
     from chorus_cli.commands.command_context import CommandContext
-    from chorus_cli.core.messages import Message
-    from chorus_cli.core.persona import Persona
     from chorus_cli.services.context import Context
     from chorus_cli.services.conversation import Conversation
     from chorus_cli.services.idle import IdleTimer
@@ -146,30 +141,13 @@ class App:
 
     def idle_timer(self, tell: Callable[[str], None], report_bug: Callable[[Exception], str]) -> IdleTimer:
         """Make what saves a persona's talk as a session when nothing is said to it for a while."""
-        from chorus_cli.services.idle import IdleTimer, Keeping  # noqa: PLC0415
-
-        keeping = Keeping(self._read_persona, self._last_spoken, self._unsaved, self._save_idle, self._clear_idle)
-        return IdleTimer(self.clock, keeping, lambda: self.focus.slug, tell, report_bug)
-
-    async def _read_persona(self, slug: str) -> Persona:
-        return await asyncio.to_thread(self.personas.load, slug)
-
-    async def _last_spoken(self, slug: str) -> datetime | None:
-        from chorus_cli.storage import persona_rows  # noqa: PLC0415
-
-        return await self.store.read(persona_rows.last_spoken_at, slug)
-
-    async def _unsaved(self, slug: str) -> Sequence[Message]:
-        return await self.sessions.saving.unsaved(await self.focus.place_of(slug))
-
-    async def _save_idle(self, slug: str, description: str) -> str | None:
         from chorus_cli.commands.sessions import saved_text  # noqa: PLC0415
+        from chorus_cli.services.idle import IdleTimer  # noqa: PLC0415
+        from chorus_cli.services.idle_keeping import IdleKeeping  # noqa: PLC0415
 
-        saved = await self.sessions.saving.save_idle(await self.focus.place_of(slug), description)
-        return saved_text(saved) if saved else None
-
-    async def _clear_idle(self, slug: str, through_message_id: int) -> bool:
-        return await self.commands.journal.clear_unless_spoken(slug, through_message_id)
+        journal = self.commands.journal
+        keeping = IdleKeeping(self.store, self.focus, self.sessions.saving, journal, saved_text).keeping()
+        return IdleTimer(self.clock, keeping, lambda: self.focus.slug, tell, report_bug)
 
     @cached_property
     def roster(self) -> Roster:
@@ -199,40 +177,16 @@ class App:
         threading.Thread(target=self._load, name="warm-up", daemon=True).start()
 
     def _load(self) -> None:
-        # Whatever is missing or broken is told to whoever comes to need it.
-        with suppress(ChorusError, OSError, ImportError):
-            self._load_all()
+        from chorus_cli.adapters.bug_log import report_bug  # noqa: PLC0415
+        from chorus_cli.preparation import prepare  # noqa: PLC0415
 
-    def _load_all(self) -> None:
-        place = self.focus.place()
-        # Both are built by being named; the keyboard wants the first, the first message the second.
-        _ = self.commands, self.conversation
-        self.context.counter.count("warm")
-        self.context.limit_of(place.choice.model)
-        if place.choice.model != ELIZA:
-            # Two seconds of import that only those wait for who talk to a provider.
-            from chorus_cli.adapters.litellm_library import warm  # noqa: PLC0415
-
-            warm()
-        self.commands.models.load()
-        self._renew_schema()
-        self._sweep(place.persona.slug)
-
-    def _renew_schema(self) -> None:
-        """Put the schema where the settings point to, for editors that complete and check by it."""
-        from chorus_cli.core.settings_schema import schema_text  # noqa: PLC0415
-
-        persona_files.renew_schema(self.paths.personas, schema_text())
-
-    def _sweep(self, slug: str) -> None:
-        """Delete what a crash may have left behind; nothing depends on it."""
-        from chorus_cli.storage import drafts, session_files  # noqa: PLC0415
-        from chorus_cli.storage.atomic_file import sweep_stale  # noqa: PLC0415
-
-        file_lock.sweep(self.paths.run)
-        sweep_stale(self.paths.personas / slug)
-        sweep_stale(session_files.folder(self.paths.personas, slug))
-        drafts.sweep(self.paths.drafts, self.clock.now())
+        try:
+            prepare(self)
+        except (ChorusError, OSError, ImportError):
+            # Whatever is missing or broken is told to whoever comes to need it.
+            return
+        except Exception as error:  # noqa: BLE001 - nobody waits for this thread, and its traceback is no part of the talk
+            report_bug(self.paths.log_file, error, self._environment)
 
 
 @asynccontextmanager

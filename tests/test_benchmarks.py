@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import long_log
+from benchmarks import context_edit, long_log
 from benchmarks.figures import Figure, figure, table
 
 
@@ -39,3 +39,8 @@ def test_the_view_above_a_longer_log_is_measured_against_the_shortest() -> None:
     assert [shown.name for shown in found] == ["8 h view above 10 messages", "8 h view above 20 messages"]
     assert {shown.reference for shown in found} == {"above 3"}
     assert all(shown.value > 0 for shown in found)
+
+
+def test_an_edit_of_a_longer_log_is_measured_against_a_short_one() -> None:
+    (found,) = context_edit.compare(context_edit.Sizes(small=5, large=20, rounds=1))
+    assert found.ratio > 0

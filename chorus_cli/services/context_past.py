@@ -11,14 +11,13 @@ from chorus_cli.core import view as views
 from chorus_cli.storage import message_log, operation_log
 
 if TYPE_CHECKING:
-    import sqlite3
     from datetime import datetime
 
     from chorus_cli.core.messages import Message
     from chorus_cli.core.operations import Operation
     from chorus_cli.services.context import Context
     from chorus_cli.services.place import Place
-    from chorus_cli.storage.database import Store
+    from chorus_cli.storage.database import Connection, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ def _hours_at(place: Place, operations: list[Operation], moment: datetime) -> in
     return found if isinstance(found, int) else place.persona.defaults.context_hours
 
 
-def _rows(connection: sqlite3.Connection, place: Place, base: Operation | None, since: datetime) -> list[Message]:
+def _rows(connection: Connection, place: Place, base: Operation | None, since: datetime) -> list[Message]:
     rows = message_log.rows_since(connection, place.thread_id, base.after_message_id if base else 0, since)
     missing = set(base.members if base else ()) - {row.id for row in rows}
     return rows + message_log.rows(connection, missing)

@@ -1,0 +1,48 @@
+"""What is done in the background once the prompt is drawn: loading what answers, and clearing up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chorus_cli.adapters.litellm_library import warm
+from chorus_cli.core.model_choice import ELIZA
+from chorus_cli.core.settings_schema import schema_text
+from chorus_cli.storage import drafts, file_lock, persona_files, session_files
+from chorus_cli.storage.atomic_file import sweep_stale
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from chorus_cli.adapters.paths import Paths
+    from chorus_cli.commands.command_context import CommandContext
+
+    class Prepared(Protocol):
+        """A running Chorus, whose parts are made when they are first asked for."""
+
+        @property
+        def paths(self) -> Paths:
+            """Where everything is kept."""
+            ...
+
+        @property
+        def commands(self) -> CommandContext:
+            """The commands and the services behind them."""
+            ...
+
+
+def prepare(app: Prepared) -> None:
+    """Make what answers, load what it needs, and delete what a crash may have left behind."""
+    commands = app.commands
+    place = commands.focus.place()
+    commands.context.counter.count("warm")
+    commands.context.limit_of(place.choice.model)
+    if place.choice.model != ELIZA:
+        # Two seconds of import that only those wait for who talk to a provider.
+        warm()
+    commands.models.load()
+    # The schema lies where the settings of personas point to, for editors that complete and check by it.
+    persona_files.renew_schema(app.paths.personas, schema_text())
+    file_lock.sweep(app.paths.run)
+    sweep_stale(app.paths.personas / place.persona.slug)
+    sweep_stale(session_files.folder(app.paths.personas, place.persona.slug))
+    drafts.sweep(app.paths.drafts, commands.clock.now())
