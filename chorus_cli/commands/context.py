@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from chorus_cli.commands.command_context import CommandContext
+from chorus_cli.commands.context_picture import drawn_parts, drawn_window, usage
 from chorus_cli.commands.parameters import ASKED_TIME, NUMBER, AskedTime
 from chorus_cli.commands.registry import CommandGroup
 from chorus_cli.commands.replies import Message, Report, Table
@@ -12,17 +13,17 @@ from chorus_cli.commands.window_preview import previewed
 from chorus_cli.commands.wording import confirmation, deed, local, reach, rounding, turn
 from chorus_cli.core import timespan
 from chorus_cli.core.operations import REVERSALS, Operation
-from chorus_cli.services.context_report import ContextReport, context_report
+from chorus_cli.services.context_report import context_report
 from chorus_cli.services.journal import Entry
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("context", "The part of the conversation that the model sees.")
 
-_EXAMPLES = "Try /context 24h, /context add 8h, /context clear, /context undo, /help context."
+_EXAMPLES = "Try /context 24h, /context 24h?, /context edit, /context why, /context save, /new, /undo, /help context."
 
 
 @GROUP.command("")
 async def show(context: CommandContext) -> Report:
-    """Show how far back the model sees, and what it is sent.
+    """Show how far back the model sees, when how much was said, and how full a request is.
 
     Examples:
         /context
@@ -30,17 +31,35 @@ async def show(context: CommandContext) -> Report:
     place = context.focus.place()
     report = await context_report(context.context, context.clock, place)
     state = await context.window.state()
+    moments = await context.window.moments(state.since)
+    default = place.persona.defaults.context_hours
+    return Report(
+        (
+            Message(f"Context window: {state.hours}h (default: {default}h)\n{reach(state)}"),
+            Message(drawn_window(state, moments, context.clock.now())),
+            drawn_parts(report),
+            Message(usage(report, place.persona.settings.context_usage_threshold)),
+            *map(Message, place.persona.warnings),
+            Message(_EXAMPLES),
+        )
+    )
+
+
+@GROUP.command("why", aliases=("why",))
+async def why(context: CommandContext) -> Report:
+    """Show each part of the next request with the reason for it, and what is left out and why.
+
+    Examples:
+        /context why
+        /why
+    """
+    place = context.focus.place()
+    report = await context_report(context.context, context.clock, place)
     rows = [(part.name, f"{part.tokens:,}", part.reason) for part in report.parts]
-    rows.append(("together", f"{report.prompt.tokens:,}", _usage(report)))
     out = [(omission.reason, f"{omission.messages:,}", f"{omission.tokens:,}") for omission in report.omissions]
-    parts: list[Message | Table] = [
-        Message(f"Context window: {state.hours}h (default: {place.persona.defaults.context_hours}h)\n{reach(state)}"),
-        Table("", ("Part", "Tokens", "Why"), tuple(rows)),
-    ]
-    if out:
-        parts.append(Table("Left out", ("Why", "Messages", "Tokens"), tuple(out)))
-    parts += [Message(warning) for warning in place.persona.warnings]
-    return Report((*parts, Message(_EXAMPLES)))
+    left_out = Table("Left out", ("Why", "Messages", "Tokens"), tuple(out)) if out else Message("Nothing is left out.")
+    end = Message(usage(report, place.persona.settings.context_usage_threshold))
+    return Report((Table("", ("Part", "Tokens", "Why"), tuple(rows)), left_out, end))
 
 
 @GROUP.command("set", default=True)
@@ -156,8 +175,3 @@ async def _shifted(context: CommandContext, time: AskedTime, sign: Literal[1, -1
 
 def _standing(entry: Entry) -> str:
     return "undone" if not entry.counts and entry.operation.kind not in REVERSALS else ""
-
-
-def _usage(report: ContextReport) -> str:
-    limit = report.budget.limit
-    return f"{report.usage:.1%} of {limit.tokens:,} ({limit.source}); a request may have {report.budget.tokens:,}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from chorus_cli.core import timespan
 from chorus_cli.core.assembly import tokens_of
 from chorus_cli.core.view import cutoff
+from chorus_cli.storage import window_rows
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -81,6 +82,10 @@ class ContextWindow:
         place = self.focus.place()
         now = self.clock.now()
         return _state(place, await self.context.seen(place, now), now, warning)
+
+    async def moments(self, since: datetime) -> list[datetime]:
+        """Return when something was said in the thread after ``since``, in context or not."""
+        return await self.context.store.read(window_rows.moments, self.focus.place().thread_id, since)
 
     async def preview(self, choice: WindowChoice) -> Preview:
         """Return what the window ``choice`` would change; nothing is."""

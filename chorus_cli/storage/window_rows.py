@@ -59,6 +59,15 @@ def window_fill(
     return WindowFill(held, reachable, min(moments, default=None), said)
 
 
+def moments(connection: sqlite3.Connection, thread_id: int, since: datetime) -> list[datetime]:
+    """Return when something was said in a thread after ``since``; the index by thread and time answers it alone."""
+    found = connection.execute(
+        "SELECT timestamp FROM messages INDEXED BY messages_of_thread WHERE thread_id = ? AND timestamp > ?",
+        (thread_id, timestamps.to_text(since)),
+    ).fetchall()
+    return [moment for moment in (_moment(text) for (text,) in found) if moment is not None]
+
+
 def _moment(text: str | None) -> datetime | None:
     """Read a time; one that cannot be read is told where the message is shown, not where messages are only counted."""
     try:

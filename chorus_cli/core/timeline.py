@@ -1,0 +1,58 @@
+"""A stretch of time drawn in one line: how much was said when, and where the boundary is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime, timedelta
+
+BOUNDARY = "│"
+NOTHING = "·"
+_HEIGHTS = "▁▂▃▄▅▆▇█"
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def timeline(counts: Sequence[int], boundary_slot: int | None = None) -> str:
+    """Draw how much was said in each slot: a block as high as it was much, a line where a boundary lies."""
+    highest = max(counts, default=0)
+    signs = [_height(count, highest) for count in counts]
+    if boundary_slot is not None:
+        signs[boundary_slot] = BOUNDARY
+    return "".join(signs)
+
+
+def counts_by_slot(moments: Iterable[datetime], since: datetime, until: datetime, slots: int) -> list[int]:
+    """Count the moments in each of ``slots`` equal parts of the time after ``since`` and up to ``until``."""
+    counts = [0] * slots
+    for moment in moments:
+        slot = slot_of(moment, since, until, slots)
+        if slot is not None:
+            counts[slot] += 1
+    return counts
+
+
+def slot_of(moment: datetime, since: datetime, until: datetime, slots: int) -> int | None:
+    """Return the slot that a moment lies in, ``None`` if it lies outside."""
+    if not since < moment <= until:
+        return None
+    return min(int((moment - since) / (until - since) * slots), slots - 1)
+
+
+def slot_length(since: datetime, until: datetime, slots: int) -> timedelta:
+    """Return how long a slot lasts."""
+    return (until - since) / slots
+
+
+def bar(share: float, width: int) -> str:
+    """Draw a share, 0 to 1, as a bar of at most ``width`` characters; what is more than nothing is seen."""
+    eighths = min(max(round(share * width * 8), 1 if share > 0 else 0), width * 8)
+    full, rest = divmod(eighths, 8)
+    return "█" * full + _EIGHTHS[rest].strip()
+
+
+def _height(count: int, highest: int) -> str:
+    if not count:
+        return NOTHING
+    return _HEIGHTS[-(-count * len(_HEIGHTS) // highest) - 1]
