@@ -26,6 +26,11 @@ def preamble(last_spoken: datetime | None, now: datetime, *, clock: bool) -> str
     return f"[{gap(now - last_spoken)} later: {now:%A} {now.day} {now:%B %Y}, {now:%H:%M}]"
 
 
+def pause_notice(last_spoken: datetime | None, now: datetime) -> str:
+    """Say in a line to the user what the model is told: ``7 h 12 m later, Tue 08:03``."""
+    return f"{gap(now - last_spoken)} later, {now:%a %H:%M}" if last_spoken else ""
+
+
 def gap(elapsed: timedelta) -> str:
     """Write a pause as days, hours and minutes, the largest two of them: ``3 d 4 h``, ``7 h 12 m``."""
     minutes = int(elapsed.total_seconds() // 60)

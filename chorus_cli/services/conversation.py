@@ -19,7 +19,7 @@ from chorus_cli.core.events import TurnDone
 from chorus_cli.core.exchange import ModelRequest
 from chorus_cli.core.messages import Role, Status
 from chorus_cli.core.operations import Kind, Target
-from chorus_cli.core.preamble import preamble
+from chorus_cli.core.preamble import pause_notice, preamble
 from chorus_cli.core.safe_text import cleaned_input
 from chorus_cli.core.view import cutoff
 from chorus_cli.services.answering import Answering
@@ -183,8 +183,12 @@ class Conversation:
         )
         view = await self.context.view(place, opened.rows, opened.since)
         prompt = assemble(foundation, [*view.messages, opened.turn.question], allowed.tokens)
-        left = members_notice(view.base, opened.rows.last_spoken, now, place.persona.settings.context_hours)
-        return _Ready(opened.turn.reply, prompt, (*([left] if left else []), *_notices(place, prompt)))
+        told = (
+            pause_notice(opened.rows.last_spoken, now) if opened.turn.question.preamble else "",
+            members_notice(view.base, opened.rows.last_spoken, now, place.persona.settings.context_hours),
+            *_notices(place, prompt),
+        )
+        return _Ready(opened.turn.reply, prompt, tuple(filter(None, told)))
 
     def _opened(self, connection: Connection, place: Place, question: Question, since: datetime) -> _Opened:
         """Do what has to be one transaction: mend orphans, read the context, store the question with its preamble."""

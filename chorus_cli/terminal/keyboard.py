@@ -30,7 +30,8 @@ def typing_ahead() -> Iterator[None]:
     quiet = [*before]
     # The Enter key must reach the prompt as itself, not as the line feed that Ctrl-J is.
     quiet[0] = before[0] & ~termios.ICRNL
-    quiet[3] = before[3] & ~(termios.ECHO | termios.ICANON) | termios.ISIG
+    # Ctrl-C stops the reply; what was typed ahead stays.
+    quiet[3] = before[3] & ~(termios.ECHO | termios.ICANON) | termios.ISIG | termios.NOFLSH
     termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
     _mark_pastes("h")
     try:

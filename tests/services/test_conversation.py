@@ -89,6 +89,15 @@ async def test_a_preamble_is_stored_and_sent_again_word_for_word(world: World) -
     assert world.model.requests[2].messages[: len(world.model.requests[1].messages)] == world.model.requests[1].messages
 
 
+async def test_the_user_sees_the_pause_that_the_model_is_told_of(world: World) -> None:
+    assert await world.notices("First") == []
+    world.clock.advance(timedelta(hours=7, minutes=12))
+    (notice,) = await world.notices("Second")
+    assert notice == f"7 h 12 m later, {world.clock.now():%a %H:%M}"
+    world.clock.advance(timedelta(minutes=59))
+    assert await world.notices("Third") == []
+
+
 async def test_the_clock_can_be_kept_from_the_model(world: World) -> None:
     world.configure('{"clock": false}')
     await world.say("First")
