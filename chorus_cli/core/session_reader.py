@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NoReturn, TypeVar
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 _LARGEST_NUMBER = 2**63 - 1
 _MOST_DIGITS = 19
-_FIRST_YEAR = 1000
+_FIRST_YEAR, _LAST_YEAR = 1000, 9998
 _SURROGATE = re.compile(rf"[{SURROGATES}]")
 _HEAD_LINE = re.compile(r'  "(timestamp|description|messages)": (.*?),?')
 _Word = TypeVar("_Word", bound=StrEnum)
@@ -128,7 +129,8 @@ class _Object:
             moment = timestamps.from_text(written)
         except (ValueError, OverflowError):
             self.refuse(key, "a time", written)
-        if moment.year < _FIRST_YEAR:
+        # At the ends of the calendar a moment has no local time everywhere.
+        if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
             self.refuse(key, "a time", written)
         return moment
 
@@ -233,8 +235,7 @@ def _parsed(text: str) -> JsonValue:
 def _without_twins(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twin = next(key for key in keys if keys.count(key) > 1)
+        twin = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise ValueError(f"the key {quoted(twin)} stands twice in one object")
     return members
 

@@ -72,6 +72,10 @@ class Focus:
             ThreadError: there is none of that number, or it is closed.
         """
         await self._store.write(thread_rows.use, self._slug, thread_id)
+        self.go_on_in(thread_id)
+
+    def go_on_in(self, thread_id: int) -> None:
+        """Go on in a thread that is remembered already."""
         self._thread_id = thread_id
 
     async def open_thread(self, title: str) -> None:

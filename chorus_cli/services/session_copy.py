@@ -35,15 +35,22 @@ class ThreadCopy:
 class ContextCopy:
     """What all threads have in context at ``now``, in a window that reaches back to ``since``.
 
-    ``in_progress`` counts the replies that are still being written and stay out. ``operation_id`` is the newest
-    operation of all at that moment.
+    ``in_progress`` counts the replies that are still being written and stay out; ``running_turn_id`` is the first turn
+    of them. ``operation_id`` is the newest operation of all at that moment.
     """
 
     threads: tuple[ThreadCopy, ...]
     now: datetime
     since: datetime
     in_progress: int
+    running_turn_id: int | None
     operation_id: int
+
+    @property
+    def through_message_id(self) -> int:
+        """The newest message that it reaches to: what belongs to a turn that still runs is said only when it ends."""
+        newest = max((message.id for message in self.messages), default=0)
+        return newest if self.running_turn_id is None else min(newest, self.running_turn_id - 1)
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -60,14 +67,14 @@ async def copied(context: Context, place: Place, now: datetime) -> ContextCopy:
     since = cutoff(now, place.persona.settings.context_hours)
     found = await context.store.read(persona_rows, place.persona.slug, place.thread_id, since)
     threads: list[ThreadCopy] = []
-    in_progress = 0
+    running: list[int] = []
     for thread_id, rows in found.rows.items():
         view = await context.view(replace(place, thread_id=thread_id), rows, since)
-        in_progress += sum(message.status is Status.STREAMING for message in view.messages)
+        running += [message.turn_id for message in view.messages if message.status is Status.STREAMING]
         messages = tuple(filter(_can_be_saved, view.messages))
         if messages or thread_id == place.thread_id:
             threads.append(ThreadCopy(SavedThread(thread_id, found.titles[thread_id]), view, messages))
-    return ContextCopy(tuple(threads), now, since, in_progress, found.operation_id)
+    return ContextCopy(tuple(threads), now, since, len(running), min(running, default=None), found.operation_id)
 
 
 def _can_be_saved(message: Message) -> bool:

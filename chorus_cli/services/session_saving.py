@@ -16,11 +16,12 @@ from chorus_cli.core.session_format import Session, saved
 from chorus_cli.core.session_names import slug, stem
 from chorus_cli.core.transcript_slices import transcript
 from chorus_cli.services.session_copy import copied
+from chorus_cli.services.uninterrupted import finished
 from chorus_cli.storage import session_files, session_rows
-from chorus_cli.storage.session_rows import IDLE, MANUAL, Saving
+from chorus_cli.storage.session_rows import IDLE, MANUAL, Saving, Standing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from chorus_cli.core.messages import Message
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
     from chorus_cli.services.place import Place
     from chorus_cli.services.session_copy import ContextCopy
     from chorus_cli.services.summarizer import Summarizer
+    from chorus_cli.storage.database import Connection
     from chorus_cli.storage.session_rows import SessionRow
+
+    Write = Callable[[Connection, Path, Saving], SessionRow | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,12 @@ class SessionSaving:
         copy = await copied(self.context, place, self.clock.now())
         if not copy.messages:
             raise SessionError(_nothing(place, copy))
-        return await self._save_new(place, description, copy, MANUAL)
+        session, summary = await self._new(place, description, copy)
+        standing = Standing(copy.through_message_id, copy.through_message_id, copy.operation_id)
+        row = await self._stored(session_rows.create, Saving(session, MANUAL, standing))
+        if row is None:
+            raise SessionError("The session could not be saved. Try again.")
+        return Saved(row, copy.in_progress, summary.problem)
 
     async def unsaved(self, place: Place) -> tuple[Message, ...]:
         """Return what is in context, in any thread, and was said since the last save."""
@@ -81,18 +90,33 @@ class SessionSaving:
             SessionError: the file cannot be written; what was saved before stands.
         """
         copy = await copied(self.context, place, self.clock.now())
-        if not await self._unsaved(place, copy):
+        through = await self.context.store.read(session_rows.through, place.persona.slug)
+        if not copy.said_after(through):
             return None
-        row = await self.context.store.read(session_rows.idle_session, place.persona.slug)
-        old = await self._file_of(row) if row else None
-        if row is None or old is None:
-            return await self._save_new(place, description, copy, IDLE)
-        return await self._extend(place, copy, row, old)
+        known = await self.context.store.read(session_rows.idle_session, place.persona.slug)
+        old = await self._file_of(known[0]) if known else None
+        if known is None or old is None:
+            write, summarized = session_rows.create, 0
+            session, summary = await self._new(place, description, copy)
+        else:
+            write, summarized = session_rows.rewrite, known[1]
+            session, summary = await self._extended(place, copy, old, summarized)
+        reached = summarized if summary.problem else copy.through_message_id
+        standing = Standing(copy.through_message_id, reached, copy.operation_id)
+        row = await self._stored(write, Saving(session, IDLE, standing, through))
+        return Saved(row, copy.in_progress, summary.problem) if row else None
+
+    async def _stored(self, write: Write, saving: Saving) -> SessionRow | None:
+        """Write a session to its end, even if whoever waits for it is stopped meanwhile."""
+        row, stopped = await finished(self.context.store.write(write, self.personas, saving))
+        if stopped:
+            raise asyncio.CancelledError
+        return row
 
     async def _unsaved(self, place: Place, copy: ContextCopy) -> tuple[Message, ...]:
         return copy.said_after(await self.context.store.read(session_rows.through, place.persona.slug))
 
-    async def _save_new(self, place: Place, description: str, copy: ContextCopy, trigger: str) -> Saved:
+    async def _new(self, place: Place, description: str, copy: ContextCopy) -> tuple[Session, _Summary]:
         messages = tuple(map(saved, copy.messages))
         described = " ".join(cleaned_input(description)[0].split())
         summary = await self._summary(place, "", messages, messages)
@@ -109,15 +133,15 @@ class SessionSaving:
             threads=tuple(each.thread for each in copy.threads),
             messages=messages,
         )
-        saving = Saving(session, trigger, _newest(copy), copy.operation_id)
-        row = await self.context.store.write(session_rows.create, self.personas, saving)
-        return Saved(row, copy.in_progress, summary.problem)
+        return session, summary
 
-    async def _extend(self, place: Place, copy: ContextCopy, row: SessionRow, old: Session) -> Saved:
-        """Rewrite a session as it is now, with what has left the context meanwhile by age alone."""
+    async def _extended(
+        self, place: Place, copy: ContextCopy, old: Session, summarized_through: int
+    ) -> tuple[Session, _Summary]:
+        """Return a session as it is now, with what has left the context meanwhile by age alone."""
         gone = [message for message in old.messages if message.timestamp <= copy.since]
         messages, aged = _merged(gone, copy)
-        new = tuple(map(saved, copy.said_after(row.through_message_id or 0)))
+        new = tuple(map(saved, copy.said_after(summarized_through)))
         so_far = old.summary if session_summary.can_be_extended(old.summary) else ""
         summary = await self._summary(place, so_far, new if so_far else messages, messages)
         known = {each.thread.id for each in copy.threads}
@@ -131,9 +155,7 @@ class SessionSaving:
             threads=(*(each for each in old.threads if each.id not in known), *(each.thread for each in copy.threads)),
             messages=messages,
         )
-        saving = Saving(session, IDLE, _newest(copy), copy.operation_id)
-        rewritten = await self.context.store.write(session_rows.rewrite, self.personas, saving)
-        return Saved(rewritten, copy.in_progress, summary.problem)
+        return session, summary
 
     async def _summary(
         self, place: Place, so_far: str, said: Sequence[SavedMessage], whole: Sequence[SavedMessage]
@@ -170,10 +192,6 @@ def _merged(gone: Sequence[SavedMessage], copy: ContextCopy) -> tuple[tuple[Save
         merged += [each for each in aged if each.thread_id == thread.thread.id]
         merged += map(saved, thread.messages)
     return tuple(merged), aged
-
-
-def _newest(copy: ContextCopy) -> int:
-    return max(message.id for message in copy.messages)
 
 
 def _nothing(place: Place, copy: ContextCopy) -> str:

@@ -87,7 +87,7 @@ class Sessions:
         session = await self.load(place.persona.slug, typed)
         now = self.clock.now()
         restored = await self.store.write(session_restoring.restore, place.persona.slug, session, now)
-        await self.focus.turn_to_thread(restored.thread_id)
+        self.focus.go_on_in(restored.thread_id)
         return session, restored
 
     def offers(self, persona: str) -> Sequence[Offer]:

@@ -64,11 +64,11 @@ def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
 
 
 def introduce_unless_spoken(connection: sqlite3.Connection, new: NewOperation, after: int) -> Operation | None:
-    """Store an operation unless the user said something to its persona after the message ``after``."""
+    """Store an operation unless the user said something to its persona after message ``after`` or is answered now."""
     (spoken,) = connection.execute(
-        "SELECT EXISTS(SELECT 1 FROM messages "
-        "WHERE id > ? AND persona = ? AND role = 'user' AND introduced_by IS NULL)",
-        (after, new.persona),
+        "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :persona AND "
+        "(id > :after AND role = 'user' AND introduced_by IS NULL OR status = 'streaming'))",
+        {"after": after, "persona": new.persona},
     ).fetchone()
     return None if spoken else introduce(connection, new)
 

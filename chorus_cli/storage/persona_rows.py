@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import timestamps
-from chorus_cli.storage import operation_log, persona_files, thread_rows
+from chorus_cli.storage import operation_log, persona_files, session_rows, thread_rows
 
 if TYPE_CHECKING:
     import sqlite3
@@ -60,6 +60,7 @@ def create(connection: sqlite3.Connection, personas: Path, slug: str, settings: 
     if known[0]:
         operation_log.introduce(connection, boundary)
     thread_rows.close_all(connection, slug, boundary.created_at)
+    session_rows.forget(connection, slug)
     # Last, so that a kill leaves a boundary that nobody needs, not a folder without one.
     with persona_files.creating(personas, slug, settings):
         connection.execute("COMMIT")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from chorus_cli.core import session_format, session_reader
 from chorus_cli.core.errors import SessionError
@@ -19,7 +19,7 @@ from chorus_cli.core.session_names import is_session_id
 from chorus_cli.storage.atomic_file import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from chorus_cli.core.session_format import Session
@@ -168,18 +168,23 @@ def _text(path: Path) -> str:
         OSError: it cannot be read, or should not be.
         UnicodeDecodeError: it is not UTF-8.
     """
-    # Without O_NONBLOCK opening a pipe that somebody put there would wait for ever.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError("it is no plain file")
-        if found.st_size > LARGEST_FILE_BYTES:
+    with _opened(path) as file:
+        if os.fstat(file.fileno()).st_size > LARGEST_FILE_BYTES:
             raise OSError(f"it has more than {LARGEST_FILE_BYTES // 1_000_000} MB")
         return file.read(LARGEST_FILE_BYTES).decode("utf-8-sig")
 
 
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a plain file; a link or a device is none, and to open a pipe would be to wait for ever."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError("it is no plain file")
+        yield file
+
+
 @lru_cache(maxsize=1024)
 def _head(path: Path, _modified: int) -> Head | None:
-    with path.open("rb") as file:
+    with _opened(path) as file:
         return session_reader.head(file.read(_BEGINNING_BYTES).decode("utf-8", "replace"))

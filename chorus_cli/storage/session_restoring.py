@@ -53,6 +53,7 @@ def restore(connection: sqlite3.Connection, persona: str, session: Session, now:
         "INSERT INTO threads(id, persona, created_at) VALUES (?, ?, ?) ON CONFLICT(id) DO UPDATE SET closed_at = NULL",
         (chosen, persona, timestamps.to_text(now)),
     )
+    thread_rows.use(connection, persona, chosen)
     return Restored(operation, chosen, added)
 
 

@@ -49,13 +49,25 @@ class SessionRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a session stands: the newest message that it reaches to, that its summary does, the newest operation."""
+
+    through_message_id: int
+    summarized_through: int
+    operation_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Saving:
-    """A session about to be saved, and where it stands: the newest message in it and the newest operation before it."""
+    """A session about to be saved. ``expected_through`` is how far others reached when it was begun.
+
+    It is ``None`` where that does not matter, because the user asked for it.
+    """
 
     session: Session
     trigger: str
-    through_message_id: int
-    operation_id: int
+    standing: Standing
+    expected_through: int | None = None
 
 
 def row_of(session: Session, trigger: str = MANUAL, through_message_id: int | None = None) -> SessionRow:
@@ -99,34 +111,54 @@ def through(connection: sqlite3.Connection, persona: str) -> int:
     return int(newest)
 
 
-def idle_session(connection: sqlite3.Connection, persona: str) -> SessionRow | None:
-    """Return the newest session that was saved by itself, if no boundary was set, undone or redone since."""
-    known = meta_rows.value(connection, _idle_key(persona)) or ""
-    operation, _, session_id = known.partition(" ")
-    if not operation.isdecimal() or _boundary_since(connection, persona, int(operation)):
+def idle_session(connection: sqlite3.Connection, persona: str) -> tuple[SessionRow, int] | None:
+    """Return the newest session that was saved by itself, and the message that its summary reaches to.
+
+    There is none if a boundary was set, undone or redone since.
+    """
+    known = (meta_rows.value(connection, _idle_key(persona)) or "").split(" ", 2)
+    if len(known) != 3 or not (known[0].isdecimal() and known[1].isdecimal()):  # noqa: PLR2004 - as `_stored` writes it
         return None
-    return next((row for row in of(connection, persona) if row.session_id == session_id), None)
+    operation_id, summarized_through, session_id = int(known[0]), int(known[1]), known[2]
+    if _boundary_since(connection, persona, operation_id):
+        return None
+    found = next((row for row in of(connection, persona) if row.session_id == session_id), None)
+    return (found, summarized_through) if found else None
 
 
-def create(connection: sqlite3.Connection, personas: Path, saving: Saving) -> SessionRow:
+def create(connection: sqlite3.Connection, personas: Path, saving: Saving) -> SessionRow | None:
     """Write a session's file under its name, or that with a number if it is taken, and then the row.
+
+    ``None`` if somebody else has saved meanwhile what it was to save.
 
     Raises:
         SessionError: the file cannot be written.
     """
+    if _overtaken(connection, saving):
+        return None
     taken = {row.session_id for row in of(connection, saving.session.persona)}
     names = (name for name in candidates(saving.session.session_id) if name not in taken)
     return _stored(connection, replace(saving, session=session_files.create(personas, saving.session, names)))
 
 
-def rewrite(connection: sqlite3.Connection, personas: Path, saving: Saving) -> SessionRow:
+def rewrite(connection: sqlite3.Connection, personas: Path, saving: Saving) -> SessionRow | None:
     """Write a session in place of the one of its name: the file and then the row.
+
+    ``None`` if somebody else has saved meanwhile what it was to save.
 
     Raises:
         SessionError: the file cannot be written; the old one stands.
     """
+    if _overtaken(connection, saving):
+        return None
     session_files.rewrite(personas, saving.session)
     return _stored(connection, saving)
+
+
+def forget(connection: sqlite3.Connection, persona: str) -> None:
+    """Forget the sessions of an earlier persona of the same folder; their files went away with it."""
+    connection.execute("DELETE FROM sessions WHERE persona = ?", (persona,))
+    connection.execute("DELETE FROM meta WHERE key = ?", (_idle_key(persona),))
 
 
 def adopt(connection: sqlite3.Connection, sessions: Sequence[Session]) -> None:
@@ -136,11 +168,18 @@ def adopt(connection: sqlite3.Connection, sessions: Sequence[Session]) -> None:
 
 
 def _stored(connection: sqlite3.Connection, saving: Saving) -> SessionRow:
-    row = row_of(saving.session, saving.trigger, saving.through_message_id)
+    standing = saving.standing
+    row = row_of(saving.session, saving.trigger, standing.through_message_id)
     _insert(connection, "INSERT OR REPLACE", row)
     if saving.trigger == IDLE:
-        meta_rows.store(connection, _idle_key(row.persona), f"{saving.operation_id} {row.session_id}")
+        known = f"{standing.operation_id} {standing.summarized_through} {row.session_id}"
+        meta_rows.store(connection, _idle_key(row.persona), known)
     return row
+
+
+def _overtaken(connection: sqlite3.Connection, saving: Saving) -> bool:
+    expected = saving.expected_through
+    return expected is not None and through(connection, saving.session.persona) != expected
 
 
 def _insert(connection: sqlite3.Connection, verb: str, row: SessionRow) -> None:

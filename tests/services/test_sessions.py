@@ -187,7 +187,7 @@ async def test_a_reply_in_progress_and_one_that_never_began_stay_out(talked: Wor
         await asyncio.sleep(0.001)
     saved = await save(talked)
     assert (saved.in_progress, saved.row.message_count) == (1, 6)
-    assert saved.row.through_message_id == 7
+    assert saved.row.through_message_id == 6
     hold.set()
     await running
 
@@ -608,6 +608,27 @@ async def test_a_damaged_idle_session_is_left_alone_and_a_new_one_made(talked: W
     assert saved is not None
     assert saved.row.session_id == "2026-02-12_silence-2"
     assert path.read_text() == "{"
+
+
+async def test_what_a_failing_summary_missed_is_in_the_next_one(talked: World) -> None:
+    await save_idle(talked, "They met.")
+    await talked.say("Second")
+    talked.model.enqueue(ModelError("no"))
+    assert await talked.sessions.saving.save_idle(talked.focus.place(), "") is not None
+    await talked.say("Third")
+    await save_idle(talked, "All of it.")
+    asked = talked.model.requests[-1].messages[1].content
+    assert all(text in asked for text in ("They met.", "Human: Second", "Human: Third"))
+    assert "Human: Hello" not in asked
+
+
+async def test_of_two_windows_that_fall_silent_at_once_one_saves(talked: World) -> None:
+    talked.model.say("Summary.")
+    talked.model.say("Summary.")
+    saving = talked.sessions.saving
+    both = await asyncio.gather(*(saving.save_idle(talked.focus.place(), "silence") for _ in range(2)))
+    assert sorted(saved is None for saved in both) == [False, True]
+    assert len((await talked.sessions.listing("chorus")).rows) == 1
 
 
 async def test_a_failing_summary_leaves_the_old_one_and_a_failed_one_is_made_anew_from_everything(

@@ -14,7 +14,7 @@ from chorus_cli.core.operations import Kind, Target
 from chorus_cli.storage import operation_log, session_files, session_rows
 from chorus_cli.storage.migrations import migrate
 from chorus_cli.storage.operation_log import NewOperation
-from chorus_cli.storage.session_rows import IDLE, MANUAL, Saving, row_of
+from chorus_cli.storage.session_rows import IDLE, MANUAL, Saving, Standing, row_of
 from tests.fakes import START
 from tests.storage.test_session_files import NAME, SESSION
 
@@ -38,7 +38,7 @@ def personas(tmp_path: Path) -> Path:
 
 
 def saving(trigger: str = MANUAL, through: int = 5, operation: int = 0) -> Saving:
-    return Saving(SESSION, trigger, through, operation)
+    return Saving(SESSION, trigger, Standing(through, 4, operation))
 
 
 def do(connection: sqlite3.Connection, kind: Kind, undone: int | None = None, persona: str = "chorus") -> int:
@@ -89,6 +89,23 @@ def test_sessions_of_others_are_known_with_their_owners(connection: sqlite3.Conn
     assert session_rows.others(connection, "sam") == [(NAME, "frodo")]
 
 
+def test_what_somebody_else_has_saved_meanwhile_is_not_saved_again(
+    connection: sqlite3.Connection, personas: Path
+) -> None:
+    late = replace(saving(IDLE), expected_through=0)
+    assert session_rows.create(connection, personas, late) is not None
+    assert session_rows.create(connection, personas, late) is None
+    assert session_rows.rewrite(connection, personas, late) is None
+    assert len(session_rows.of(connection, "chorus")) == 1
+
+
+def test_the_sessions_of_an_earlier_persona_are_forgotten(connection: sqlite3.Connection, personas: Path) -> None:
+    session_rows.create(connection, personas, saving(IDLE))
+    session_rows.forget(connection, "chorus")
+    assert session_rows.of(connection, "chorus") == []
+    assert session_rows.idle_session(connection, "chorus") is None
+
+
 def test_the_idle_session_is_the_newest_that_was_saved_by_itself(
     connection: sqlite3.Connection, personas: Path
 ) -> None:
@@ -97,18 +114,18 @@ def test_the_idle_session_is_the_newest_that_was_saved_by_itself(
     assert session_rows.idle_session(connection, "chorus") is None
     idle = session_rows.create(connection, personas, saving(IDLE))
     session_rows.create(connection, personas, saving(MANUAL))
-    assert session_rows.idle_session(connection, "chorus") == idle
+    assert session_rows.idle_session(connection, "chorus") == (idle, 4)
 
 
 @pytest.mark.parametrize("kind", [Kind.CLEAR, Kind.EDIT, Kind.RESTORE])
 def test_a_boundary_ends_the_idle_session(connection: sqlite3.Connection, personas: Path, kind: Kind) -> None:
     before = do(connection, kind)
     idle = session_rows.create(connection, personas, saving(IDLE, operation=before))
-    assert session_rows.idle_session(connection, "chorus") == idle
+    assert session_rows.idle_session(connection, "chorus") == (idle, 4)
     do(connection, kind, persona="frodo")
     do(connection, Kind.WINDOW)
     do(connection, Kind.RETRY)
-    assert session_rows.idle_session(connection, "chorus") == idle
+    assert session_rows.idle_session(connection, "chorus") == (idle, 4)
     do(connection, kind)
     assert session_rows.idle_session(connection, "chorus") is None
 
@@ -120,7 +137,7 @@ def test_taking_a_boundary_back_ends_the_idle_session_too(
     boundary, window = do(connection, Kind.CLEAR), do(connection, Kind.WINDOW)
     idle = session_rows.create(connection, personas, saving(IDLE, operation=window))
     do(connection, kind, undone=window)
-    assert session_rows.idle_session(connection, "chorus") == idle
+    assert session_rows.idle_session(connection, "chorus") == (idle, 4)
     do(connection, kind, undone=boundary)
     assert session_rows.idle_session(connection, "chorus") is None
 
