@@ -9,7 +9,7 @@ import platform
 import sys
 from typing import TYPE_CHECKING, Protocol
 
-from benchmarks import context_edit, first_character, long_log, start_up
+from benchmarks import context_edit, first_character, long_log, search, start_up
 from benchmarks.figures import table
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _ROWS: Mapping[str, _Row] = {
     "start-up": start_up.measure,
     "long-log": long_log.measure,
     "context-edit": context_edit.measure,
+    "search": search.measure,
     "first-character": first_character.measure,
 }
 

@@ -6,7 +6,9 @@ up once the prompt is drawn or by whoever is faster.
 
 from __future__ import annotations
 
+import asyncio
 import os
+import sys
 import threading
 from contextlib import asynccontextmanager
 from functools import cached_property
@@ -17,11 +19,13 @@ from chorus_cli.adapters.system_clock import SystemClock
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.services.focus import Focus, Naming
 from chorus_cli.services.personas import Personas
-from chorus_cli.storage import file_lock, message_log, persona_files
+from chorus_cli.services.uninterrupted import finished
+from chorus_cli.storage import file_lock, orphans, persona_files
 from chorus_cli.storage.database import Store
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from pathlib import Path
 
     from chorus_cli.adapters.model_map import ModelMap
     from chorus_cli.commands.command_context import CommandContext
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.idle import IdleTimer
     from chorus_cli.services.models import KnownModels
     from chorus_cli.services.roster import Roster
+    from chorus_cli.services.search import Search
     from chorus_cli.services.sessions import Sessions
 
 
@@ -52,6 +57,8 @@ class App:
         self.focus = Focus(self.personas, store, self.clock, Naming(options.model, environment, self._ask_ollama))
         self._environment = environment
         self._run = run
+        self._indexing: asyncio.Task[None] | None = None
+        self._tell: Callable[[str], None] | None = None
 
     @cached_property
     def context(self) -> Context:
@@ -99,12 +106,14 @@ class App:
     @cached_property
     def commands(self) -> CommandContext:
         """The commands and the services behind them."""
+        from chorus_cli.adapters.clipboard import Clipboard  # noqa: PLC0415
         from chorus_cli.adapters.editor import UserEditor  # noqa: PLC0415
         from chorus_cli.commands.catalogue import registry  # noqa: PLC0415
         from chorus_cli.commands.command_context import CommandContext  # noqa: PLC0415
         from chorus_cli.services.context_editing import ContextEditing  # noqa: PLC0415
         from chorus_cli.services.context_window import ContextWindow  # noqa: PLC0415
         from chorus_cli.services.editing import Editing  # noqa: PLC0415
+        from chorus_cli.services.export import Exporting  # noqa: PLC0415
         from chorus_cli.services.journal import Journal  # noqa: PLC0415
         from chorus_cli.services.models import Models  # noqa: PLC0415
         from chorus_cli.services.persona_settings import PersonaSettings  # noqa: PLC0415
@@ -116,7 +125,7 @@ class App:
             personas=self.personas,
             roster=self.roster,
             settings=settings,
-            editing=Editing(UserEditor(self._environment), self.paths.drafts, self.clock),
+            editing=Editing(UserEditor(self._environment), self.paths.drafts, self.clock, self._run),
             context_editing=ContextEditing(self.store, self.clock),
             models=Models(self._known_models(), self._environment),
             store=self.store,
@@ -125,6 +134,10 @@ class App:
             journal=Journal(self.store, self.clock, self.personas),
             conversation=self.conversation,
             sessions=self.sessions,
+            search=self.search,
+            exporting=Exporting(self.context, self.clock),
+            copy=Clipboard(self._environment, sys.stdout).copy,
+            tell=self._say,
             clock=self.clock,
         )
 
@@ -139,12 +152,25 @@ class App:
         saving = SessionSaving(self.personas.folder, self.clock, self.context, summarizer)
         return Sessions(self.store, self.clock, self.personas, self.focus, saving)
 
+    @cached_property
+    def search(self) -> Search:
+        """What looks for words in the log."""
+        from chorus_cli.services.search import Search  # noqa: PLC0415
+
+        return Search(self.store, self.clock)
+
+    def _say(self, text: str) -> None:
+        """Say something while a command is being carried out, if the chat is open: nobody else reads along."""
+        if self._tell is not None:
+            self._tell(text)
+
     def idle_timer(self, tell: Callable[[str], None], report_bug: Callable[[Exception], str]) -> IdleTimer:
         """Make what saves a persona's talk as a session when nothing is said to it for a while."""
         from chorus_cli.commands.sessions import saved_text  # noqa: PLC0415
         from chorus_cli.services.idle import IdleTimer  # noqa: PLC0415
         from chorus_cli.services.idle_keeping import IdleKeeping  # noqa: PLC0415
 
+        self._tell = tell
         journal = self.commands.journal
         keeping = IdleKeeping(self.store, self.focus, self.sessions.saving, journal, saved_text).keeping()
         return IdleTimer(self.clock, keeping, lambda: self.focus.slug, tell, report_bug)
@@ -172,9 +198,35 @@ class App:
         """Whether the process that writes replies under the name ``run`` still lives."""
         return file_lock.is_locked(self.paths.run / run)
 
+    def kept_drafts(self) -> Sequence[Path]:
+        """Return the texts that were edited and not used, by processes that are gone."""
+        from chorus_cli.storage import drafts  # noqa: PLC0415 - only the chat asks for them
+
+        try:
+            return drafts.kept(self.paths.drafts, self.clock.now(), self.is_alive)
+        except OSError:
+            # A folder that cannot be read keeps nobody from talking.
+            return ()
+
     def warm_up(self) -> None:
         """Load in the background what the first message will need, so that it does not wait."""
         threading.Thread(target=self._load, name="warm-up", daemon=True).start()
+        self._indexing = asyncio.create_task(self._keep_index())
+
+    async def close(self) -> None:
+        """Stop what goes on in the background."""
+        if self._indexing is not None:
+            self._indexing.cancel()
+            # A second signal must not close the store under it.
+            await finished(asyncio.wait({self._indexing}))
+
+    async def _keep_index(self) -> None:
+        from chorus_cli.adapters.bug_log import report_bug  # noqa: PLC0415
+
+        try:
+            await self.search.keep_up()
+        except Exception as error:  # noqa: BLE001 - nobody waits for it, and every search brings the index up to date
+            report_bug(self.paths.log_file, error, self._environment)
 
     def _load(self) -> None:
         from chorus_cli.adapters.bug_log import report_bug  # noqa: PLC0415
@@ -207,9 +259,12 @@ async def opened(options: Options, environment: Mapping[str, str]) -> AsyncGener
         try:
             await store.open()
             app = App(places, store, environment, options, run)
-            await store.write(message_log.interrupt_orphans, app.is_alive)
+            await store.write(orphans.mend, app.is_alive, app.clock.now())
             await app.focus.open(options.persona)
-            yield app
+            try:
+                yield app
+            finally:
+                await app.close()
         finally:
             await store.close()
             (places.run / run).unlink(missing_ok=True)

@@ -70,6 +70,17 @@ def _parser() -> argparse.ArgumentParser:
     log.add_argument("--thread", metavar="N", type=_thread_number, help="only this thread")
     log.add_argument("--since", metavar="T", help="only what is younger, such as 24h or 3 days")
     log.add_argument("--json", action="store_true", help="as one JSON value")
+    search = commands.add_parser(
+        "search",
+        parents=[common],
+        help="look for words in everything that was ever said",
+        description="Look for words in everything that was ever said, with every persona or with P alone. All words "
+        "must occur; an argument with blanks is a phrase; begin* is how a word begins. The exit code is 1 when nothing "
+        "is found.",
+    )
+    search.add_argument("words", metavar="WORDS", nargs="+", help="what to look for")
+    search.add_argument("--since", metavar="T", help="only what is younger, such as 24h or 3 days")
+    search.add_argument("--json", action="store_true", help="as one JSON value")
     personas = commands.add_parser("personas", parents=[common], help="list whom there is to talk to")
     personas.add_argument("--json", action="store_true", help="as one JSON value")
     commands.add_parser("schema", parents=[common], help="print the JSON Schema of system.jsonc")
@@ -96,7 +107,7 @@ async def _until_signal(work: Coroutine[None, None, int]) -> int:
     for number in (number for number in _ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN):
         asyncio.get_running_loop().add_signal_handler(number, end, number)
     try:
-        return await task
+        code = await task
     except ChorusError as error:
         if received:
             _say(str(error), FAILED)
@@ -106,6 +117,10 @@ async def _until_signal(work: Coroutine[None, None, int]) -> int:
         if received:
             raise _EndedBySignal(received[0]) from None
         raise
+    if received:
+        # Whoever ends in an orderly way while the signal arrives was ended by it all the same.
+        raise _EndedBySignal(received[0])
+    return code
 
 
 def _bug_sentence(error: Exception, chosen: argparse.Namespace, environment: Mapping[str, str]) -> str:

@@ -52,10 +52,11 @@ class TokenCounter(Protocol):
 class Editor(Protocol):
     """Where the user changes a file: the editor of the user's choice, or a script in tests."""
 
-    async def open(self, path: Path) -> str:
+    async def open(self, path: Path, line: int | None = None) -> str:
         """Wait until the user has left the file; return a sentence if the editor did not end well, else nothing.
 
-        The wait must not be cancelled, for the terminal is lent out until it ends.
+        ``line``, counted from 1, is where the file is opened, if the editor can be told. The wait must not be
+        cancelled, for the terminal is lent out until it ends.
 
         Raises:
             EditorError: no editor was started, so the file is as it was.

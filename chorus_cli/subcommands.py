@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     Subcommand = Callable[[argparse.Namespace, Mapping[str, str]], Coroutine[None, None, int]]
 
-DONE = 0
+DONE, NOTHING_FOUND = 0, 1
+_MOST_FOUND = 100
 
 
 def carry_out(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine[None, None, int]:
@@ -36,6 +37,7 @@ def carry_out(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Cor
         "paths": show_paths,
         "personas": personas,
         "schema": show_schema,
+        "search": search,
     }
     return subcommands[chosen.command](chosen, environment)
 
@@ -131,6 +133,33 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
         else:
             await show_transcript(entries, name, standard_output())
     return DONE
+
+
+async def search(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """Look for words in everything that was ever said; the exit code is 1 when nothing is found, as grep's is."""
+    from chorus_cli.app import opened  # noqa: PLC0415
+    from chorus_cli.commands.search import findings_text  # noqa: PLC0415
+    from chorus_cli.core import timespan  # noqa: PLC0415
+    from chorus_cli.storage.search_index import Scope  # noqa: PLC0415
+
+    options, text = _options(chosen, environment), _argument_text([_phrase(word) for word in chosen.words])
+    async with opened(options._replace(persona=None), environment) as app:
+        now = app.clock.now()
+        since = None if chosen.since is None else now - timedelta(seconds=timespan.parse(chosen.since, now).seconds)
+        slug = (await app.roster.logged(options.persona, app.focus.slug))[0] if options.persona else None
+        findings = await app.search.find(text, Scope(since, slug, _MOST_FOUND), standard_error().notice)
+        if chosen.json:
+            _print_json(findings.as_json())
+        elif findings.matches:
+            standard_output().line(findings_text(findings, app.personas, since))
+        else:
+            standard_error().notice(findings_text(findings, app.personas, since))
+    return DONE if findings.matches else NOTHING_FOUND
+
+
+def _phrase(word: str) -> str:
+    """Return an argument of the shell as it is searched: one with blanks is a phrase."""
+    return f'"{word}"' if len(word.split()) > 1 and '"' not in word else word
 
 
 async def personas(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:

@@ -90,12 +90,13 @@ class ScriptedModel:
 class ScriptedEditor:
     """Changes each file that it opens as its script says, which takes a minute; without a script it leaves the file.
 
-    ``shown`` holds the texts that it was given, ``opened`` the files.
+    ``shown`` holds the texts that it was given, ``opened`` the files, ``lines`` where each was to be opened.
     """
 
     clock: FakeClock
     shown: list[str] = field(default_factory=list)
     opened: list[Path] = field(default_factory=list)
+    lines: list[int | None] = field(default_factory=list)
     _script: deque[tuple[str | Callable[[Path], object] | EditorError | None, str, float]] = field(
         default_factory=deque
     )
@@ -106,11 +107,12 @@ class ScriptedEditor:
         """Have the next file overwritten with a text, treated by a function, or left; or have no editor start."""
         self._script.append((act, complaint, seconds))
 
-    async def open(self, path: Path) -> str:
+    async def open(self, path: Path, line: int | None = None) -> str:
         act, complaint, seconds = self._script.popleft() if self._script else (None, "", 60.0)
         if isinstance(act, EditorError):
             raise act
         await self.clock.sleep(seconds)
+        self.lines.append(line)
         self._change(path, act)
         return complaint
 

@@ -26,6 +26,13 @@ _INPUT, _OUTPUT = 0, 1
 _FALLBACKS = ("editor", "nano", "vi")
 _ADVICE = "Set EDITOR to an editor that is installed, for example: export EDITOR=nano"
 
+# How editors are told at which line to open a file; vi has a way of its own because the one of BusyBox lacks the other.
+_PLUS_LINE = frozenset(
+    {"vim", "gvim", "nvim", "view", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "ne", "mg"}
+)
+_GO_TO = frozenset({"code", "codium", "cursor"})
+_FILE_AND_LINE = frozenset({"subl", "zed", "hx"})
+
 # What Ctrl-C and Ctrl-\ send to every process in the foreground.
 _KEY_SIGNALS = (signal.SIGINT, signal.SIGQUIT)
 # Python ignores the other two.
@@ -47,10 +54,11 @@ class UserEditor:
 
     environment: Mapping[str, str]
 
-    async def open(self, path: Path) -> str:
+    async def open(self, path: Path, line: int | None = None) -> str:
         """Wait until the user has left the editor; return a sentence if it did not end well, else nothing.
 
-        The wait must not be cancelled, for the terminal is lent out until it ends.
+        An editor that is known to take a line number opens the file at ``line``, counted from 1. The wait must not be
+        cancelled, for the terminal is lent out until it ends.
 
         Raises:
             EditorError: there is no terminal, or no editor that can be started in it.
@@ -59,7 +67,7 @@ class UserEditor:
             raise EditorError("An editor needs a terminal; open the chat in one with: chorus")
         command = _command(self.environment)
         with _terminal_lent(), _keys_left_to_the_editor():
-            process_id = _started([*command, str(path)], self.environment)
+            process_id = _started([*command, *_file_at(command[0], str(path), line)], self.environment)
             _, status = await asyncio.to_thread(os.waitpid, process_id, 0)
         return _complaint(Path(command[0]).name, os.waitstatus_to_exitcode(status))
 
@@ -93,6 +101,21 @@ def _chosen(variable: str, environment: Mapping[str, str]) -> list[str]:
 
 def _found(name: str, environment: Mapping[str, str]) -> str | None:
     return shutil.which(name, path=environment.get("PATH", os.defpath))
+
+
+def _file_at(program: str, path: str, line: int | None) -> list[str]:
+    """Return the arguments that open a file at a line; without it where the editor is not known to take one."""
+    if line is None:
+        return [path]
+    # A system's usual editor is a link such as editor, by way of /etc/alternatives, to vim.basic.
+    names = {Path(program).name, Path(program).resolve().name.partition(".")[0]}
+    if "vi" in names:
+        return ["-c", str(line), path]
+    if names & _PLUS_LINE:
+        return [f"+{line}", path]
+    if names & _GO_TO:
+        return ["--goto", f"{path}:{line}"]
+    return [f"{path}:{line}"] if names & _FILE_AND_LINE else [path]
 
 
 def _started(command: list[str], environment: Mapping[str, str]) -> int:

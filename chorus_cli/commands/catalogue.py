@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from chorus_cli.commands import (
+    composing,
     context,
     context_edit,
     context_past,
+    export,
     general,
     model,
     persona,
+    search,
     second_thoughts,
     sessions,
     settings,
@@ -20,5 +23,8 @@ from chorus_cli.commands.registry import CommandRegistry
 
 def registry() -> CommandRegistry[CommandContext]:
     """Build the registry of all commands."""
-    groups = (context, context_edit, context_past, sessions, second_thoughts, persona, thread, settings, model, general)
+    groups = (
+        *(context, context_edit, context_past, sessions, second_thoughts, persona, thread, settings, model),
+        *(search, composing, export, general),
+    )
     return CommandRegistry(module.GROUP for module in groups)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from chorus_cli.commands.registry import CommandRegistry
     from chorus_cli.ports import Clock
     from chorus_cli.services.context import Context
@@ -13,19 +15,25 @@ if TYPE_CHECKING:
     from chorus_cli.services.context_window import ContextWindow
     from chorus_cli.services.conversation import Conversation
     from chorus_cli.services.editing import Editing
+    from chorus_cli.services.export import Exporting
     from chorus_cli.services.focus import Focus
     from chorus_cli.services.journal import Journal
     from chorus_cli.services.models import Models
     from chorus_cli.services.persona_settings import PersonaSettings
     from chorus_cli.services.personas import Personas
     from chorus_cli.services.roster import Roster
+    from chorus_cli.services.search import Search
     from chorus_cli.services.sessions import Sessions
     from chorus_cli.storage.database import Store
 
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
-    """The services behind the commands, and the registry that ``/help`` reads."""
+    """The services behind the commands, and the registry that ``/help`` reads.
+
+    ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``. ``tell``
+    shows a sentence at once, while a command is being carried out.
+    """
 
     registry: CommandRegistry[CommandContext]
     focus: Focus
@@ -41,4 +49,8 @@ class CommandContext:
     journal: Journal
     conversation: Conversation
     sessions: Sessions
+    search: Search
+    exporting: Exporting
+    copy: Callable[[str], str]
+    tell: Callable[[str], None]
     clock: Clock

@@ -46,5 +46,5 @@ async def edit(context: CommandContext, time: Annotated[Span | None, TIME] = Non
         count = counted(edited.messages, "message")
         return Message(f'[PRIOR_CONTEXT_PROVIDED] {count}: "{shortened(edited.first_words)}"')
 
-    edited = await context.editing.edit("context.md", opened.sheet.text)
+    edited = await context.editing.edit("context.md", opened.sheet.text, opened.line)
     return await answered(context.editing, edited, store, "The context")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.commands.replies import Message, Question, Reply
-from chorus_cli.core.errors import ChorusError, CommandError
+from chorus_cli.core.errors import ChorusError, CommandError, EditFormatError, JsoncError
 
 if TYPE_CHECKING:
     from chorus_cli.services.editing import Edited, Editing
@@ -44,22 +44,35 @@ async def answered(editing: Editing, edited: Edited, store: Store, what: str) ->
             f"{edited.doubt}\nUse what was saved?",
             lambda: _stored(editing, edited, store, what),
             _kept(edited, what),
+            lambda: _discarded(editing, edited, what),
         )
     return await _stored(editing, edited, store, what)
 
 
 async def _stored(editing: Editing, edited: Edited, store: Store, what: str) -> Reply:
-    async def again() -> Reply:
-        return await answered(editing, await editing.edit_again(edited), store, what)
-
     try:
         outcome = await store(edited.text)
     except ChorusError as error:
-        return Question(f"{str(error).removesuffix('.')}.\nEdit again?", again, _kept(edited, what))
+        line = error.line if isinstance(error, EditFormatError | JsoncError) else None
+        return Question(
+            f"{str(error).removesuffix('.')}.\nEdit again?",
+            lambda: _again(editing, edited, store, what, line),
+            _kept(edited, what),
+            lambda: _discarded(editing, edited, what),
+        )
     if isinstance(outcome, Refused):
         raise CommandError(f"{outcome.reason} Your text is kept in {edited.path}.")
     editing.finish(edited)
     return outcome
+
+
+async def _again(editing: Editing, edited: Edited, store: Store, what: str, line: int | None) -> Reply:
+    return await answered(editing, await editing.edit_again(edited, line), store, what)
+
+
+async def _discarded(editing: Editing, edited: Edited, what: str) -> Reply:
+    editing.finish(edited)
+    return Message(f"{what} was left as it was; your edit is discarded.")
 
 
 def _kept(edited: Edited, what: str) -> Message:

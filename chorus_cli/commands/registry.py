@@ -50,7 +50,7 @@ class Command(Generic[C]):
 
     ``names`` are the words that name it within its group, the proper one first; ``""`` is the group's word alone.
     ``aliases`` are words that name it at the top level. ``default`` says that the group's word followed by an argument
-    means this command.
+    means this command. One that is ``stoppable`` may take long and leaves nothing half-done when it is cancelled.
     """
 
     group: str
@@ -60,6 +60,7 @@ class Command(Generic[C]):
     documentation: Documentation
     aliases: tuple[str, ...] = ()
     default: bool = False
+    stoppable: bool = False
 
     @property
     def path(self) -> str:
@@ -138,7 +139,12 @@ class CommandGroup(Generic[C]):
         return "\n".join([self.summary, "", *(f"{each.usage}: {each.documentation.summary}" for each in self.commands)])
 
     def command(
-        self, name: str, *synonyms: str, default: bool = False, aliases: tuple[str, ...] = ()
+        self,
+        name: str,
+        *synonyms: str,
+        default: bool = False,
+        aliases: tuple[str, ...] = (),
+        stoppable: bool = False,
     ) -> Callable[[Callable[Concatenate[C, P], R]], Callable[Concatenate[C, P], R]]:
         """Declare the decorated handler as a command of this group; the handler itself stays what it is.
 
@@ -148,7 +154,9 @@ class CommandGroup(Generic[C]):
 
         def declare(handler: Callable[Concatenate[C, P], R]) -> Callable[Concatenate[C, P], R]:
             arguments, documentation = declared_arguments(handler), documentation_of(handler)
-            self.add(Command(self.name, (name, *synonyms), handler, arguments, documentation, aliases, default))
+            names = (name, *synonyms)
+            command = Command(self.name, names, handler, arguments, documentation, aliases, default, stoppable)
+            self.add(command)
             return handler
 
         return declare

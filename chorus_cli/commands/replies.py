@@ -49,12 +49,13 @@ class Question:
     """Asks yes or no before something is done.
 
     ``confirmed`` does it and is awaited on yes. ``declined`` is answered on no, and where nobody can be asked: it must
-    be what loses nothing.
+    be what loses nothing. Where that keeps something, ``discarded`` may offer to throw it away, and is awaited then.
     """
 
     text: str
     confirmed: Callable[[], Awaitable[Reply]]
     declined: Message
+    discarded: Callable[[], Awaitable[Reply]] | None = None
 
 
 Reply = Message | Table | Report | Question | Refill | Exit

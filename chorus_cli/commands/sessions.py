@@ -50,6 +50,8 @@ def _offered(context: CommandContext, _text: str) -> Sequence[Candidate]:
     return [Candidate(offer.session_id, _hint(offer)) for offer in offers]
 
 
+_MOST_PROBLEMS = 3
+
 DESCRIPTION = replace(TEXT, name="description", help="what it is about; its first 40 characters name the session")
 SESSION = replace(TEXT, name="id", help="a session's name, or how it begins", complete=_offered)
 WHOSE = Parameter(
@@ -60,11 +62,12 @@ WHOSE = Parameter(
 )
 
 
-@GROUP.command("save")
+@GROUP.command("save", stoppable=True)
 async def save(context: CommandContext, description: Annotated[str, DESCRIPTION] = "") -> Message:
     """Save what the model sees now, in all threads, as a session with a summary; the context stays as it is.
 
-    Sessions are files in the persona's folder and are kept for ever. Writing the summary may take half a minute.
+    Sessions are files in the persona's folder and are kept for ever. Writing the summary may take half a minute; Ctrl-C
+    stops it, and nothing is saved.
 
     Examples:
         /context save
@@ -99,7 +102,7 @@ async def history(context: CommandContext, whose: Annotated[AskedPage | None, WH
     asked = whose or AskedPage()
     slug = context.personas.find_any(asked.persona) if asked.persona else context.focus.slug
     listing = await context.sessions.listing(slug)
-    problems = [Message(problem) for problem in listing.problems]
+    problems = _problems(listing.problems)
     if not listing.rows:
         return Report((Message("No saved sessions."), *problems)) if problems else Message("No saved sessions.")
     pages = -(-len(listing.rows) // PAGE_SESSIONS)
@@ -110,6 +113,13 @@ async def history(context: CommandContext, whose: Annotated[AskedPage | None, WH
     table = Table("", heads, tuple(map(_row, shown)))
     more = [Message(_paging(asked, pages))] if pages > 1 else []
     return Report((table, *more, *problems))
+
+
+def _problems(sentences: Sequence[str]) -> list[Message]:
+    """Show some of what is wrong with files, and count the rest."""
+    shown = [Message(sentence) for sentence in sentences[:_MOST_PROBLEMS]]
+    rest = len(sentences) - len(shown)
+    return [*shown, Message(f"And {rest} more files cannot be used.")] if rest else shown
 
 
 @GROUP.command("show")

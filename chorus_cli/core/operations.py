@@ -60,6 +60,7 @@ class Operation:
     when it was made. ``members`` are the messages that an edit or a restore puts into the context, in order.
     ``replaced`` are the messages that a retry takes out. ``target`` belongs to undo and redo, ``window`` to window.
     ``begins`` marks the clear that parts a persona from an earlier one of the same folder; it is nobody's to take back.
+    ``automatic`` marks the undo by which a retry that brought nothing takes itself back.
     """
 
     id: int
@@ -72,6 +73,13 @@ class Operation:
     target: Target | None = None
     window: WindowChange | None = None
     begins: bool = False
+    automatic: bool = False
+    newest_message_id: int | None = None
+
+    @property
+    def made_after(self) -> int:
+        """The newest message of all when it was stored, which for an edit may lie behind ``after_message_id``."""
+        return self.after_message_id if self.newest_message_id is None else self.newest_message_id
 
 
 def own(operations: Sequence[Operation]) -> list[Operation]:
@@ -122,7 +130,9 @@ def redoable(operations: Sequence[Operation], newest_turn_id: int) -> Operation 
     would change what it answered to.
     """
     open_undos: list[Operation] = []
-    for operation in sorted(operations, key=lambda operation: operation.id):
+    vain = {operation.target.operation_id for operation in operations if operation.automatic and operation.target}
+    counting = [operation for operation in operations if not operation.automatic and operation.id not in vain]
+    for operation in sorted(counting, key=lambda operation: operation.id):
         if operation.kind is Kind.UNDO:
             open_undos.append(operation)
         elif operation.kind is Kind.REDO:

@@ -52,7 +52,13 @@ def candidates(stem: str) -> Iterator[str]:
 
 
 def meant(typed: str, known: Iterable[str]) -> list[str]:
-    """Return the names that ``typed`` may mean: the one that it is, else those that begin with it, in order."""
+    """Return the names that ``typed`` may mean, in order: the one that it is, else those that begin with it.
+
+    If none does, those count whose words behind the date begin so: people remember the words.
+    """
     wanted = typed.strip().lower()
     names = sorted(known)
-    return [wanted] if wanted in names else [name for name in names if wanted and name.startswith(wanted)]
+    if wanted in names or not wanted:
+        return [wanted] if wanted else []
+    beginning = [name for name in names if name.startswith(wanted)]
+    return beginning or [name for name in names if name.partition("_")[2].startswith(wanted)]

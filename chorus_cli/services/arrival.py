@@ -11,7 +11,9 @@ from chorus_cli.core.view import cutoff
 from chorus_cli.storage.window_rows import window_fill
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
+    from pathlib import Path
 
     from chorus_cli.core.operations import Operation
     from chorus_cli.services.place import Place
@@ -30,6 +32,15 @@ async def notices(store: Store, place: Place, now: datetime) -> tuple[str, ...]:
     )
     left_out = window_notice(fill, hours, now)
     return (*place.persona.warnings, *([left_out] if left_out else ()))
+
+
+def drafts_notices(kept: Sequence[Path]) -> tuple[str, ...]:
+    """Say where the drafts are that were not used; nothing if there are none. The newest comes last."""
+    if not kept:
+        return ()
+    if len(kept) == 1:
+        return (f"An edit that was not used is kept in {kept[0]}.",)
+    return (f"{len(kept):,} edits that were not used are kept in {kept[-1].parent}; the newest is {kept[-1].name}.",)
 
 
 def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:

@@ -29,10 +29,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OpenContext:
-    """A context that is being edited: its text, what it was made of, and the boundary that held then."""
+    """A context that is being edited: its text, what it was made of, and the boundary that held then.
+
+    ``line``, counted from 1, is the one of the text that says where the context starts.
+    """
 
     place: Place
     sheet: Sheet
+    line: int
     scope: EditScope
     base: Operation | None
 
@@ -60,7 +64,7 @@ class ContextEditing:
         seen = views.view(thread_id, rows.context.messages, rows.context.operations, since)
         scope = edit_scope(seen.messages, rows.history, rows.operations, rows.newest_id, shown_since)
         sheet = await asyncio.to_thread(laid_out, place.persona.name, scope.before, scope.context)
-        return OpenContext(place, sheet, scope, seen.base)
+        return OpenContext(place, sheet, _context_line(sheet.text), scope, seen.base)
 
     async def save(self, opened: OpenContext, text: str) -> EditedContext | None:
         """Make the edited text the context, and return what it holds; ``None`` if nothing in it has changed.
@@ -95,6 +99,14 @@ class ContextEditing:
 
 class OvertakenError(Exception):
     """Another boundary was set while a context was being edited."""
+
+
+def _context_line(text: str) -> int:
+    """Return the line of a text that was laid out, counted from 1, that says where the context starts.
+
+    No line of a message can be taken for it: such a one has a backslash put before it.
+    """
+    return text.count("\n", 0, text.index(f"\n{edit_format.CONTEXT_LINE}\n")) + 2
 
 
 def _stored(member: Member, rows: dict[int, Message], thread_id: int) -> int | NewMessage:

@@ -18,14 +18,14 @@ from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError
 from chorus_cli.core.events import TurnDone
 from chorus_cli.core.exchange import ModelRequest
 from chorus_cli.core.messages import Role, Status
-from chorus_cli.core.operations import Kind, Target
+from chorus_cli.core.operations import Kind
 from chorus_cli.core.preamble import pause_notice, preamble
 from chorus_cli.core.safe_text import cleaned_input
 from chorus_cli.core.view import cutoff
 from chorus_cli.services.answering import Answering
 from chorus_cli.services.arrival import members_notice
 from chorus_cli.services.uninterrupted import finished
-from chorus_cli.storage import introduced_rows, message_log, operation_log
+from chorus_cli.storage import introduced_rows, message_log, operation_log, orphans
 from chorus_cli.storage.context_rows import context_rows
 from chorus_cli.storage.message_log import Question
 from chorus_cli.storage.operation_log import NewOperation
@@ -115,30 +115,35 @@ class Conversation:
             JournalError: nothing in context could be answered again, or it is being answered now.
             StorageError, ModelError: the retry could not be stored or measured.
         """
-        foundation = await self.context.foundation(place.persona)
-        allowed = await self.context.budget(place)
-        reopened, stopped = await finished(self.store.write(self._reopened, place, self.outside.clock.now()))
-        if stopped:
-            await self._answering.abandon(reopened.reply)
-            await finished(self._take_back(place, reopened.retry))
-            raise asyncio.CancelledError
-        prompt = assemble(foundation, await self.context.counted(reopened.before), allowed.tokens)
-        done: TurnDone | None = None
-        events = self._answering.reply(reopened.reply, _request(place, prompt), _notices(place, prompt))
-        async with aclosing(events) as stream:
-            async for event in stream:
-                done = event if isinstance(event, TurnDone) else None
-                if done is not None and done.status is Status.FAILED:
-                    await finished(self._take_back(place, reopened.retry))
-                yield event
+        (ready, retry), stopped = await finished(self._reopen(place))
+        try:
+            if stopped:
+                await self._answering.abandon(ready.reply)
+                raise asyncio.CancelledError
+            request = _request(place, ready.prompt)
+            async with aclosing(self._answering.reply(ready.reply, request, ready.notices)) as events:
+                async for event in events:
+                    if isinstance(event, TurnDone):
+                        await self._take_back_if_empty(ready.reply, retry)
+                    yield event
+        finally:
+            await finished(self._take_back_if_empty(ready.reply, retry))
 
     @property
     def _answering(self) -> Answering:
         return Answering(self.store, self.outside)
 
+    async def _reopen(self, place: Place) -> tuple[_Ready, Operation]:
+        """Store the retry with its empty reply, and return that reply, the request to send, and the operation."""
+        foundation = await self.context.foundation(place.persona)
+        allowed = await self.context.budget(place)
+        reopened = await self.store.write(self._reopened, place, self.outside.clock.now())
+        prompt = assemble(foundation, await self.context.counted(reopened.before), allowed.tokens)
+        return _Ready(reopened.reply, prompt, _notices(place, prompt)), reopened.retry
+
     def _reopened(self, connection: Connection, place: Place, now: datetime) -> _Reopened:
         """Do what has to be one transaction: find the last turn in context, and begin its reply anew."""
-        message_log.interrupt_orphans(connection, self.outside.is_alive)
+        orphans.mend(connection, self.outside.is_alive, now)
         since = cutoff(now, place.persona.settings.context_hours)
         rows = context_rows(connection, place.persona.slug, place.thread_id, since)
         seen = views.view(place.thread_id, rows.messages, rows.operations, since).messages
@@ -154,12 +159,8 @@ class Conversation:
         reply = introduced_rows.open_retry(connection, question, retry, place.choice.model, self.run)
         return _Reopened(tuple(row for row in seen if row not in replies), retry, reply)
 
-    async def _take_back(self, place: Place, retry: Operation) -> None:
-        target = Target(operation_id=retry.id)
-        new = NewOperation(
-            place.persona.slug, Kind.UNDO, self.outside.clock.now(), thread_id=retry.thread_id, target=target
-        )
-        await self.store.write(operation_log.introduce, new)
+    async def _take_back_if_empty(self, reply: Message, retry: Operation) -> None:
+        await self.store.write(orphans.take_back_if_empty, reply.persona, retry, self.outside.clock.now())
 
     async def _open(self, place: Place, content: str) -> _Ready:
         """Store the question with its empty reply, and return that reply and the request to send."""
@@ -192,7 +193,7 @@ class Conversation:
 
     def _opened(self, connection: Connection, place: Place, question: Question, since: datetime) -> _Opened:
         """Do what has to be one transaction: mend orphans, read the context, store the question with its preamble."""
-        message_log.interrupt_orphans(connection, self.outside.is_alive)
+        orphans.mend(connection, self.outside.is_alive, question.timestamp)
         rows = context_rows(connection, question.persona, question.thread_id, since)
         seen = views.view(place.thread_id, rows.messages, rows.operations, since).messages
         clock = place.persona.settings.clock and bool(seen)
@@ -244,15 +245,15 @@ def _notices(place: Place, prompt: Prompt) -> tuple[str, ...]:
 
 
 def _last_turn(seen: tuple[Message, ...]) -> tuple[Message, list[Message]]:
-    """Return the last question in context and what answers it.
+    """Return the last question in context and all that follows it there.
 
     Raises:
         JournalError: there is none, or its reply is still being written.
     """
-    question = next((row for row in reversed(seen) if row.role is Role.USER), None)
-    if question is None:
+    position = next((place for place in reversed(range(len(seen))) if seen[place].role is Role.USER), None)
+    if position is None:
         raise JournalError("There is nothing in context to be answered again.")
-    replies = [row for row in seen if row.turn_id == question.turn_id and row.id != question.id]
+    question, replies = seen[position], list(seen[position + 1 :])
     if any(row.status is Status.STREAMING for row in replies):
         raise JournalError("The last message is being answered now, in another window; there is nothing to retry yet.")
     return question, replies

@@ -45,36 +45,38 @@ class Edited:
 
 @dataclass(frozen=True, slots=True)
 class Editing:
-    """Has texts edited by way of drafts in ``folder``."""
+    """Has texts edited by way of drafts in ``folder``; ``run`` is the process that they belong to while it lives."""
 
     editor: Editor
     folder: Path
     clock: Clock
+    run: str = ""
 
-    async def edit(self, name: str, text: str) -> Edited:
+    async def edit(self, name: str, text: str, line: int | None = None) -> Edited:
         """Open ``text`` in the editor, in a draft whose name ends in ``name``, and return what has become of it.
 
-        The editor is waited for even if the caller is cancelled meanwhile; then the draft is kept.
+        It is opened at ``line``, counted from 1, if that is given. The editor is waited for even if the caller is
+        cancelled meanwhile; then the draft is kept.
 
         Raises:
             EditorError: no editor was started, or the draft cannot be written or read back.
         """
-        path = drafts.create(self.folder, name, text)
+        path = drafts.create(self.folder, name, text, self.run)
         try:
-            ending = await self._visit(path)
+            ending = await self._visit(path, line)
         except EditorError:
             drafts.delete(path)
             raise
         return _read(Edited(path, text, text), *ending)
 
-    async def edit_again(self, edited: Edited) -> Edited:
-        """Open the same draft once more, and return what has become of the original.
+    async def edit_again(self, edited: Edited, line: int | None = None) -> Edited:
+        """Open the same draft once more, at ``line`` if that is given, and return what has become of the original.
 
         Raises:
             EditorError: no editor was started, or the draft cannot be read back; it is kept.
         """
         try:
-            ending = await self._visit(edited.path)
+            ending = await self._visit(edited.path, line)
         except EditorError as error:
             raise EditorError(f"{error} Your text is kept in {edited.path}.") from error
         return _read(edited, *ending)
@@ -83,10 +85,10 @@ class Editing:
         """Delete the draft, once what it holds is stored or given up."""
         drafts.delete(edited.path)
 
-    async def _visit(self, path: Path) -> tuple[str, float]:
+    async def _visit(self, path: Path, line: int | None) -> tuple[str, float]:
         """Have the editor open a draft; return what it complains of, and how many seconds it was open."""
         began = self.clock.monotonic()
-        complaint, cancelled = await finished(self.editor.open(path))
+        complaint, cancelled = await finished(self.editor.open(path, line))
         if cancelled:
             raise asyncio.CancelledError
         return complaint, self.clock.monotonic() - began

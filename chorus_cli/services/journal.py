@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core import operations as journal
 from chorus_cli.core import view as views
 from chorus_cli.core.errors import JournalError, SettingsError
+from chorus_cli.core.messages import Status
 from chorus_cli.core.operations import REVERSALS, Kind, Operation, Target, WindowChange
 from chorus_cli.storage import message_log, operation_log
 from chorus_cli.storage.context_rows import context_rows
@@ -75,7 +76,7 @@ class Journal:
         operations = await self._operations(place)
         turn_id = await self._newest_turn_in_view(place)
         operation = journal.undoable(operations)
-        if operation is not None and operation.after_message_id >= turn_id:
+        if operation is not None and operation.made_after >= turn_id:
             await self._take_back(place, operation)
             return operation
         if not turn_id:
@@ -86,14 +87,16 @@ class Journal:
     async def redo(self, place: Place) -> Operation | Message:
         """Put back what the newest undo took back, unless something has followed it, and return it.
 
+        What concerns every thread is followed by what is said in any of them.
+
         Raises:
             JournalError: there is nothing to put back.
             SettingsError: the setting that it changed was changed again since.
         """
-        operations = await self._operations(place)
         newest_turn = await self.store.read(message_log.newest_turn_id, place.thread_id)
+        operations = await self._operations(place)
         undone = journal.redoable(operations, newest_turn)
-        if undone is None or undone.target is None:
+        if undone is None or undone.target is None or await self._is_followed_elsewhere(place, undone):
             raise JournalError(
                 "There is nothing to redo. Only an undo that nothing has followed since can be taken back."
             )
@@ -112,7 +115,16 @@ class Journal:
         since = views.cutoff(self.clock.now(), place.persona.settings.context_hours)
         rows = await self.store.read(context_rows, place.persona.slug, place.thread_id, since)
         seen = views.view(place.thread_id, rows.messages, rows.operations, since)
-        return max((message.turn_id for message in seen.messages), default=0)
+        # What an operation put in is taken back with that; it is no turn of the user's.
+        put_in = {message.id for message in seen.messages if message.introduced_by is not None}
+        return max({message.turn_id for message in seen.messages} - put_in, default=0)
+
+    async def _is_followed_elsewhere(self, place: Place, undone: Operation) -> bool:
+        """Return whether something was said, in whichever thread, since an undo that concerns them all."""
+        if undone.thread_id is not None:
+            return False
+        rows = await self.store.read(message_log.history, place.persona.slug, None, None, undone.after_message_id)
+        return any(row.introduced_by is None or _is_another_reply(row) for row in rows)
 
     async def _question(self, turn_id: int) -> Message:
         (question,) = await self.store.read(message_log.rows, [turn_id])
@@ -133,6 +145,11 @@ class Journal:
             await self.store.write(put_window_back, self.personas.settings_path(place.persona.slug), change, new)
         except SettingsError as error:
             raise SettingsError(f"{error} Earlier operations go by their number: /context ops lists them.") from error
+
+
+def _is_another_reply(row: Message) -> bool:
+    """Return whether a row that an operation put in is the reply of a retry, unless that brought nothing."""
+    return row.run is not None and (row.status is Status.STREAMING or bool(row.content.strip()))
 
 
 def _to_undo(operations: list[Operation], number: int | None) -> Operation:

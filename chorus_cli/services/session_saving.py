@@ -22,6 +22,7 @@ from chorus_cli.storage.session_rows import IDLE, MANUAL, Saving, Standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from datetime import datetime
     from pathlib import Path
 
     from chorus_cli.core.messages import Message
@@ -84,7 +85,8 @@ class SessionSaving:
     async def save_idle(self, place: Place, description: str) -> Saved | None:
         """Save after a silence, unless nothing was said since the last save.
 
-        The last session that was saved so is extended if no boundary was set since; it keeps its name and description.
+        The last session that was saved so is extended if no boundary was set since and nothing in it was taken back; it
+        keeps its name and description.
 
         Raises:
             SessionError: the file cannot be written; what was saved before stands.
@@ -95,7 +97,7 @@ class SessionSaving:
             return None
         known = await self.context.store.read(session_rows.idle_session, place.persona.slug)
         old = await self._file_of(known[0]) if known else None
-        if known is None or old is None:
+        if known is None or old is None or not _holds(copy, old):
             write, summarized = session_rows.create, 0
             session, summary = await self._new(place, description, copy)
         else:
@@ -182,10 +184,20 @@ class SessionSaving:
         return sum(count(each.preamble) + count(each.content) + TOKENS_PER_MESSAGE for each in messages)
 
 
+def _holds(copy: ContextCopy, old: Session) -> bool:
+    """Return whether everything in a session is in the copy too, but for what has left by age alone."""
+    present = {_key(each) for each in map(saved, copy.messages)}
+    return all(_key(each) in present for each in old.messages if each.timestamp > copy.since)
+
+
+def _key(message: SavedMessage) -> tuple[int, str, datetime, str]:
+    return message.thread_id, message.role, message.timestamp, message.content
+
+
 def _merged(gone: Sequence[SavedMessage], copy: ContextCopy) -> tuple[tuple[SavedMessage, ...], list[SavedMessage]]:
     """Put what has left the context before what is in it, thread by thread; return the whole and what has left."""
-    present = {(each.thread_id, each.role, each.timestamp, each.content) for each in copy.messages}
-    aged = [each for each in gone if (each.thread_id, each.role, each.timestamp, each.content) not in present]
+    present = {_key(each) for each in map(saved, copy.messages)}
+    aged = [each for each in gone if _key(each) not in present]
     silent = {each.thread_id for each in aged} - {each.thread.id for each in copy.threads}
     merged = [each for each in aged if each.thread_id in silent]
     for thread in copy.threads:

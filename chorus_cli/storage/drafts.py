@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import tempfile
 from contextlib import suppress
@@ -17,9 +18,11 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import EditorError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
 _PREFIX = "draft-"
+_OWNED = re.compile(rf"{_PREFIX}([0-9]+-[0-9a-f]+)-")
 _BACKUP_SUFFIX = "~"
 _LONGEST_MEGABYTES = 64
 _KEPT = timedelta(days=7)
@@ -29,8 +32,10 @@ _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _READ_WHAT_IS_THERE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
-def create(folder: Path, name: str, text: str) -> Path:
+def create(folder: Path, name: str, text: str, run: str = "") -> Path:
     """Write a new draft whose name ends in ``name``, so that editors choose the right syntax, and return its path.
+
+    The name tells too which process made it, if ``run`` does.
 
     Raises:
         EditorError: it cannot be written; nothing is left of it.
@@ -39,7 +44,7 @@ def create(folder: Path, name: str, text: str) -> Path:
     path: Path | None = None
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, made = tempfile.mkstemp(f"-{name}", _PREFIX, folder)
+        descriptor, made = tempfile.mkstemp(f"-{name}", f"{_PREFIX}{run}-" if run else _PREFIX, folder)
         path = Path(made)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
@@ -75,10 +80,15 @@ def delete(path: Path) -> None:
             leftover.unlink()
 
 
-def kept(folder: Path) -> tuple[Path, ...]:
-    """Return the drafts that were not deleted, the one changed longest ago first; some may still be open."""
-    found = [(_changed_at(path), path) for path in folder.glob(f"{_PREFIX}*") if not path.name.endswith(_BACKUP_SUFFIX)]
-    return tuple(path for changed_at, path in sorted(found) if changed_at)
+def kept(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> tuple[Path, ...]:
+    """Return the drafts that were not deleted and are not about to be, the one changed longest ago first.
+
+    Those of a process that ``is_alive`` may still be open, and its user knows of them.
+    """
+    oldest_kept = (now - _KEPT).timestamp()
+    paths = [path for path in folder.glob(f"{_PREFIX}*") if not path.name.endswith(_BACKUP_SUFFIX)]
+    found = [(_changed_at(path), path) for path in paths if not _is_owned(path, is_alive)]
+    return tuple(path for changed_at, path in sorted(found) if changed_at >= oldest_kept)
 
 
 def sweep(folder: Path, now: datetime) -> None:
@@ -89,6 +99,11 @@ def sweep(folder: Path, now: datetime) -> None:
             # Another process may sweep the same folder.
             with suppress(OSError):
                 path.unlink()
+
+
+def _is_owned(path: Path, is_alive: Callable[[str], bool]) -> bool:
+    match = _OWNED.match(path.name)
+    return match is not None and is_alive(match[1])
 
 
 def _bytes_of(path: Path) -> bytes:

@@ -18,7 +18,7 @@ from chorus_cli.storage import meta_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.operations import Operation
@@ -105,18 +105,6 @@ def store_token_counts(connection: sqlite3.Connection, counts: Mapping[int, int]
     connection.executemany("UPDATE messages SET token_count = ? WHERE id = ?", [(n, id_) for id_, n in counts.items()])
 
 
-def interrupt_orphans(connection: sqlite3.Connection, is_alive: Callable[[str], bool]) -> int:
-    """Mark replies as interrupted whose process is gone; return how many there were."""
-    owners = connection.execute("SELECT DISTINCT run FROM messages WHERE status = 'streaming'").fetchall()
-    gone = [run for (run,) in owners if run is None or not is_alive(run)]
-    changed = 0
-    for run in gone:
-        changed += connection.execute(
-            "UPDATE messages SET status = 'interrupted' WHERE status = 'streaming' AND run IS ?", (run,)
-        ).rowcount
-    return changed
-
-
 def turns_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, tuple[int, int]]:
     """Return the thread and the turn of each message of these ids."""
     found = connection.execute(
@@ -184,9 +172,11 @@ def newest_turn_id(connection: sqlite3.Connection, thread_id: int) -> int:
 
 
 def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime | None:
-    """Return when something was last said in a thread."""
+    """Return when something was last said in a thread: what an operation put in was not, but for a retry's reply."""
     row = connection.execute(
-        "SELECT timestamp, id, persona FROM messages WHERE thread_id = ? ORDER BY timestamp DESC LIMIT 1", (thread_id,)
+        "SELECT timestamp, id, persona FROM messages WHERE thread_id = ? "
+        "AND (introduced_by IS NULL OR run IS NOT NULL) ORDER BY timestamp DESC LIMIT 1",
+        (thread_id,),
     ).fetchone()
     return _moment(*row) if row else None
 

@@ -44,14 +44,16 @@ class NewOperation:
     target: Target | None = None
     window: WindowChange | None = None
     begins: bool = False
+    automatic: bool = False
 
 
 def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
     """Store an operation with its members, and those messages of it that are new, and return it as stored."""
-    after = message_log.newest_id(connection) if new.after_message_id is None else new.after_message_id
+    newest = message_log.newest_id(connection)
+    after = newest if new.after_message_id is None else new.after_message_id
     cursor = connection.execute(
         "INSERT INTO operations(persona, thread_id, kind, after_message_id, detail, created_at) VALUES (?,?,?,?,?,?)",
-        (new.persona, new.thread_id, new.kind, after, _detail(new), timestamps.to_text(new.created_at)),
+        (new.persona, new.thread_id, new.kind, after, _detail(new, newest), timestamps.to_text(new.created_at)),
     )
     operation_id = int(cursor.lastrowid or 0)
     ids = introduced_rows.store_members(connection, new.persona, operation_id, new.members)
@@ -106,8 +108,10 @@ def all_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> list
     return [_operation(connection, row) for row in found]
 
 
-def _detail(new: NewOperation) -> str:
+def _detail(new: NewOperation, newest_message_id: int) -> str:
     detail: dict[str, Any] = {}
+    if new.after_message_id not in {None, newest_message_id}:
+        detail["newest"] = newest_message_id
     if new.target is not None:
         detail["undoes" if new.kind is Kind.UNDO else "redoes"] = (
             {"operation": new.target.operation_id}
@@ -118,6 +122,8 @@ def _detail(new: NewOperation) -> str:
         detail["context_hours"] = {"before": new.window.before, "after": new.window.after}
     if new.begins:
         detail["begins"] = True
+    if new.automatic:
+        detail["automatic"] = True
     if new.replaced:
         detail["replaced"] = sorted(new.replaced)
     return json.dumps(detail)
@@ -140,6 +146,8 @@ def _operation(connection: sqlite3.Connection, row: Sequence[Any]) -> Operation:
             target=Target(target.get("operation"), target.get("turn")) if target else None,
             window=WindowChange(window["before"], window["after"]) if window else None,
             begins=bool(detail.get("begins")),
+            automatic=bool(detail.get("automatic")),
+            newest_message_id=detail.get("newest"),
         )
     except (ValueError, AttributeError, KeyError, TypeError) as error:
         raise DatabaseDamagedError(f"Operation {id_} of the journal cannot be read ({error}).") from error

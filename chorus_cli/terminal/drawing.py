@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, TextIO, cast
 
 from chorus_cli.commands.replies import Exit, Message, Refill, Report, Table, plain
@@ -12,11 +13,16 @@ if TYPE_CHECKING:
     from chorus_cli.terminal.screen import Screen
 
 
+_READABLE_COLUMN_WIDTH = 14
+
+
 def draw(reply: Reply, screen: Screen) -> None:
     """Show what a command answered."""
     match reply:
         case Exit():
             return
+        case Table() if screen.is_terminal and _is_narrow(reply):
+            _draw_list(reply, screen)
         case Table() if screen.is_terminal:
             _draw_table(reply, screen)
         case Report(parts) if screen.is_terminal:
@@ -26,6 +32,21 @@ def draw(reply: Reply, screen: Screen) -> None:
             screen.paragraph(text)
         case _:
             screen.line(plain(reply))
+
+
+def _is_narrow(table: Table) -> bool:
+    """Return whether the terminal leaves a column too little room to be read."""
+    return shutil.get_terminal_size().columns < _READABLE_COLUMN_WIDTH * len(table.columns)
+
+
+def _draw_list(table: Table, screen: Screen) -> None:
+    """Write a table one below the other: each row a paragraph, each cell behind the head of its column."""
+    if table.title:
+        screen.paragraph(table.title)
+    for row in table.rows:
+        cells = [(head, cell) for head, cell in zip(table.columns, row, strict=True) if cell.strip()]
+        screen.paragraph("\n".join(f"{head}: {safe_line(cell)}" if head else safe_line(cell) for head, cell in cells))
+        screen.write("\n")
 
 
 def _draw_table(table: Table, screen: Screen) -> None:

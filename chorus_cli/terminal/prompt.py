@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _SIGN = "❯"
 _PLAIN_SIGN = ">"
-_YES = frozenset({"y", "yes"})
-_NO = frozenset({"n", "no"})
+_YES_OR_NO = ("y", "yes", "n", "no")
+_DISCARD = ("d", "discard")
 
 
 class Leave(Exception):  # noqa: N818 - it is no error: the user wants to go
@@ -97,16 +97,21 @@ class Prompt:
         application.renderer.request_absolute_cursor_position()
         application.invalidate()
 
-    async def confirm(self, question: str) -> bool:
-        """Ask a question until it is answered with yes or no; Ctrl-C, Ctrl-D and a terminal that is gone mean no."""
+    async def confirm(self, question: str, *, discardable: bool = False) -> str:
+        """Ask a question until it is answered; return ``y`` or ``n``, or ``d`` if something can be discarded.
+
+        Ctrl-C, Ctrl-D and a terminal that is gone mean no.
+        """
         session: PromptSession[str] = PromptSession()
-        asked = FormattedText([("bold", f"{safe_text(question)} (y/n) ")])
+        words = (*_YES_OR_NO, *_DISCARD) if discardable else _YES_OR_NO
+        choice = "(y/n, or d to discard it)" if discardable else "(y/n)"
+        asked = FormattedText([("bold", f"{safe_text(question)} {choice} ")])
         with suppress(KeyboardInterrupt, EOFError, OSError):
             while True:
                 answer = (await session.prompt_async(asked, handle_sigint=False)).strip().casefold()
-                if answer in _YES | _NO:
-                    return answer in _YES
-        return False
+                if answer in words:
+                    return answer[0]
+        return "n"
 
     def _typed(self, _buffer: Buffer) -> None:
         self._patience.is_over = False

@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING
 from chorus_cli import __version__
 from chorus_cli.core.errors import ChorusError, PersonaError
 from chorus_cli.core.model_choice import ELIZA
+from chorus_cli.services.arrival import drafts_notices
 from chorus_cli.services.uninterrupted import finished
 from chorus_cli.terminal.command_sign import is_command, unescaped
 from chorus_cli.terminal.keyboard import typing_ahead
 from chorus_cli.terminal.prompt import Leave, Prompt
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+    from pathlib import Path
     from typing import Protocol
 
     from chorus_cli.commands.command_context import CommandContext
+    from chorus_cli.commands.replies import Answer, Question, Reply
     from chorus_cli.core.events import TurnEvent
     from chorus_cli.services.conversation import Conversation
     from chorus_cli.services.focus import Focus
@@ -44,6 +47,10 @@ if TYPE_CHECKING:
             """Whoever answers messages."""
             ...
 
+        def kept_drafts(self) -> Sequence[Path]:
+            """Return the texts that were edited and not used."""
+            ...
+
         def idle_timer(self, tell: Callable[[str], None], report_bug: Callable[[Exception], str]) -> IdleTimer:
             """Make what keeps the talk when nothing is said."""
             ...
@@ -52,6 +59,7 @@ if TYPE_CHECKING:
 _WAYS_OUT = (
     "For a language model set a provider's key, such as OPENAI_API_KEY, or start Ollama and say /model ollama/NAME."
 )
+_SIGNAL_SECONDS = 0.3
 _UNSENT = (
     " Your message was not sent and is at the prompt again. "
     "Ctrl-C clears it; then /persona NAME turns to somebody else."
@@ -93,6 +101,9 @@ class Repl:
         try:
             await self._talk(begin)
         finally:
+            if self._arriving is not None:
+                self._arriving.cancel()
+                await finished(asyncio.wait({self._arriving}))
             await finished(self._idle.close())
 
     @cached_property
@@ -115,7 +126,11 @@ class Repl:
                     return
                 self._screen.write("\n")
                 place = self._focus.place()
-            except (Leave, EOFError):
+            except Leave:
+                return
+            except EOFError:
+                # A terminal that is closed sends a signal as well, which says how the run ends.
+                await asyncio.sleep(_SIGNAL_SECONDS)
                 return
             except ChorusError as error:
                 self._refuse(str(error))
@@ -124,11 +139,11 @@ class Repl:
 
     async def _arrive(self, place: Place, drawn: Callable[[], None]) -> None:
         """Greet before the prompt; where an Ollama has to be asked for its model, the greeting comes in above it."""
+        notices = (*await self._focus.notices(), *drafts_notices(self._answering.kept_drafts()))
         if self._focus.is_settled:
-            self._greet(place, await self._focus.notices())
+            self._greet(place, notices)
             self._prompt.when_drawn(drawn)
             return
-        notices = await self._focus.notices()
 
         async def greet_later() -> None:
             # A persona whose folder is gone is told of when something is said to it.
@@ -175,11 +190,10 @@ class Repl:
         from chorus_cli.terminal.drawing import draw  # noqa: PLC0415
 
         commands = self._answering.commands
-        # A command is short and has effects: once begun it is carried out, and Ctrl-C comes too late.
-        answer, _ = await finished(resolve(commands.registry, line, commands.clock.now()).run(commands))
+        bound = resolve(commands.registry, line, commands.clock.now())
+        answer = await self._carried_out(bound.run(commands), stoppable=bound.command.stoppable)
         while isinstance(answer, Question):
-            yes = await self._prompt.confirm(answer.text)
-            answer = (await finished(answer.confirmed()))[0] if yes else answer.declined
+            answer = await self._decided(answer)
         if isinstance(answer, Exit):
             return True
         if isinstance(answer, Refill):
@@ -189,6 +203,22 @@ class Repl:
         else:
             await self._show(answer)
         return False
+
+    async def _carried_out(self, work: Coroutine[None, None, Answer], *, stoppable: bool) -> Answer:
+        """Carry a command out: most are short and have effects, so that once they have begun Ctrl-C comes too late."""
+        if not stoppable:
+            return (await finished(work))[0]
+        try:
+            return await work
+        except asyncio.CancelledError:
+            self._screen.notice("Stopped; nothing was done.")
+            raise
+
+    async def _decided(self, question: Question) -> Reply:
+        """Have the user decide, and carry that out."""
+        chosen = await self._prompt.confirm(question.text, discardable=question.discarded is not None)
+        work = {"y": question.confirmed, "d": question.discarded}.get(chosen)
+        return question.declined if work is None else (await finished(work()))[0]
 
     async def _show(self, events: AsyncGenerator[TurnEvent, None]) -> None:
         from chorus_cli.terminal.reply_stream import show_events  # noqa: PLC0415

@@ -31,4 +31,5 @@ def _stamp(moment: datetime) -> str:
 
 
 def _words(message: Message) -> str:
-    return f"{message.content} [{message.status}]".lstrip() if message.status.broke_off else message.content
+    words = f"{message.content} [{message.status}]".lstrip() if message.status.broke_off else message.content
+    return f"{words} [another wording]" if message.revises is not None else words

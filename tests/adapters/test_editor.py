@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.adapters.editor import _file_at
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -213,6 +215,29 @@ def test_an_editor_that_cannot_be_started_is_named_and_leaves_no_draft(
     assert error in told.error
     assert told.drafts == []
     assert told.restored
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments"),
+    [
+        ("/usr/bin/vi", "-c 17 /d/draft.md"),
+        *((f"/usr/bin/{name}", "+17 /d/draft.md") for name in ("vim", "gvim", "nvim", "view", "nano", "micro", "kak")),
+        *((f"/usr/bin/{name}", "+17 /d/draft.md") for name in ("emacs", "emacsclient", "joe", "ne", "mg")),
+        *((f"/usr/bin/{name}", "--goto /d/draft.md:17") for name in ("code", "codium", "cursor")),
+        *((f"/usr/bin/{name}", "/d/draft.md:17") for name in ("subl", "zed", "hx")),
+        *((f"/usr/bin/{name}", "/d/draft.md") for name in ("ed", "gedit", "my editor", "vim-wrapper")),
+    ],
+)
+def test_an_editor_that_takes_a_line_number_is_given_it_and_no_other(program: str, arguments: str) -> None:
+    assert " ".join(_file_at(program, "/d/draft.md", 17)) == arguments
+    assert _file_at(program, "/d/draft.md", None) == ["/d/draft.md"]
+
+
+def test_the_systems_usual_editor_is_known_by_what_it_is_a_link_to(tmp_path: Path) -> None:
+    (tmp_path / "vim.basic").touch()
+    (tmp_path / "alternative").symlink_to("vim.basic")
+    (tmp_path / "editor").symlink_to("alternative")
+    assert _file_at(str(tmp_path / "editor"), "draft.md", 17) == ["+17", "draft.md"]
 
 
 @pytest.mark.parametrize("manner", ["ask", "chat"])

@@ -199,6 +199,33 @@ async def test_a_text_that_cannot_be_read_is_told_with_its_line_and_edited_again
     assert await talk.seen() == ["A1", "B1", "A2!", "B2", "A3", "B3"]
 
 
+async def test_the_editor_is_opened_where_the_context_starts_and_again_where_the_mistake_is(talk: World) -> None:
+    await talk.told("/new")
+    await talk.say("Fresh")
+    talk.editor.enqueue(replacing("Human: Fresh", "Humn: Fresh"))
+    question = await talk.asked_back("/context edit")
+    talk.editor.enqueue(replacing("Humn: Fresh", "Human: Fresher"))
+    await question.confirmed()
+    start, mistake = talk.editor.lines
+    assert start is not None
+    assert mistake is not None
+    assert talk.editor.shown[0].splitlines()[start - 1] == LINE.strip()
+    assert talk.editor.shown[1].splitlines()[mistake - 1].endswith("Humn: Fresh")
+    assert f"Line {mistake}: " in question.text
+
+
+@pytest.mark.parametrize("complaint", ["", "nano ended with status 1."])
+async def test_an_edit_that_is_not_used_is_kept_or_discarded(talk: World, complaint: str) -> None:
+    for _ in range(2):
+        talk.editor.enqueue(replacing("Human: A2", "Humn: A2"), complaint=complaint)
+    kept, discarded = [await talk.asked_back("/context edit") for _ in range(2)]
+    assert plain(kept.declined) == f"The context was left as it was; your text is kept in {talk.editor.opened[0]}."
+    assert discarded.discarded is not None
+    assert plain(await discarded.discarded()) == "The context was left as it was; your edit is discarded."
+    assert [path.exists() for path in talk.editor.opened] == [True, False]
+    assert await talk.journal.entries(talk.focus.place()) == []
+
+
 async def test_new_messages_can_be_written_by_hand(talk: World) -> None:
     added = "[2026-02-12 14:00:00] chorus: Once upon a time\n\n"
     talk.editor.enqueue(replacing(LINE + "\n", LINE + "\n" + added))

@@ -118,7 +118,11 @@ def test_a_value_in_range_passes_the_check(key: str, value: JsonValue) -> None:
         ("aliases", ["a", 1], 'aliases is ["a", 1]; it must be a list of texts.'),
         ("on_idle", "never", 'on_idle is "never"; it must be "save", "save+clear" or "off".'),
         ("on_idle", "x" * 99, f'on_idle is "{"x" * 58}…; it must be "save", "save+clear" or "off".'),
-        ("contxt_hours", 8, 'There is no setting "contxt_hours" (did you mean "context_hours"?). /settings lists them.'),
+        (
+            "contxt_hours",
+            8,
+            'There is no setting "contxt_hours" (did you mean "context_hours"?). /settings lists them.',
+        ),
         ("zzz", 8, 'There is no setting "zzz". /settings lists them.'),
         ("$schema", "x", 'There is no setting "$schema". /settings lists them.'),
     ],

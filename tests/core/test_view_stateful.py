@@ -19,7 +19,7 @@ from chorus_cli.core import operations as journal
 from chorus_cli.core.messages import Message, Status
 from chorus_cli.core.operations import Kind, Operation, Target, WindowChange
 from chorus_cli.core.view import cutoff, view
-from chorus_cli.storage import message_log, operation_log
+from chorus_cli.storage import message_log, operation_log, orphans
 from chorus_cli.storage.context_rows import context_rows
 from chorus_cli.storage.message_log import Question, ReplyState
 from chorus_cli.storage.migrations import migrate
@@ -225,7 +225,7 @@ class ViewMachine(RuleBasedStateMachine):
     @rule()
     def die_and_start_again(self) -> None:
         waiting = len(self.streaming)
-        assert message_log.interrupt_orphans(self.connection, lambda _run: False) == waiting
+        assert orphans.mend(self.connection, lambda _run: False, self.now) == waiting
         self.streaming.clear()
 
     # What is done

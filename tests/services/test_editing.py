@@ -10,6 +10,7 @@ import pytest
 
 from chorus_cli.core.errors import EditorError
 from chorus_cli.services.editing import Edited, Editing
+from chorus_cli.storage import drafts
 from tests.fakes import FakeClock, ScriptedEditor
 
 AT_ONCE = "The editor returned at once"
@@ -93,6 +94,23 @@ async def test_coming_back_at_once_from_editing_again_is_judged_by_what_was_ther
     assert again.doubt.startswith(AT_ONCE)
 
 
+async def test_the_editor_is_told_where_to_open_the_text(editing: Editing, editor: ScriptedEditor) -> None:
+    edited = await editing.edit("text.md", "old", 17)
+    await editing.edit_again(edited, 4)
+    await editing.edit_again(edited)
+    assert editor.lines == [17, 4, None]
+
+
+async def test_a_draft_is_kept_from_the_eyes_of_others_while_its_process_lives(
+    editor: ScriptedEditor, clock: FakeClock, tmp_path: Path
+) -> None:
+    edited = await Editing(editor, tmp_path, clock, "4711-0a1b2c3d").edit("text.md", "old")
+    alive = {"4711-0a1b2c3d"}
+    assert drafts.kept(tmp_path, clock.now(), lambda run: run in alive) == ()
+    alive.clear()
+    assert drafts.kept(tmp_path, clock.now(), lambda run: run in alive) == (edited.path,)
+
+
 async def test_without_an_editor_no_draft_is_left_behind(editing: Editing, editor: ScriptedEditor) -> None:
     editor.enqueue(EditorError("There is no editor."))
     with pytest.raises(EditorError, match=r"^There is no editor\.$"):
@@ -145,7 +163,7 @@ class PatientEditor:
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def open(self, _path: Path) -> str:
+    async def open(self, _path: Path, _line: int | None = None) -> str:
         self.opened.set()
         await self.closed.wait()
         return "nano ended with status 1."

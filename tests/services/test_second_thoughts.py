@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,8 +12,12 @@ from chorus_cli.commands.replies import Refill
 from chorus_cli.core.errors import JournalError, ModelError
 from chorus_cli.core.events import TextDelta
 from chorus_cli.core.messages import Status
+from chorus_cli.core.operations import Kind
+from chorus_cli.storage import introduced_rows, message_log, operation_log
+from chorus_cli.storage.operation_log import NewOperation
 
 if TYPE_CHECKING:
+    from chorus_cli.storage.database import Connection
     from tests.services.world import World
 
 
@@ -130,3 +136,61 @@ async def test_with_nothing_in_context_there_is_nothing_to_retry(world: World) -
     await world.told("/new")
     with pytest.raises(JournalError, match="nothing in context"):
         await retried(world)
+
+
+async def test_a_retry_stopped_before_its_first_word_leaves_the_old_reply(world: World) -> None:
+    world.model.say("first")
+    await world.say("Hello")
+    world.model.enqueue(asyncio.Event())
+    retry = asyncio.create_task(retried(world))
+    await world.log_row_with_status(2, Status.STREAMING)
+    retry.cancel()
+    with suppress(asyncio.CancelledError):
+        await retry
+    assert await world.seen() == ["Hello", "first"]
+
+
+async def test_a_retry_that_brought_nothing_is_not_put_back_by_redo(world: World) -> None:
+    await world.say("One")
+    await world.say("Two")
+    await world.told("/undo")
+    world.model.enqueue(ModelError("It is down.", status_code=400))
+    await retried(world)
+    assert await world.told("/redo") == 'Redone: your message "Two" and its reply'
+    assert await world.seen() == ["One", "ok", "Two", "ok"]
+
+
+async def test_a_retry_whose_process_was_killed_before_its_first_word_leaves_the_old_reply(world: World) -> None:
+    world.model.say("first")
+    await world.say("Hello")
+    place, now = world.focus.place(), world.clock.now()
+
+    def retry_and_die(connection: Connection) -> None:
+        question, old = message_log.history(connection, "chorus", None, None, 0)
+        new = NewOperation("chorus", Kind.RETRY, now, thread_id=place.thread_id, replaced=frozenset({old.id}))
+        introduced_rows.open_retry(connection, question, operation_log.introduce(connection, new), "m", "dead")
+
+    await world.store.write(retry_and_die)
+    await world.say("Next")
+    assert world.asked() == [("user", "Hello"), ("assistant", "first"), ("user", "Next")]
+
+
+async def test_retry_replaces_all_that_follows_the_last_question(world: World) -> None:
+    for text in ("B1", "B2"):
+        world.model.say(text)
+        await world.say(text.replace("B", "A"))
+    world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("Human: A2", "chorus: A2")))
+    await world.told("/context edit")
+    world.model.say("again")
+    await retried(world)
+    assert await world.seen() == ["A1", "again"]
+
+
+async def test_undo_takes_back_an_edit_that_put_messages_in(world: World) -> None:
+    await world.say("One")
+    added = "--- context starts here ---\n\n[2026-02-12 14:00:00] Human: NEW\n"
+    world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("--- context starts here ---\n", added)))
+    await world.told("/context edit")
+    assert await world.seen() == ["NEW", "One", "ok"]
+    assert (await world.told("/undo")).startswith("Undone: edit of the context")
+    assert await world.seen() == ["One", "ok"]

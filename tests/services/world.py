@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chorus_cli.commands.catalogue import registry
@@ -19,12 +19,14 @@ from chorus_cli.services.context_editing import ContextEditing
 from chorus_cli.services.context_window import ContextWindow
 from chorus_cli.services.conversation import Conversation
 from chorus_cli.services.editing import Editing
+from chorus_cli.services.export import Exporting
 from chorus_cli.services.focus import Focus, Naming
 from chorus_cli.services.journal import Journal
 from chorus_cli.services.models import KnownModels, Models
 from chorus_cli.services.persona_settings import PersonaSettings
 from chorus_cli.services.personas import Personas
 from chorus_cli.services.roster import Roster
+from chorus_cli.services.search import Search
 from chorus_cli.services.session_saving import SessionSaving
 from chorus_cli.services.sessions import Sessions
 from chorus_cli.services.summarizer import Summarizer
@@ -65,6 +67,8 @@ class World:
     models: Models
     editor: ScriptedEditor
     rescued: list[Mapping[str, str]]
+    copied: list[str] = field(default_factory=list)
+    asides: list[str] = field(default_factory=list)
 
     async def say(self, text: str) -> TurnDone:
         """Send a message and wait for the end of the turn."""
@@ -115,6 +119,15 @@ class World:
         return Sessions(self.store, self.clock, self.personas, self.focus, saving)
 
     @property
+    def search(self) -> Search:
+        """What looks for words in the log."""
+        return Search(self.store, self.clock)
+
+    def _copy(self, text: str) -> str:
+        self.copied.append(text)
+        return "by a test"
+
+    @property
     def commands(self) -> CommandContext:
         """The commands and the services behind them."""
         return CommandContext(
@@ -132,6 +145,10 @@ class World:
             journal=self.journal,
             conversation=self.conversation,
             sessions=self.sessions,
+            search=self.search,
+            exporting=Exporting(self.context, self.clock),
+            copy=self._copy,
+            tell=self.asides.append,
             clock=self.clock,
         )
 

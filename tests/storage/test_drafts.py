@@ -178,7 +178,14 @@ def test_kept_drafts_are_listed_the_oldest_first(tmp_path: Path) -> None:
     for other in ("draft-b-system.jsonc~", ".draft-b-system.jsonc.swp", "notes.md"):
         (tmp_path / other).write_text("")
     (tmp_path / "draft-folder").mkdir()
-    assert drafts.kept(tmp_path) == (old, new)
+    aged(tmp_path / "draft-c-about-to-be-swept.md", timedelta(days=7, seconds=1))
+    assert drafts.kept(tmp_path, NOW, lambda _run: False) == (old, new)
+
+
+def test_drafts_of_a_living_process_are_not_listed(tmp_path: Path) -> None:
+    paths = [drafts.create(tmp_path, "text.md", "text", run) for run in ("12-0a1b2c3d", "13-0a1b2c3d", "")]
+    found = drafts.kept(tmp_path, datetime.now(UTC), lambda run: run == "12-0a1b2c3d")
+    assert set(found) == {*paths[1:]}
 
 
 def test_only_drafts_older_than_a_week_are_swept_with_what_editors_left_beside_them(tmp_path: Path) -> None:
@@ -193,4 +200,4 @@ def test_only_drafts_older_than_a_week_are_swept_with_what_editors_left_beside_t
 
 def test_a_folder_that_was_never_made_has_no_drafts(tmp_path: Path) -> None:
     drafts.sweep(tmp_path / "missing", NOW)
-    assert drafts.kept(tmp_path / "missing") == ()
+    assert drafts.kept(tmp_path / "missing", NOW, lambda _run: False) == ()

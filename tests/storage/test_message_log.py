@@ -17,7 +17,7 @@ from chorus_cli.core import timestamps
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.messages import Message, Role, Status
 from chorus_cli.core.operations import Kind, Operation
-from chorus_cli.storage import message_log, operation_log
+from chorus_cli.storage import message_log, operation_log, orphans
 from chorus_cli.storage.message_log import LeftOut, OpenedTurn, Question, ReplyState
 from chorus_cli.storage.migrations import migrate
 from chorus_cli.storage.operation_log import NewOperation
@@ -197,7 +197,7 @@ def test_replies_of_processes_that_are_gone_become_interrupted(connection: sqlit
         "INSERT INTO messages(persona, thread_id, role, status, timestamp) "
         "VALUES ('frodo', 1, 'assistant', 'streaming', '2026-02-12T14:30:00Z')"
     )
-    assert message_log.interrupt_orphans(connection, lambda run: run == "alive") == 2
+    assert orphans.mend(connection, lambda run: run == "alive", START) == 2
     found = {row.id: (row.status, row.content) for row in everything(connection) if row.role is Role.ASSISTANT}
     assert found == {
         running.reply.id: (Status.STREAMING, ""),
@@ -213,7 +213,7 @@ def test_without_replies_in_progress_nobody_is_asked_whether_they_live(connectio
     def asked(run: str) -> bool:
         raise AssertionError(run)
 
-    assert message_log.interrupt_orphans(connection, asked) == 0
+    assert orphans.mend(connection, asked, START) == 0
 
 
 # Reading

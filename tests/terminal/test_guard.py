@@ -128,6 +128,8 @@ def test_what_rich_draws_passes_byte_for_byte(draw: Callable[[Console], None]) -
         "\x1b[2J",
         "\x1b[K",
         "\r\x1b[2K",
+        "\x1b[?7l",
+        "\x1b[?7h",
         "\x1b[?25l",
         "\x1b[?25h",
         "\x1b[?2026h",

@@ -178,3 +178,15 @@ def test_what_is_typed_before_the_prompt_is_there_is_sent(home: Home) -> None:
         terminal.await_text("--- New conversation ---")
         terminal.await_line(PROMPT)
     assert home.said() == ["early bird"]
+
+
+def test_what_is_typed_ahead_outlives_ctrl_c(home: Home) -> None:
+    with home.chat() as chat:
+        chat.say(LONG_MESSAGE)
+        chat.await_text(FIRST_WORD, times=2)
+        chat.say("typed ahead")
+        chat.press("ctrl-c")
+        chat.await_text("Stopped. What had arrived is kept; /retry asks again.")
+        chat.await_text(f"{PROMPT} typed ahead")
+        chat.await_line(PROMPT)
+    assert home.said()[1:] == ["typed ahead"]

@@ -5,34 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.terminal.driver import PROMPT, Home
+from tests.terminal.editors import editor
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def editor(folder: Path, *scripts: str) -> str:
-    """Write an editor that does one script at each visit, with the file's name in ``$1``; return its command."""
-    visits = "".join(f"    {number}) {script} ;;\n" for number, script in enumerate(scripts))
-    path = folder / "my editor"
-    path.write_text(
-        f'#!/bin/sh\ncount="$0.count"\nnumber=$(cat "$count" 2>/dev/null || echo 0)\n'
-        f'echo $((number + 1)) > "$count"\ncase $number in\n{visits}esac\n'
-    )
-    path.chmod(0o700)
-    return f"'{path}'"
 
 
 def test_settings_are_edited_checked_mended_and_undone(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     tmp_path.joinpath("home").mkdir()
     settings = home.path / "personas" / "chorus" / "system.jsonc"
-    wrong = """printf '{"context_hours": 500}\\n' > "$1" """
-    right = """printf '// mended\\n{"name": "Chorus", "context_hours": 50}\\n' > "$1" """
+    wrong = """printf '{"context_hours": 500}\\n' > "$file" """
+    right = """printf '// mended\\n{"name": "Chorus", "context_hours": 50}\\n' > "$file" """
     with home.chat(EDITOR=editor(tmp_path, wrong, right)) as terminal:
         before = settings.read_bytes()
         terminal.say("/settings edit")
         terminal.await_text("system.jsonc:1: context_hours is 500; it must be a whole number from 1 to 168.")
-        terminal.await_text("Edit again? (y/n)")
+        terminal.await_text("Edit again? (y/n, or d to discard it)")
         assert settings.read_bytes() == before
         terminal.ask("y", "Context window set to 50h")
         terminal.ask("/settings context_hours", "Value: 50")
@@ -45,9 +34,9 @@ def test_settings_are_edited_checked_mended_and_undone(tmp_path: Path) -> None:
 def test_what_is_not_used_is_kept_and_named(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     tmp_path.joinpath("home").mkdir()
-    with home.chat(VISUAL=editor(tmp_path, """printf '{,}' > "$1" """)) as terminal:
+    with home.chat(VISUAL=editor(tmp_path, """printf '{,}' > "$file" """)) as terminal:
         terminal.say("/persona edit frodo")
-        terminal.await_text("Edit again? (y/n)")
+        terminal.await_text("Edit again? (y/n, or d to discard it)")
         terminal.ask("n", "your text is kept in")
     (draft,) = (home.path / "state" / "drafts").iterdir()
     assert draft.read_text() == "{,}"

@@ -1,0 +1,107 @@
+"""The user's clipboard: by the tools that are there, and by the terminal itself with OSC 52, which reaches over SSH.
+
+The sequence goes past the guard, which lets nobody else set the clipboard: all of it but base64 is written here.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from base64 import b64encode
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+from chorus_cli.core.errors import OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+LARGEST_SEQUENCE_BYTES = 100_000
+_PATIENCE_SECONDS = 3.0
+_OVER_SSH = ("SSH_CONNECTION", "SSH_TTY")
+_TOOLS = (
+    # The command, and the variable without which there is no clipboard that it could reach.
+    (("pbcopy",), ""),
+    (("wl-copy",), "WAYLAND_DISPLAY"),
+    (("xclip", "-selection", "clipboard"), "DISPLAY"),
+    (("xsel", "--clipboard", "--input"), "DISPLAY"),
+)
+_TMUX = (("tmux", "load-buffer", "-w", "-"), "TMUX")  # tmux ignores OSC 52 unless it is told not to
+
+
+@dataclass(frozen=True, slots=True)
+class Clipboard:
+    """Where texts are copied to. ``terminal`` is the process's output, be it a terminal or not."""
+
+    environment: Mapping[str, str]
+    terminal: TextIO | None
+
+    def copy(self, text: str) -> str:
+        """Copy a text every way there is, and return the ways in words: ``by wl-copy``.
+
+        Raises:
+            OutputError: there is none.
+        """
+        ways = [f"by {name}" for name in self._taken_by(text)]
+        if self._offer_to_terminal(text):
+            ways.append("by your terminal, if it allows that (OSC 52)")
+        if ways:
+            return " and ".join(ways)
+        if self._is_terminal:
+            raise OutputError(
+                f"The reply has {len(text.encode()):,} bytes, more than a terminal takes for its clipboard, and there "
+                "is no clipboard tool (wl-copy, xclip, xsel, pbcopy). /export FILE writes the conversation to a file."
+            )
+        raise OutputError(
+            "There is no clipboard here: the output is no terminal, and no clipboard tool works (wl-copy, xclip, xsel, "
+            "pbcopy). /export FILE writes the conversation to a file."
+        )
+
+    def _taken_by(self, text: str) -> Iterator[str]:
+        """Yield the tools that took the text: the first of the desktop's, and the tmux that the terminal is in."""
+        if any(map(self.environment.get, _OVER_SSH)):
+            desktop = [tool for tool in _TOOLS if tool[1] == "DISPLAY"]  # the only one that SSH hands on
+        else:
+            desktop = list(_TOOLS)
+        for command, variable in desktop:
+            if self._took(command, variable, text):
+                yield command[0]
+                break
+        if self._took(*_TMUX, text):
+            yield _TMUX[0][0]
+
+    def _took(self, command: tuple[str, ...], variable: str, text: str) -> bool:
+        name, *arguments = command
+        program = shutil.which(name, path=self.environment.get("PATH"))
+        if program is None or (variable and not self.environment.get(variable)):
+            return False
+        try:
+            # Some stay behind to serve the text, so nobody may wait for the end of what they could print.
+            done = subprocess.run(  # noqa: S603 - the user's own tools, without a shell
+                [program, *arguments],
+                input=text.encode(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=dict(self.environment),
+                timeout=_PATIENCE_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+        return done.returncode == 0
+
+    @property
+    def _is_terminal(self) -> bool:
+        return self.terminal is not None and self.terminal.isatty() and self.environment.get("TERM") != "dumb"
+
+    def _offer_to_terminal(self, text: str) -> bool:
+        """Write the sequence if there is a terminal and it is not too long; nobody can see whether it is obeyed."""
+        sequence = f"\x1b]52;c;{b64encode(text.encode()).decode()}\x1b\\"
+        if self.terminal is None or not self._is_terminal or len(sequence) > LARGEST_SEQUENCE_BYTES:
+            return False
+        try:
+            self.terminal.write(sequence)
+            self.terminal.flush()
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,125 @@
+"""Writing a conversation to a file that is the user's own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chorus_cli.core import timestamps
+from chorus_cli.core.errors import CommandError, OutputError
+from chorus_cli.core.transcript_export import Export, markdown
+from chorus_cli.services.transcript import Selection, message_as_json, transcript
+from chorus_cli.storage.atomic_file import write_atomically
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from chorus_cli.ports import Clock
+    from chorus_cli.services.context import Context
+    from chorus_cli.services.place import Place
+
+_MARKDOWN = frozenset({".md", ".markdown"})
+_JSON = ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class Exporting:
+    """Writes conversations down."""
+
+    context: Context
+    clock: Clock
+
+    async def export(self, place: Place, *, whole: bool) -> Export:
+        """Return what is in context, or everything that was ever said in the thread.
+
+        Raises:
+            CommandError: there is nothing.
+        """
+        now = self.clock.now()
+        if whole:
+            selection = Selection(place.persona.slug, place.thread_id)
+            entries = tuple([entry async for entry in transcript(self.context.store, selection)])
+        else:
+            entries = (await self.context.seen(place, now)).messages
+        export = Export(place.persona.slug, place.persona.name, place.thread_id, now, whole, entries)
+        if not export.messages:
+            otherwise = "" if whole else " /export FILE all writes everything that was said in this thread."
+            raise CommandError(
+                f"Nothing {'was said yet' if whole else 'is in context'}, so nothing was written.{otherwise}"
+            )
+        return export
+
+
+def file_for(typed: str, place: Place, now: datetime) -> Path:
+    """Return the file that is meant: what was typed, in the present folder; if that is a folder, a new name in it.
+
+    Raises:
+        CommandError: its name says neither Markdown nor JSON.
+    """
+    try:
+        path = Path(typed).expanduser() if typed else Path()
+    except RuntimeError:
+        raise CommandError(f"There is no home folder for {typed}, so nothing was written.") from None
+    if typed.endswith("/") or _is_folder(path):
+        return path / f"{place.persona.slug}_{now:%Y-%m-%d_%H%M}.md"
+    if not path.suffix:
+        return path.with_name(f"{path.name}.md")
+    if path.suffix.lower() not in _MARKDOWN | {_JSON}:
+        raise CommandError(f"{path.name} ends in {path.suffix}; write .md for Markdown or .json for JSON.")
+    return path
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        # Why it cannot be looked at is said when it is written to.
+        return False
+
+
+async def write(path: Path, export: Export, *, replace: bool) -> None:
+    """Write an export to a file, whole or not at all.
+
+    Raises:
+        FileExistsError: it is there already and was not to be replaced.
+        OutputError: it cannot be written; what was there is as it was.
+    """
+    text = _json(export) if path.suffix.lower() == _JSON else markdown(export)
+    await asyncio.to_thread(_write, path, text, replace=replace)
+
+
+def _write(path: Path, text: str, *, replace: bool) -> None:
+    try:
+        if path.exists() and not path.is_file():
+            raise OutputError(f"{path} is no plain file, so nothing was written.")
+        if not replace:
+            # The name is taken first, so that no file of another program can be overwritten.
+            path.touch(mode=0o600, exist_ok=False)
+        try:
+            write_atomically(path, text)
+        except BaseException:
+            if not replace:
+                with suppress(OSError):
+                    path.unlink()
+            raise
+    except FileExistsError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise OutputError(f"{path} cannot be written: {reason}. Nothing was written.") from error
+
+
+def _json(export: Export) -> str:
+    value = {
+        "persona": export.persona,
+        "name": export.name,
+        "thread": export.thread_id,
+        "exported_at": timestamps.to_text(export.exported_at),
+        "whole_thread": export.is_whole,
+        "messages": [message_as_json(message) for message in export.messages],
+    }
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

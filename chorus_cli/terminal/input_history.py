@@ -1,0 +1,51 @@
+"""The lines typed before, as prompt_toolkit wants them: read when they are first wanted, written beside the talk."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.history import History
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+
+    Read = Callable[[], Awaitable[list[str]]]
+    Write = Callable[[str], Awaitable[None]]
+
+
+class InputHistory(History):
+    """What was typed to one persona; a line that cannot be read or written is not worth a word."""
+
+    def __init__(self, read: Read, write: Write) -> None:
+        super().__init__()
+        self._read = read
+        self._write = write
+        self._writing: set[asyncio.Task[None]] = set()
+
+    async def load(self) -> AsyncGenerator[str, None]:
+        """Yield the lines, newest first."""
+        if not self._loaded:
+            typed_meanwhile = list(self._loaded_strings)
+            self._loaded_strings = typed_meanwhile + await self._read()
+            self._loaded = True
+        for line in list(self._loaded_strings):
+            yield line
+
+    def load_history_strings(self) -> Iterable[str]:
+        """Return nothing: `load` does not come here."""
+        return ()
+
+    def store_string(self, string: str) -> None:
+        """Write a line in the background."""
+        task = asyncio.ensure_future(self._stored(string))
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+
+    async def settled(self) -> None:
+        """Wait until everything is written."""
+        if self._writing:
+            await asyncio.wait(set(self._writing))
+
+    async def _stored(self, line: str) -> None:
+        await self._write(line)

@@ -1,0 +1,160 @@
+"""``/copy`` and ``/export``: the last reply to the clipboard, a conversation to a file."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.commands.replies import Message, Question
+from chorus_cli.core.errors import ModelError
+from chorus_cli.core.events import TextDelta
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.services.world import World
+
+
+# Copying
+
+
+async def test_the_last_reply_in_context_is_copied_word_for_word(world: World) -> None:
+    world.model.say("first")
+    await world.say("One")
+    world.model.enqueue(TextDelta("# Plan\n\n\x1b[31mred\n"), ModelError("broke"))
+    await world.say("Two")
+    world.model.enqueue(ModelError("nothing came"))
+    await world.say("Three")
+    assert (await world.told("/copy")).startswith("Copied 17 characters by a test: ")
+    assert world.copied == ["# Plan\n\n\x1b[31mred\n"]
+
+
+async def test_without_a_reply_in_context_nothing_is_copied(world: World) -> None:
+    await world.say("One")
+    world.clock.advance(timedelta(hours=9))
+    assert await world.told("/copy") == "No reply is in context, so there is nothing to copy."
+    assert world.copied == []
+
+
+# Exporting
+
+
+@pytest.fixture
+async def talk(world: World) -> World:
+    """What was said before /new, and a question and its answer since."""
+    await world.say("Old")
+    await world.told("/new")
+    world.model.say("Through *Moria*.")
+    await world.say("Which way?")
+    return world
+
+
+async def test_what_is_in_context_is_written_as_markdown(talk: World) -> None:
+    path = talk.folder / "way.md"
+    assert await talk.told(f"/export {path}") == f"Wrote what is in context, 2 messages, to {path}"
+    stamp = f"{talk.clock.now().astimezone():%Y-%m-%d %H:%M:%S}"
+    assert path.read_text(encoding="utf-8") == (
+        f"# chorus\n\nThread #1, what was in context: 2 messages, exported on {stamp}.\n\n"
+        f"## Human, {stamp}\n\nWhich way?\n\n## chorus, {stamp}\n\nThrough *Moria*.\n"
+    )
+    assert path.stat().st_mode & 0o077 == 0
+
+
+async def test_all_of_the_thread_is_written_with_the_clears(talk: World) -> None:
+    path = talk.folder / "all of it.MD"
+    assert "Wrote all that was said in this thread, 4 messages, to " in await talk.told(f"/export {path} all")
+    text = path.read_text(encoding="utf-8")
+    assert text.index("Old") < text.index("[CONTEXT_CLEARED]") < text.index("Which way?")
+
+
+async def test_json_holds_the_messages_as_the_log_does(talk: World) -> None:
+    path = talk.folder / "way.json"
+    await talk.told(f"/export {path}")
+    value = json.loads(path.read_text(encoding="utf-8"))
+    assert (value["persona"], value["thread"], value["whole_thread"]) == ("chorus", 1, False)
+    assert [(row["id"], row["role"], row["content"]) for row in value["messages"]] == [
+        (3, "user", "Which way?"),
+        (4, "assistant", "Through *Moria*."),
+    ]
+
+
+async def test_a_folder_gets_a_file_with_a_name_of_ours_and_a_bare_name_its_ending(talk: World) -> None:
+    await talk.told(f"/export {talk.folder}")
+    await talk.told(f"/export {talk.folder}/notes")
+    assert (talk.folder / f"chorus_{talk.clock.now():%Y-%m-%d_%H%M}.md").exists()
+    assert (talk.folder / "notes.md").exists()
+
+
+async def test_without_a_file_it_is_written_to_the_present_folder(
+    talk: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    name = f"chorus_{talk.clock.now():%Y-%m-%d_%H%M}.md"
+    assert str(here / name) in await talk.told("/export")
+    assert (await talk.asked_back("/export all")).text == f"{name} exists already. Overwrite it?"
+    await talk.told("/export way.json all")
+    assert sorted(path.name for path in here.iterdir()) == [name, "way.json"]
+
+
+async def test_a_tilde_is_the_home_folder(talk: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    await talk.told("/export ~/mine.md")
+    assert (tmp_path / "mine.md").exists()
+
+
+async def test_a_file_that_exists_is_overwritten_only_after_a_yes(talk: World) -> None:
+    path = talk.folder / "way.md"
+    path.write_text("precious")
+    question = await talk.asked_back(f"/export {path}")
+    assert question.text == f"{path} exists already. Overwrite it?"
+    assert "nothing was written" in question.declined.text
+    assert path.read_text() == "precious"
+    assert isinstance(await question.confirmed(), Message)
+    assert "Which way?" in path.read_text()
+
+
+async def test_a_link_stays_a_link_and_its_file_is_asked_about(talk: World) -> None:
+    target, link = talk.folder / "target.md", talk.folder / "link.md"
+    link.symlink_to(target)
+    question = await talk.carry_out(f"/export {link}")
+    assert isinstance(question, Question)
+    assert not target.exists()
+    await question.confirmed()
+    assert link.is_symlink()
+    assert "Which way?" in target.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("way.pdf", "way.pdf ends in .pdf; write .md for Markdown or .json for JSON."),
+        ("none/way.md", "cannot be written: No such file or directory. Nothing was written."),
+        ("pipe.md", "is no plain file, so nothing was written."),
+        ("x" * 300, "cannot be written: File name too long."),
+        ("a\0b.md", "cannot be written: embedded null byte"),
+    ],
+)
+async def test_what_cannot_be_written_gets_a_sentence(talk: World, name: str, sentence: str) -> None:
+    os.mkfifo(talk.folder / "pipe.md")
+    before = set(talk.folder.iterdir())
+    assert sentence in await talk.told(f"/export {talk.folder}/{name}")
+    assert set(talk.folder.iterdir()) == before
+
+
+async def test_an_unknown_home_gets_a_sentence(talk: World) -> None:
+    assert "There is no home folder for ~nobody-of-that-name/x.md" in await talk.told(
+        "/export ~nobody-of-that-name/x.md"
+    )
+
+
+async def test_nothing_is_written_when_there_is_nothing(world: World) -> None:
+    path = world.folder / "x.md"
+    assert "/export FILE all writes everything" in await world.told(f"/export {path}")
+    assert await world.told(f"/export {path} all") == "Nothing was said yet, so nothing was written."
+    assert not path.exists()

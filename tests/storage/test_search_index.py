@@ -1,0 +1,337 @@
+"""The full-text index: every row in it once, whatever happens, and found as a naive reading of the log finds it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import unicodedata
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chorus_cli.core.errors import CommandError
+from chorus_cli.core.search_query import search_query
+from chorus_cli.storage import meta_rows, search_index
+from chorus_cli.storage.migrations import migrate
+from chorus_cli.storage.search_index import COUNTED, Found, IndexDamagedError, Scope, begin_anew, index_batch, progress
+from tests.fakes import START
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+EVERYWHERE = Scope(None, None, 100)
+
+
+@pytest.fixture
+def connection() -> Iterator[sqlite3.Connection]:
+    with closing(database()) as opened:
+        yield opened
+
+
+def database(path: str = ":memory:") -> sqlite3.Connection:
+    opened = sqlite3.connect(path, isolation_level=None)
+    migrate(opened)
+    return opened
+
+
+def put(connection: sqlite3.Connection, *contents: str, status: str = "complete", persona: str = "frodo") -> None:
+    connection.executemany(
+        "INSERT INTO messages(persona, thread_id, role, content, timestamp, status) "
+        "VALUES (?, 1, 'user', ?, '2026-02-12T14:30:00.000000Z', ?)",
+        [(persona, content, status) for content in contents],
+    )
+
+
+def index_all(connection: sqlite3.Connection, rows: int = 3) -> None:
+    while not index_batch(connection, rows).is_whole:
+        pass
+
+
+def find(connection: sqlite3.Connection, typed: str, scope: Scope = EVERYWHERE) -> Found:
+    return search_index.find(connection, search_query(typed), scope)
+
+
+def ids(connection: sqlite3.Connection, typed: str) -> list[int]:
+    return [hit.message.id for hit in find(connection, typed).hits]
+
+
+def indexed(connection: sqlite3.Connection) -> list[int]:
+    """Return the numbers of the rows in the index, each as often as it is there."""
+    connection.execute(
+        "CREATE VIRTUAL TABLE IF NOT EXISTS temp.inside USING fts5vocab('main', 'message_words', 'instance')"
+    )
+    return [row for (row,) in connection.execute("SELECT doc FROM inside WHERE term = 'row' ORDER BY doc")]
+
+
+# Finding
+
+
+def test_the_newest_is_found_first_and_what_was_left_out_is_counted(connection: sqlite3.Connection) -> None:
+    put(connection, "a ring", "no match", "the Ring!", "RING")
+    index_all(connection)
+    assert ids(connection, "ring") == [4, 3, 1]
+    found = find(connection, "ring", Scope(None, None, 1))
+    assert [hit.excerpt for hit in found.hits] == ["«RING»"]
+    assert found.more == 2
+
+
+def test_what_was_left_out_is_counted_no_further_than_somebody_wants_to_know(connection: sqlite3.Connection) -> None:
+    put(connection, *["ring"] * (COUNTED + 20))
+    index_all(connection, 5000)
+    assert find(connection, "ring", Scope(None, None, 10)).more == COUNTED + 1
+
+
+@pytest.mark.parametrize(
+    ("content", "typed", "shown"),
+    [
+        ("Une idée NAÏVE", "idee naive", "Une «idée» «NAÏVE»"),
+        ("The quick brown fox", '"quick brown"', "The «quick brown» fox"),
+        ("refactoring", "refact*", "«refactoring»"),
+        ("don't lose this", "don't", "«don't» lose this"),
+        ("see core/search_query.py", "search_query.py", "see core/«search_query.py»"),
+        ("我在東京都の図書館で", "東京", "我在«東京»都の図書館で"),
+        ("我在東京都の図書館で", "図書 東京", "我在«東京»都の«図書»館で"),
+        ("使用Python编程", "python", "使用«Python»编程"),
+        ("ฉันชอบกินข้าว", "ชอบ", "ฉัน«ชอบ»กินข้าว"),
+        ("서울에서 만나요", "서울", "«서울»에서 만나요"),
+        ("done 🎉 -> next", "🎉 ->", "done «🎉» -> next"),
+        ("done 🎉", "🎉 done", "«done» 🎉"),
+    ],
+)
+def test_words_phrases_beginnings_and_parts_of_sentences_without_blanks_are_found(
+    connection: sqlite3.Connection, content: str, typed: str, shown: str
+) -> None:
+    put(connection, "something else", content)
+    index_all(connection)
+    assert [hit.excerpt for hit in find(connection, typed).hits] == [shown]
+
+
+@pytest.mark.parametrize("typed", ['"brown quick"', "quick missing", "qui", "東都", "🎉 quick", "uick*"])
+def test_what_does_not_hold_all_of_it_is_not_found(connection: sqlite3.Connection, typed: str) -> None:
+    put(connection, "The quick brown fox", "東京都")
+    index_all(connection)
+    assert ids(connection, typed) == []
+
+
+def test_a_search_may_be_bounded_by_a_time_and_a_persona(connection: sqlite3.Connection) -> None:
+    put(connection, "ring", "ring 🎉")
+    put(connection, "ring", persona="gone")
+    connection.execute("UPDATE messages SET timestamp = '2026-02-13T00:00:00.000000Z' WHERE id = 2")
+    index_all(connection)
+    assert [hit.message.id for hit in find(connection, "ring", Scope(START, None, 9)).hits] == [2]
+    assert [hit.message.id for hit in find(connection, "🎉", Scope(START, "frodo", 9)).hits] == [2]
+    assert [hit.message.id for hit in find(connection, "ring", Scope(None, "gone", 9)).hits] == [3]
+
+
+WORDS = st.text(alphabet="abÄéÖ1日本ก", min_size=1, max_size=4)
+TEXTS = st.text(alphabet="abABÄéÖ1日本ก _-*\"'():^+.\n", max_size=30)
+
+
+def tokens(text: str) -> list[str]:
+    """Cut a text into words in the plainest way: without accents and capitals, signs without blanks one by one."""
+    plain = "".join(sign for sign in unicodedata.normalize("NFD", text.lower()) if not unicodedata.combining(sign))
+    return re.findall(r"[日本ก]|[a-z0-9]+", plain)
+
+
+def holds(content: str, phrase: str, *, begins: bool) -> bool:
+    words, wanted = tokens(content), tokens(phrase)
+    for place in range(len(words) - len(wanted) + 1):
+        *whole, last = words[place : place + len(wanted)]
+        if whole == wanted[:-1] and (last.startswith(wanted[-1]) if begins else last == wanted[-1]):
+            return True
+    return False
+
+
+@given(
+    contents=st.lists(TEXTS, max_size=8),
+    terms=st.lists(st.tuples(st.lists(WORDS, min_size=1, max_size=2), st.booleans()), min_size=1, max_size=2),
+    rows=st.integers(1, 4),
+)
+@settings(max_examples=200, deadline=None)
+def test_the_index_finds_what_a_naive_search_finds(
+    contents: list[str], terms: list[tuple[list[str], bool]], rows: int
+) -> None:
+    typed = " ".join(f'"{" ".join(words)}"{"*" if begins else ""}' for words, begins in terms)
+    with closing(database()) as connection:
+        put(connection, *contents)
+        index_all(connection, rows)
+        expected = [
+            number
+            for number, content in enumerate(contents, 1)
+            if all(holds(content, " ".join(words), begins=begins) for words, begins in terms)
+        ]
+        assert ids(connection, typed) == expected[::-1]
+
+
+@given(typed=st.text(max_size=40) | st.text(alphabet="\"'*-:^(){}+,.\0 ANDORTE\ud800日\U0001e900🎉", max_size=40))
+@settings(max_examples=300, deadline=None)
+def test_no_text_is_syntax_to_the_index(typed: str) -> None:
+    with closing(database()) as connection:
+        put(connection, "AND OR NOT NEAR content", typed.encode(errors="replace").decode())
+        index_all(connection)
+        try:
+            find(connection, typed)
+        except CommandError:
+            assert not re.search(r"[^\W_]", typed)
+
+
+@pytest.mark.parametrize(
+    "typed", ["x" * 10_000, " ".join(f"w{n}" for n in range(2_000)), "🎉 -> " * 2_000, '"' * 10_000 + "a"]
+)
+def test_ten_thousand_characters_are_looked_for_like_any_others(connection: sqlite3.Connection, typed: str) -> None:
+    put(connection, "x", f"before {typed} after")
+    index_all(connection)
+    assert ids(connection, typed)[-1:] == [2]
+
+
+def test_a_text_that_says_what_was_typed_is_found_by_it(connection: sqlite3.Connection) -> None:
+    put(connection, "nul \u2400 here", "nul\0 there")
+    index_all(connection)
+    assert ids(connection, "nul") == [2, 1]
+
+
+# Filling
+
+
+def test_a_reply_that_is_being_written_is_indexed_when_it_has_ended_and_holds_nothing_up(
+    connection: sqlite3.Connection,
+) -> None:
+    put(connection, "a half ring", status="streaming")
+    put(connection, "another ring")
+    index_all(connection)
+    assert ids(connection, "ring") == [2]
+    assert progress(connection).is_whole
+    connection.execute("UPDATE messages SET status = 'interrupted', content = 'a half ring and more' WHERE id = 1")
+    assert not progress(connection).is_whole
+    index_all(connection)
+    assert ids(connection, "ring more") == [1]
+    assert progress(connection).is_whole
+
+
+@given(st.lists(st.sampled_from(["put", "begin", "end", "index", "anew", "new format"]), max_size=40))
+@settings(max_examples=150, deadline=None)
+def test_every_row_that_is_not_being_written_is_indexed_once(deeds: list[str]) -> None:
+    with closing(database()) as connection:
+        for deed in [*deeds, "index"]:
+            match deed:
+                case "put":
+                    put(connection, "row")
+                case "begin":
+                    put(connection, "row", status="streaming")
+                case "end":
+                    connection.execute("UPDATE messages SET status = 'failed' WHERE id % 3 > 0")
+                case "anew":
+                    begin_anew(connection)
+                case "new format":
+                    meta_rows.store(connection, search_index.STATE, '{"format": 0, "through": 99}')
+                case _:
+                    index_batch(connection, 2)
+        index_all(connection, 2)
+        settled = connection.execute("SELECT id FROM messages WHERE status <> 'streaming' ORDER BY id").fetchall()
+        assert indexed(connection) == [id_ for (id_,) in settled]
+
+
+FILL = """
+import sqlite3, sys
+from chorus_cli.storage.search_index import index_batch
+connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=10)
+print("ready", flush=True)
+while True:
+    connection.execute("BEGIN IMMEDIATE")
+    done = index_batch(connection, 5).is_whole
+    connection.execute("COMMIT")
+    if done:
+        break
+"""
+
+
+def test_two_processes_that_are_killed_again_and_again_index_every_row_once(tmp_path: Path) -> None:
+    path = tmp_path / "chorus.db"
+    with closing(database(str(path))) as connection:
+        connection.execute("BEGIN")
+        put(connection, *[f"row {number}" for number in range(2_000)])
+        connection.execute("COMMIT")
+        for _ in range(4):
+            fillers = [
+                subprocess.Popen([sys.executable, "-c", FILL, str(path)], stdout=subprocess.PIPE) for _ in range(2)
+            ]
+            for filler in fillers:
+                assert filler.stdout
+                assert filler.stdout.readline()
+            time.sleep(0.05)
+            for filler in fillers:
+                os.kill(filler.pid, signal.SIGKILL)
+                filler.communicate()
+        index_all(connection, 500)
+        assert indexed(connection) == list(range(1, 2_001))
+
+
+# Damage
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM message_words_data",
+        "DELETE FROM message_words_data WHERE id > 10",
+        "UPDATE message_words_data SET block = x'00ff00ff' WHERE id > 10",
+    ],
+)
+def test_damage_of_the_index_is_told_and_mended_by_beginning_anew(connection: sqlite3.Connection, damage: str) -> None:
+    put(connection, *["row"] * 50)
+    index_all(connection, 20)
+    connection.execute(damage)
+    put(connection, "row")
+    with pytest.raises(IndexDamagedError):
+        find(connection, "row")
+    begin_anew(connection)
+    index_all(connection, 20)
+    assert len(ids(connection, "row")) == 51
+
+
+def test_an_index_that_takes_no_more_is_told(connection: sqlite3.Connection) -> None:
+    put(connection, *["row"] * 50)
+    index_all(connection, 20)
+    connection.execute("UPDATE message_words_data SET block = x'00' WHERE id = 10")
+    put(connection, "row")
+    with pytest.raises(IndexDamagedError):
+        index_batch(connection)
+
+
+def test_a_row_that_was_changed_by_hand_is_noticed_when_it_is_found_by_what_it_said(
+    connection: sqlite3.Connection,
+) -> None:
+    put(connection, "a ring", "a sword")
+    index_all(connection)
+    connection.execute("UPDATE messages SET content = 'a shield' WHERE id = 1")
+    with pytest.raises(IndexDamagedError):
+        find(connection, "ring")
+    begin_anew(connection)
+    index_all(connection)
+    assert ids(connection, "ring") == []
+    assert ids(connection, "shield") == [1]
+
+
+def test_a_row_that_was_deleted_by_hand_is_not_found(connection: sqlite3.Connection) -> None:
+    put(connection, "a ring", "another ring")
+    index_all(connection)
+    connection.execute("DELETE FROM messages WHERE id = 1")
+    assert ids(connection, "ring") == [2]
+
+
+@pytest.mark.parametrize("state", ["", "null", "7", "{}", '{"format": 1}', '{"format": 1, "through": 1, "waiting": 3}'])
+def test_a_state_that_cannot_be_read_begins_anew(connection: sqlite3.Connection, state: str) -> None:
+    put(connection, "row", "row")
+    index_all(connection)
+    meta_rows.store(connection, search_index.STATE, state)
+    index_all(connection)
+    assert indexed(connection) == [1, 2]

@@ -1,0 +1,39 @@
+"""Tables as wide as the terminal allows, and as lists where it allows too little."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from chorus_cli.commands.replies import Table
+from chorus_cli.terminal.drawing import draw
+from chorus_cli.terminal.screen import Screen
+
+if TYPE_CHECKING:
+    import pytest
+
+TABLE = Table("Left out", ("Why", "Messages", ""), (("before the boundary", "2", "x"), ("taken back", "1", "")))
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def drawn(columns: int, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    stream = Terminal()
+    draw(TABLE, Screen(stream, {"NO_COLOR": "1"}))
+    return stream.getvalue()
+
+
+def test_a_wide_terminal_gets_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = drawn(80, monkeypatch).splitlines()
+    assert any("Why" in line and "Messages" in line for line in lines)
+    assert any(line.split() == ["before", "the", "boundary", "2", "x"] for line in lines)
+
+
+def test_a_narrow_terminal_gets_a_paragraph_for_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert drawn(30, monkeypatch) == (
+        "Left out\nWhy: before the boundary\nMessages: 2\nx\n\nWhy: taken back\nMessages: 1\n\n"
+    )

@@ -1,0 +1,121 @@
+"""Finding, copying and keeping what was said, at the keyboard of the real program and in the shell."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import unicodedata
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.terminal.driver import PROGRAM, PROMPT, Home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WHY_UNHAPPY = "That sounds hard. What has made you unhappy?"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def test_what_was_said_is_found_copied_and_exported(home: Home, tmp_path: Path) -> None:
+    with home.chat(EDITOR="false") as chat:
+        chat.ask("I am unhappy", WHY_UNHAPPY)
+        home.say_by_sql("the ring\x1b[2J in 東京都", timedelta(days=3))
+        chat.ask("/search ring", "Human: the «ring»␛[2J in 東京都")
+        chat.ask("/search 東京 since 2 days ago", "Nothing was found since")
+        chat.ask("/copy", "by your terminal, if it allows that (OSC 52)")
+        path = tmp_path / "talk.md"
+        chat.ask(f"/export {path}", "Wrote what is in context, 2 messages, to")
+        chat.say(f"/export {path} all")
+        chat.await_text("(y/n)")
+        chat.ask("y", "Wrote all that was said in this thread, 3 messages")
+        assert "the ring" in path.read_text(encoding="utf-8")
+
+
+def test_the_log_is_indexed_while_the_prompt_waits(home: Home) -> None:
+    home.run("ask", "I am unhappy")
+    with home.chat() as chat:
+        for _ in range(200):
+            if home.sql("SELECT value FROM meta WHERE key = 'search_index'"):
+                break
+            chat.watch(0.05)
+        chat.say("/quit")
+        assert chat.await_end() == 0
+    assert home.sql("SELECT json_extract(value, '$.through') FROM meta WHERE key = 'search_index'") == [2]
+
+
+def test_a_message_is_written_in_the_editor_and_sent(home: Home, tmp_path: Path) -> None:
+    script = tmp_path / "editor"
+    script.write_text('#!/bin/sh\nprintf "I am\\nunhappy\\n" >"$1"\n')
+    script.chmod(0o700)
+    with home.chat(EDITOR=str(script), VISUAL="") as chat:
+        chat.say("/editor")
+        chat.await_line(PROMPT)
+        chat.ask("/quit now", "stands alone")
+    assert home.said() == ["I am\nunhappy"]
+    assert list((home.path / "state" / "drafts").iterdir()) == []
+
+
+def test_the_copied_reply_reaches_the_terminal_byte_for_byte(home: Home) -> None:
+    home.run("ask", "I am unhappy")
+    ours, terminal = os.openpty()
+    subprocess.run([*PROGRAM, "ask", "/copy"], stdout=terminal, env=home.environment, timeout=60, check=True)
+    os.close(terminal)
+    output = os.read(ours, 65536).decode()
+    os.close(ours)
+    assert f"\x1b]52;c;{base64.b64encode(WHY_UNHAPPY.encode()).decode()}\x1b\\" in output
+
+
+def test_chorus_search_prints_what_is_found_as_text_or_as_one_json_value(home: Home) -> None:
+    home.run("ask", "I am unhappy about the ring")
+    home.run("ask", "--persona", "frodo", "What is the ring?")
+    text = home.run("search", "ring")
+    assert text.code == 0
+    assert "Chorus, thread #1\nHuman: I am unhappy about the «ring»\n" in text.output
+    assert text.output.startswith("#3  ")
+    assert {sign for sign in text.output if unicodedata.category(sign) in {"Cc", "Cf"}} == {"\n"}
+    value = json.loads(home.run("search", "--json", "about the ring", "--since", "1h").output)
+    assert [(row["id"], row["persona"], row["excerpt"]) for row in value["results"]] == [
+        (1, "chorus", "I am unhappy «about the ring»")
+    ]
+    assert (value["more"], value["more_is_least"]) == (0, False)
+    assert json.loads(home.run("search", "--json", "ring", "--persona", "frodo").output)["results"][0]["id"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "errors"),
+    [
+        (("sword",), 1, "Nothing was found.\n"),
+        (("ring", "--since", "soon"), 1, "'soon'"),
+        (("ring", "--persona", "gollum"), 1, "There is no persona called 'gollum'"),
+        (('""',), 1, "There is nothing to look for"),
+        ((), 2, "usage: chorus"),
+    ],
+)
+def test_what_is_not_found_has_a_code_and_a_sentence(
+    home: Home, arguments: tuple[str, ...], code: int, errors: str
+) -> None:
+    outcome = home.run("search", *arguments)
+    assert (outcome.code, outcome.output) == (code, "")
+    assert errors in outcome.errors
+
+
+def test_nothing_found_is_a_json_value_too(home: Home) -> None:
+    outcome = home.run("search", "--json", "sword")
+    assert (outcome.code, outcome.errors) == (1, "")
+    assert json.loads(outcome.output) == {"results": [], "more": 0, "more_is_least": False}
+
+
+def test_copying_without_a_terminal_writes_no_control_sequence(home: Home) -> None:
+    home.run("ask", "I am unhappy")
+    outcome = home.run("ask", "/copy")
+    assert (outcome.code, outcome.output) == (1, "")
+    assert "There is no clipboard here" in outcome.errors
