@@ -14,7 +14,7 @@ from chorus_cli.core.operations import Kind, Target
 from chorus_cli.storage import operation_log, session_files, session_rows
 from chorus_cli.storage.migrations import migrate
 from chorus_cli.storage.operation_log import NewOperation
-from chorus_cli.storage.session_rows import IDLE, MANUAL, Saving, Standing, row_of
+from chorus_cli.storage.session_rows import IDLE, MANUAL, Saving, SessionRow, Standing, row_of
 from tests.fakes import START
 from tests.storage.test_session_files import NAME, SESSION
 
@@ -41,13 +41,19 @@ def saving(trigger: str = MANUAL, through: int = 5, operation: int = 0) -> Savin
     return Saving(SESSION, trigger, Standing(through, 4, operation))
 
 
+def created(connection: sqlite3.Connection, personas: Path, what: Saving) -> SessionRow:
+    row = session_rows.create(connection, personas, what)
+    assert row is not None
+    return row
+
+
 def do(connection: sqlite3.Connection, kind: Kind, undone: int | None = None, persona: str = "chorus") -> int:
     target = None if undone is None else Target(operation_id=undone)
     return operation_log.introduce(connection, NewOperation(persona, kind, START, target=target)).id
 
 
 def test_what_was_stored_is_read_back(connection: sqlite3.Connection, personas: Path) -> None:
-    row = session_rows.create(connection, personas, saving())
+    row = created(connection, personas, saving())
     assert session_rows.of(connection, "chorus") == [row] == [row_of(SESSION, MANUAL, 5)]
     (path,) = connection.execute("SELECT file_path FROM sessions").fetchone()
     assert path == f"chorus/sessions/{NAME}.json"
@@ -64,13 +70,13 @@ def test_list_sessions_ordered_by_timestamp_desc(connection: sqlite3.Connection)
 
 def test_a_name_is_taken_by_a_row_as_well_as_by_a_file(connection: sqlite3.Connection, personas: Path) -> None:
     session_rows.adopt(connection, [SESSION])
-    assert session_rows.create(connection, personas, saving()).session_id == f"{NAME}-2"
+    assert created(connection, personas, saving()).session_id == f"{NAME}-2"
     session_files.create(personas, SESSION, [f"{NAME}-3"])
-    assert session_rows.create(connection, personas, saving()).session_id == f"{NAME}-4"
+    assert created(connection, personas, saving()).session_id == f"{NAME}-4"
 
 
 def test_a_file_that_is_found_takes_no_known_row_away(connection: sqlite3.Connection, personas: Path) -> None:
-    row = session_rows.create(connection, personas, saving(through=7))
+    row = created(connection, personas, saving(through=7))
     session_rows.adopt(connection, [replace(SESSION, summary="other")])
     assert session_rows.of(connection, "chorus") == [row]
 
@@ -112,7 +118,7 @@ def test_the_idle_session_is_the_newest_that_was_saved_by_itself(
     assert session_rows.idle_session(connection, "chorus") is None
     session_rows.create(connection, personas, saving(MANUAL))
     assert session_rows.idle_session(connection, "chorus") is None
-    idle = session_rows.create(connection, personas, saving(IDLE))
+    idle = created(connection, personas, saving(IDLE))
     session_rows.create(connection, personas, saving(MANUAL))
     assert session_rows.idle_session(connection, "chorus") == (idle, 4)
 
@@ -120,7 +126,7 @@ def test_the_idle_session_is_the_newest_that_was_saved_by_itself(
 @pytest.mark.parametrize("kind", [Kind.CLEAR, Kind.EDIT, Kind.RESTORE])
 def test_a_boundary_ends_the_idle_session(connection: sqlite3.Connection, personas: Path, kind: Kind) -> None:
     before = do(connection, kind)
-    idle = session_rows.create(connection, personas, saving(IDLE, operation=before))
+    idle = created(connection, personas, saving(IDLE, operation=before))
     assert session_rows.idle_session(connection, "chorus") == (idle, 4)
     do(connection, kind, persona="frodo")
     do(connection, Kind.WINDOW)
@@ -135,7 +141,7 @@ def test_taking_a_boundary_back_ends_the_idle_session_too(
     connection: sqlite3.Connection, personas: Path, kind: Kind
 ) -> None:
     boundary, window = do(connection, Kind.CLEAR), do(connection, Kind.WINDOW)
-    idle = session_rows.create(connection, personas, saving(IDLE, operation=window))
+    idle = created(connection, personas, saving(IDLE, operation=window))
     do(connection, kind, undone=window)
     assert session_rows.idle_session(connection, "chorus") == (idle, 4)
     do(connection, kind, undone=boundary)
