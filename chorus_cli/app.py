@@ -126,7 +126,7 @@ class App:
             roster=self.roster,
             settings=settings,
             editing=Editing(UserEditor(self._environment), self.paths.drafts, self.clock, self._run),
-            context_editing=ContextEditing(self.store, self.clock),
+            context_editing=ContextEditing(self.store, self.clock, self.is_alive),
             models=Models(self._known_models(), self._environment),
             store=self.store,
             context=self.context,

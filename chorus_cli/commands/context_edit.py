@@ -38,7 +38,7 @@ async def edit(context: CommandContext, time: Annotated[Span | None, TIME] = Non
         try:
             edited = await context.context_editing.save(opened, text)
         except OvertakenError:
-            return Refused("The context was begun anew or replaced meanwhile, in another window, and stays as it is.")
+            return Refused("The context was changed meanwhile, in another window, and stays as it is.")
         if edited is None:
             return Message(_UNCHANGED)
         if not edited.messages:

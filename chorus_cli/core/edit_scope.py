@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import operations as journal
+from chorus_cli.core.edit_matching import Added, Kept
 from chorus_cli.core.messages import Role, Status
 from chorus_cli.core.operations import Kind
 
@@ -13,13 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
+    from chorus_cli.core.edit_matching import Member
     from chorus_cli.core.messages import Message
     from chorus_cli.core.operations import Operation
 
 
 @dataclass(frozen=True, slots=True)
 class EditScope:
-    """The rows above the line, those below it, and those that are in context but not shown and stay there.
+    """The rows above the line, those below it, and all that are in context, also those that are not shown and stay.
 
     ``after_message_id`` is where an edit of them begins to be followed by what is said: before any turn that is still
     running, for that and what comes after it is in nobody's hands yet.
@@ -27,8 +29,34 @@ class EditScope:
 
     before: tuple[Message, ...]
     context: tuple[Message, ...]
-    hidden: tuple[Message, ...]
+    settled: tuple[Message, ...]
     after_message_id: int
+
+
+def with_hidden(members: Sequence[Member], scope: EditScope) -> list[Member]:
+    """Put the rows that were not shown among the members, each behind the row that it stood behind."""
+    shown = {row.id: row for row in scope.context}
+    followers: dict[int, list[Member]] = {}
+    before = 0
+    for row in scope.settled:
+        if row.id in shown:
+            before = row.id
+        else:
+            followers.setdefault(before, []).append(Kept(row.id))
+    kept = {member.message_id for member in members if not isinstance(member, Added)}
+    # What stood behind a row that is gone stands behind the one before it.
+    ordered, last = dict(followers), 0
+    for row in scope.settled:
+        if row.id in kept:
+            last = row.id
+        elif row.id in shown and row.id in ordered:
+            ordered.setdefault(last, []).extend(ordered.pop(row.id))
+    mixed = list(ordered.get(0, []))
+    for member in members:
+        mixed.append(member)
+        if not isinstance(member, Added):
+            mixed += ordered.get(member.message_id, [])
+    return mixed
 
 
 def edit_scope(
@@ -52,7 +80,7 @@ def edit_scope(
     return EditScope(
         before=tuple(row for row in known if row.id not in elsewhere and row.turn_id < running and _is_shown(row)),
         context=tuple(row for row in settled if row.id not in too_old),
-        hidden=tuple(row for row in settled if row.id in too_old),
+        settled=tuple(settled),
         after_message_id=running - 1,
     )
 

@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING
 from chorus_cli.core import edit_format
 from chorus_cli.core import view as views
 from chorus_cli.core.edit_matching import Added, Kept, laid_out, matched
-from chorus_cli.core.edit_scope import edit_scope
-from chorus_cli.core.messages import NewMessage
+from chorus_cli.core.edit_scope import edit_scope, with_hidden
+from chorus_cli.core.errors import JournalError
+from chorus_cli.core.messages import NewMessage, Status
 from chorus_cli.core.operations import Kind
-from chorus_cli.storage.editable_rows import editable_rows, introduce_unless_overtaken
+from chorus_cli.storage import orphans
+from chorus_cli.storage.editable_rows import editable_rows, introduce_unless_overtaken, newest_change
 from chorus_cli.storage.operation_log import NewOperation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from chorus_cli.core.edit_matching import Member, Sheet
     from chorus_cli.core.edit_scope import EditScope
     from chorus_cli.core.messages import Message
-    from chorus_cli.core.operations import Operation
     from chorus_cli.ports import Clock
     from chorus_cli.services.place import Place
     from chorus_cli.storage.database import Store
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OpenContext:
-    """A context that is being edited: its text, what it was made of, and the boundary that held then.
+    """A context that is being edited: its text, what it was made of, and the newest change of it then.
 
     ``line``, counted from 1, is the one of the text that says where the context starts.
     """
@@ -38,7 +40,7 @@ class OpenContext:
     sheet: Sheet
     line: int
     scope: EditScope
-    base: Operation | None
+    newest_change: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +57,25 @@ class ContextEditing:
 
     store: Store
     clock: Clock
+    is_alive: Callable[[str], bool]
 
     async def open(self, place: Place, shown_since: datetime | None = None) -> OpenContext:
-        """Lay out the thread's history and its context; only what is younger than ``shown_since``, if that is given."""
+        """Lay out the thread's history and its context; only what is younger than ``shown_since``, if that is given.
+
+        Raises:
+            JournalError: the last reply is being written once more now, so nobody can say yet which one is in context.
+        """
         slug, thread_id = place.persona.slug, place.thread_id
-        since = views.cutoff(self.clock.now(), place.persona.settings.context_hours)
+        now = self.clock.now()
+        since = views.cutoff(now, place.persona.settings.context_hours)
+        await self.store.write(orphans.mend, self.is_alive, now)
         rows = await self.store.read(editable_rows, slug, thread_id, since, shown_since)
         seen = views.view(thread_id, rows.context.messages, rows.context.operations, since)
+        if any(row.status is Status.STREAMING and row.introduced_by is not None for row in seen.messages):
+            raise JournalError("Another reply is being written in another window. Edit the context when it is done.")
         scope = edit_scope(seen.messages, rows.history, rows.operations, rows.newest_id, shown_since)
         sheet = await asyncio.to_thread(laid_out, place.persona.name, scope.before, scope.context)
-        return OpenContext(place, sheet, _context_line(sheet.text), scope, seen.base)
+        return OpenContext(place, sheet, _context_line(sheet.text), scope, newest_change(rows.operations))
 
     async def save(self, opened: OpenContext, text: str) -> EditedContext | None:
         """Make the edited text the context, and return what it holds; ``None`` if nothing in it has changed.
@@ -73,32 +84,32 @@ class ContextEditing:
 
         Raises:
             EditFormatError: the text cannot be read; it names the line.
-            OvertakenError: another boundary was set meanwhile, so the text no longer says what the context is.
+            OvertakenError: something else was done to the context meanwhile, so the text no longer says what it is.
         """
         sheet = opened.sheet
         edit = await asyncio.to_thread(lambda: matched(edit_format.parse(text, sheet.name), sheet))
         if not edit.changed:
             return None
-        rows = {row.id: row for row in (*opened.scope.before, *opened.scope.context)}
-        members = [row.id for row in opened.scope.hidden]
+        rows = {row.id: row for row in (*opened.scope.before, *opened.scope.settled)}
+        members = with_hidden(edit.members, opened.scope)
         new = NewOperation(
             opened.place.persona.slug,
             Kind.EDIT,
             self.clock.now(),
             thread_id=opened.place.thread_id,
             after_message_id=opened.scope.after_message_id,
-            members=(*members, *(_stored(member, rows, opened.place.thread_id) for member in edit.members)),
+            members=tuple(_stored(member, rows, opened.place.thread_id) for member in members),
         )
         if not new.members:
             return EditedContext(0, "")
-        stored = await self.store.write(introduce_unless_overtaken, new, opened.base)
+        stored = await self.store.write(introduce_unless_overtaken, new, opened.newest_change)
         if stored is None:
             raise OvertakenError
-        return EditedContext(len(new.members), _first_words(edit.members, rows))
+        return EditedContext(len(new.members), _first_words(members, rows))
 
 
 class OvertakenError(Exception):
-    """Another boundary was set while a context was being edited."""
+    """Something else was done to a context while it was being edited."""
 
 
 def _context_line(text: str) -> int:
@@ -127,7 +138,7 @@ def _stored(member: Member, rows: dict[int, Message], thread_id: int) -> int | N
     )
 
 
-def _first_words(members: tuple[Member, ...], rows: dict[int, Message]) -> str:
+def _first_words(members: Sequence[Member], rows: dict[int, Message]) -> str:
     first = next(iter(members), None)
     if first is None:
         return ""

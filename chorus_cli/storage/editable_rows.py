@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import operations as journal
+from chorus_cli.core.operations import Kind
 from chorus_cli.storage import message_log, operation_log
 from chorus_cli.storage.context_rows import context_rows
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Sequence
     from datetime import datetime
 
     from chorus_cli.core.messages import Message
@@ -46,12 +48,14 @@ def editable_rows(
     )
 
 
-def introduce_unless_overtaken(
-    connection: sqlite3.Connection, new: NewOperation, base: Operation | None
-) -> Operation | None:
-    """Store an operation that was prepared while ``base`` was the boundary; ``None`` if it no longer is."""
-    operations = operation_log.since_base(connection, new.persona, new.thread_id or 0)
-    now = journal.base(operations)
-    if (now and now.id) != (base and base.id):
+def newest_change(operations: Sequence[Operation]) -> int:
+    """Return the newest operation of the user's that changes what is in context, 0 when there is none."""
+    changes = (each.id for each in operations if each.kind is not Kind.WINDOW and each.kind not in journal.AUTOMATIC)
+    return max(changes, default=0)
+
+
+def introduce_unless_overtaken(connection: sqlite3.Connection, new: NewOperation, expected: int) -> Operation | None:
+    """Store an operation that was prepared when ``expected`` was the newest change; ``None`` if it no longer is."""
+    if newest_change(operation_log.all_of(connection, new.persona, new.thread_id or 0)) != expected:
         return None
     return operation_log.introduce(connection, new)

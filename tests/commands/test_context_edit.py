@@ -121,7 +121,7 @@ async def test_what_is_not_shown_stays_as_it_was(talk: World) -> None:
     talk.model.say("B4")
     await talk.say("A4")
     talk.editor.enqueue(without("A4"))
-    assert await talk.told("/context edit 1h") == '[PRIOR_CONTEXT_PROVIDED] 7 messages: "B4"'
+    assert await talk.told("/context edit 1h") == '[PRIOR_CONTEXT_PROVIDED] 7 messages: "A1"'
     assert "A1" not in talk.editor.shown[-1]
     assert await talk.seen() == ["A1", "B1", "A2", "B2", "A3", "B3", "B4"]
 
@@ -163,6 +163,43 @@ async def test_a_reply_still_running_when_the_editor_opens_follows_too(talk: Wor
     await turn
     assert await editing.save(opened, opened.sheet.text.replace("Human: A2", "Human: A two")) is not None
     assert await talk.seen() == ["A1", "B1", "A two", "B2", "A3", "B3", "A4", "B4"]
+
+
+async def test_a_retry_or_an_undo_meanwhile_is_not_overwritten(talk: World) -> None:
+    editing = talk.commands.context_editing
+    opened = await editing.open(talk.focus.place())
+    talk.model.say("B3 again")
+    _ = [event async for event in talk.conversation.retry(talk.focus.place())]
+    with pytest.raises(OvertakenError):
+        await editing.save(opened, opened.sheet.text.replace("Human: A2", "Human: A two"))
+    assert (await talk.seen())[-1] == "B3 again"
+
+
+async def test_while_a_retry_runs_the_context_cannot_be_edited(talk: World) -> None:
+    may_end = asyncio.Event()
+    talk.model.enqueue(TextDelta("B"), may_end, TextDelta("3!"), ReplyEnd("stop"))
+
+    async def retry() -> None:
+        _ = [event async for event in talk.conversation.retry(talk.focus.place())]
+
+    running = asyncio.create_task(retry())
+    await talk.log_row_with_status(6, Status.STREAMING)
+    assert (await talk.told("/context edit")).startswith("Another reply is being written in another window.")
+    may_end.set()
+    await running
+    assert (await talk.seen())[-1] == "B3!"
+
+
+async def test_what_is_not_shown_stays_in_its_place(talk: World) -> None:
+    """An older message that was written in by hand stands behind younger ones."""
+    added = "--- end of messages ---"
+    old = "[2026-02-01 08:00:00] Human: Long ago\n\n"
+    talk.editor.enqueue(replacing(added, old + added))
+    await talk.told("/context edit")
+    assert (await talk.seen())[-1] == "Long ago"
+    talk.editor.enqueue(replacing("Human: A1", "Human: A one"))
+    await talk.told("/context edit 1h")
+    assert await talk.seen() == ["A one", "B1", "A2", "B2", "A3", "B3", "Long ago"]
 
 
 async def test_a_new_conversation_begun_meanwhile_is_not_overwritten_and_the_text_is_kept(talk: World) -> None:

@@ -137,7 +137,7 @@ class World:
             roster=self.roster,
             settings=self.settings,
             editing=Editing(self.editor, self.folder / "drafts", self.clock),
-            context_editing=ContextEditing(self.store, self.clock),
+            context_editing=ContextEditing(self.store, self.clock, lambda run: run != "dead"),
             models=self.models,
             store=self.store,
             context=self.context,
