@@ -128,7 +128,6 @@ class App:
             editing=Editing(UserEditor(self._environment), self.paths.drafts, self.clock, self._run),
             context_editing=ContextEditing(self.store, self.clock, self.is_alive),
             models=Models(self._known_models(), self._environment),
-            store=self.store,
             context=self.context,
             window=ContextWindow(settings, self.clock, self.focus, self.context),
             journal=Journal(self.store, self.clock, self.personas),

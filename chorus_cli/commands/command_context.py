@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from chorus_cli.services.roster import Roster
     from chorus_cli.services.search import Search
     from chorus_cli.services.sessions import Sessions
-    from chorus_cli.storage.database import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,6 @@ class CommandContext:
     editing: Editing
     context_editing: ContextEditing
     models: Models
-    store: Store
     context: Context
     window: ContextWindow
     journal: Journal

@@ -30,7 +30,7 @@ async def at(context: CommandContext, time: Annotated[Span, TIME]) -> Report:
     """
     place = context.focus.place()
     moment = context.clock.now() - timedelta(seconds=time.seconds)
-    past = await context_at(context.store, context.context, place, moment)
+    past = await context_at(context.context, place, moment)
     amount = f"{counted(len(past.messages), 'message')}, ~{sum(map(tokens_of, past.messages)):,} tokens"
     lines = [
         f"The context at {local(past.moment)}, with a window of {past.hours}h: {amount}.",

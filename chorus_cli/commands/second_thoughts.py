@@ -18,7 +18,8 @@ GROUP: CommandGroup[CommandContext] = CommandGroup("")
 async def undo(context: CommandContext) -> Message | Refill:
     """Take back the newest thing you did: a message with its reply, or an operation on the context.
 
-    Again goes further back. A message comes back to the input line; it leaves the context, not the log.
+    Again goes further back. A message comes back to the input line, where a slash takes its place; it leaves the
+    context, not the log.
 
     Examples:
         /undo

@@ -15,6 +15,7 @@ from chorus_cli.commands.persona import PERSONA
 from chorus_cli.commands.registry import CommandGroup
 from chorus_cli.commands.replies import Message, Report, Table
 from chorus_cli.commands.wording import counted, local, shortened, speaker
+from chorus_cli.core import timestamps
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.session_format import SavedMessage, Session
 from chorus_cli.services.session_saving import Saved
@@ -202,7 +203,7 @@ def _transcript(session: Session, name: str) -> str:
 
 
 def _entry(message: SavedMessage, name: str) -> str:
-    stamp = f"{message.timestamp.astimezone():%Y-%m-%d %H:%M:%S}"
+    stamp = f"{timestamps.local(message.timestamp):%Y-%m-%d %H:%M:%S}"
     broken = f"[{message.status}]" if message.status.broke_off else ""
     words = " ".join(filter(None, (message.content, message.tool_calls, broken)))
     return f"[{stamp}] {speaker(message.role, name)}: {words}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import timestamps
 from chorus_cli.core.messages import Role
 from chorus_cli.core.operations import Kind, Operation
 from chorus_cli.core.timespan import format_span
@@ -22,7 +23,7 @@ _LONGEST_LINE = 60
 
 def local(moment: datetime) -> str:
     """Write a moment in the local time that held then: ``Thu 2026-02-12 14:30``."""
-    return f"{moment.astimezone():%a %Y-%m-%d %H:%M}"
+    return f"{timestamps.local(moment):%a %Y-%m-%d %H:%M}"
 
 
 def counted(number: int, thing: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import timestamps
 from chorus_cli.core.edit_format import Block, render, shown_name, with_line_feeds
 from chorus_cli.core.errors import EditFormatError
 from chorus_cli.core.messages import Role
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 _RESULT_SIGN = "→"
+_FIRST_YEAR, _LAST_YEAR = 1000, 9998
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,7 @@ def _call_of(row: Message) -> tuple[int, str | None]:
 
 def _block(rows: Sequence[Message], zone: tzinfo | None) -> Block:
     first = rows[0]
-    time = first.timestamp.astimezone(zone).replace(tzinfo=None).isoformat(" ", "seconds")
+    time = timestamps.local(first.timestamp, zone).replace(tzinfo=None).isoformat(" ", "seconds")
     if first.role in _TOOL_ROLES:
         return Block(Role.TOOL_USE, time, with_line_feeds("\n".join(map(_tool_words, rows))))
     return Block(first.role, time, with_line_feeds(first.content))
@@ -276,7 +278,6 @@ def _changed(block: Block, source: Entry | None, zone: tzinfo | None) -> Reworde
 
 def _moment(block: Block, zone: tzinfo | None) -> datetime:
     local = datetime.fromisoformat(block.time)
-    try:
-        return (local if zone is None else local.replace(tzinfo=zone)).astimezone(UTC)
-    except (OverflowError, ValueError):
-        raise EditFormatError(block.line, f"{block.time} is too far away; write another time.") from None
+    if not _FIRST_YEAR <= local.year <= _LAST_YEAR:
+        raise EditFormatError(block.line, f"{block.time} is too far away; write another time.")
+    return (local if zone is None else local.replace(tzinfo=zone)).astimezone(UTC)

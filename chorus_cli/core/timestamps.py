@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
 
 
 def to_text(moment: datetime) -> str:
     """Write an aware moment as ``YYYY-MM-DDTHH:MM:SS.ffffffZ``."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def local(moment: datetime, zone: tzinfo | None = None) -> datetime:
+    """Return a moment in local time, ``None`` being the system's zone; at the ends of the calendar it stays in UTC."""
+    try:
+        return moment.astimezone(zone)
+    except (OverflowError, ValueError):
+        return moment.astimezone(UTC)
 
 
 def from_text(text: str) -> datetime:

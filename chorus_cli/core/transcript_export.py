@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import timestamps
 from chorus_cli.core.messages import Message, Role
 
 if TYPE_CHECKING:
@@ -90,4 +91,4 @@ def _speaker(role: Role, name: str) -> str:
 
 
 def _local(moment: datetime) -> str:
-    return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}"
+    return f"{timestamps.local(moment):%Y-%m-%d %H:%M:%S}"

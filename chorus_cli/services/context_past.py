@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.operations import Operation
     from chorus_cli.services.context import Context
     from chorus_cli.services.place import Place
-    from chorus_cli.storage.database import Connection, Store
+    from chorus_cli.storage.database import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,16 @@ class PastContext:
     messages: tuple[Message, ...]
 
 
-async def context_at(store: Store, context: Context, place: Place, moment: datetime) -> PastContext:
+async def context_at(context: Context, place: Place, moment: datetime) -> PastContext:
     """Return the view as it was, by the journal; replies that were still being written then are shown whole."""
-    operations = journal.own(await store.read(operation_log.all_of, place.persona.slug, place.thread_id))
+    operations = journal.own(await context.store.read(operation_log.all_of, place.persona.slug, place.thread_id))
     hours = _hours_at(place, operations, moment)
     since = views.cutoff(moment, hours)
     then = past.operations_at(operations, moment)
-    rows = await store.read(_rows, place, journal.base(then), since)
-    known = [row for row in rows if row.timestamp <= moment]
+    base = journal.base(then)
+    rows = await context.store.read(_rows, place, base, since, moment)
+    members = set(base.members) if base else set()
+    known = [row for row in rows if row.timestamp <= moment or row.id in members]
     seen = views.view(place.thread_id, known, then, since)
     return PastContext(moment, hours, await context.counted(seen.messages))
 
@@ -46,7 +48,10 @@ def _hours_at(place: Place, operations: list[Operation], moment: datetime) -> in
     return found if isinstance(found, int) else place.persona.defaults.context_hours
 
 
-def _rows(connection: Connection, place: Place, base: Operation | None, since: datetime) -> list[Message]:
-    rows = message_log.rows_since(connection, place.thread_id, base.after_message_id if base else 0, since)
+def _rows(
+    connection: Connection, place: Place, base: Operation | None, since: datetime, until: datetime
+) -> list[Message]:
+    after = base.after_message_id if base else 0
+    rows = message_log.rows_since(connection, place.thread_id, after, since, until)
     missing = set(base.members if base else ()) - {row.id for row in rows}
     return rows + message_log.rows(connection, missing)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.operations import Operation
 
 PAGE_ROWS = 500
+_LATEST = "9999-12-31T23:59:59.999999Z"
 _COLUMNS = (
     "id, persona, thread_id, COALESCE(turn_id, id), role, content, timestamp, preamble, tool_calls, tool_call_id, "
     "status, run, model, token_count, introduced_by, revises, usage"
@@ -123,16 +124,18 @@ def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Message]:
     return _messages(cursor)
 
 
-def rows_since(connection: sqlite3.Connection, thread_id: int, after: int, since: datetime) -> list[Message]:
-    """Return the rows of a thread with a larger id than ``after`` that are younger than ``since``.
+def rows_since(
+    connection: sqlite3.Connection, thread_id: int, after: int, since: datetime, until: datetime | None = None
+) -> list[Message]:
+    """Return the rows of a thread with a larger id than ``after`` that are younger than ``since``, and up to ``until``.
 
     The index decides by text, which may let a row of the same second through; the exact rule is the caller's. It is
     named because SQLite, once it has statistics, may prefer to read the whole log by id.
     """
     cursor = connection.execute(
         f"SELECT {_COLUMNS} FROM messages INDEXED BY messages_of_thread "
-        "WHERE thread_id = ? AND timestamp > ? AND id > ? ORDER BY id",
-        (thread_id, timestamps.to_text(since), after),
+        "WHERE thread_id = ? AND timestamp > ? AND timestamp <= ? AND id > ? ORDER BY id",
+        (thread_id, timestamps.to_text(since), timestamps.to_text(until) if until else _LATEST, after),
     )
     return _messages(cursor)
 

@@ -17,8 +17,9 @@ from chorus_cli.core.model_choice import ELIZA
 from chorus_cli.services.arrival import drafts_notices
 from chorus_cli.services.uninterrupted import finished
 from chorus_cli.terminal.command_sign import is_command, unescaped
+from chorus_cli.terminal.key_bindings import Leave
 from chorus_cli.terminal.keyboard import typing_ahead
-from chorus_cli.terminal.prompt import Leave, Prompt
+from chorus_cli.terminal.prompt import Prompt
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chorus_cli.commands.wording import speaker
+from chorus_cli.core import timestamps
 from chorus_cli.core.operations import Operation
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ async def show_transcript(entries: AsyncIterator[Message | Operation], persona: 
 
 
 def _stamp(moment: datetime) -> str:
-    return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}"
+    return f"{timestamps.local(moment):%Y-%m-%d %H:%M:%S}"
 
 
 def _words(message: Message) -> str:

@@ -139,7 +139,6 @@ class World:
             editing=Editing(self.editor, self.folder / "drafts", self.clock),
             context_editing=ContextEditing(self.store, self.clock, lambda run: run != "dead"),
             models=self.models,
-            store=self.store,
             context=self.context,
             window=self.window,
             journal=self.journal,

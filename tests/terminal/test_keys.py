@@ -190,3 +190,19 @@ def test_what_is_typed_ahead_outlives_ctrl_c(home: Home) -> None:
         chat.await_text(f"{PROMPT} typed ahead")
         chat.await_line(PROMPT)
     assert home.said()[1:] == ["typed ahead"]
+
+
+def test_a_slash_takes_the_place_of_a_text_that_came_back(home: Home) -> None:
+    with home.chat() as chat:
+        chat.ask("I am one", "one")
+        chat.ask("I am two", "two")
+        chat.say("/undo")
+        chat.await_line(f"{PROMPT} I am two")
+        chat.say("/undo")
+        chat.await_line(f"{PROMPT} I am one")
+        chat.type(" and a half")
+        chat.press("enter")
+        chat.await_line(PROMPT)
+        chat.watch(0.5)
+    assert home.said() == ["I am one", "I am two", "I am one and a half"]
+    assert "I am one" not in home.seen()

@@ -1,0 +1,81 @@
+"""The keys of the prompt that are Chorus's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.enums import DEFAULT_BUFFER
+from prompt_toolkit.filters import has_focus, is_searching
+from prompt_toolkit.key_binding import KeyBindings
+
+if TYPE_CHECKING:
+    from prompt_toolkit.key_binding import KeyPressEvent
+
+_TYPING = has_focus(DEFAULT_BUFFER) & ~is_searching
+
+
+class Leave(Exception):  # noqa: N818 - it is no error: the user wants to go
+    """The user asked at the prompt to leave."""
+
+
+class Line:
+    """What a key has to know of the line that is being typed.
+
+    ``is_over`` says that the last key was Ctrl-C on an empty line, so that a second one leaves; ``offered`` is the text
+    that stood there at first.
+    """
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self.offered = ""
+
+
+def key_bindings(line: Line) -> KeyBindings:
+    """Return the bindings; what they have to know of the line is in ``line``."""
+    bindings = KeyBindings()
+    _bind_typing(bindings, line)
+    _bind_leaving(bindings, line)
+    return bindings
+
+
+def _bind_typing(bindings: KeyBindings, line: Line) -> None:
+    @bindings.add("enter", filter=_TYPING)
+    def _send(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.document.text_before_cursor.endswith("\\"):
+            buffer.delete_before_cursor()
+            buffer.newline(copy_margin=False)
+        elif buffer.text.strip():
+            buffer.validate_and_handle()
+
+    @bindings.add("/", filter=_TYPING)
+    def _command(event: KeyPressEvent) -> None:
+        # A text that came back by itself gives way to a command: /undo again means to go further back.
+        buffer = event.current_buffer
+        if line.offered and buffer.text == line.offered:
+            buffer.reset()
+        buffer.insert_text("/")
+
+    @bindings.add("escape", "enter", filter=_TYPING)
+    @bindings.add("c-j", filter=_TYPING)
+    def _new_line(event: KeyPressEvent) -> None:
+        event.current_buffer.newline(copy_margin=False)
+
+
+def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
+    @bindings.add("c-d", filter=_TYPING)
+    def _leave_or_delete(event: KeyPressEvent) -> None:
+        if event.current_buffer.text:
+            event.current_buffer.delete()
+        else:
+            event.app.exit(exception=Leave)
+
+    @bindings.add("c-c", filter=_TYPING)
+    def _clear_or_leave(event: KeyPressEvent) -> None:
+        if event.current_buffer.text:
+            event.current_buffer.reset()
+            line.is_over = False
+        elif line.is_over:
+            event.app.exit(exception=Leave)
+        else:
+            line.is_over = True
