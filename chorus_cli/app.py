@@ -10,13 +10,13 @@ import asyncio
 import os
 import sys
 import threading
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.adapters.paths import Paths, paths, shipped_personas
 from chorus_cli.adapters.system_clock import SystemClock
-from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.errors import ChorusError, StorageError
 from chorus_cli.services.focus import Focus, Naming
 from chorus_cli.services.personas import Personas
 from chorus_cli.services.uninterrupted import finished
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.roster import Roster
     from chorus_cli.services.search import Search
     from chorus_cli.services.sessions import Sessions
+    from chorus_cli.terminal.input_history import InputHistory
 
 
 class Options(NamedTuple):
@@ -162,6 +163,19 @@ class App:
         """Say something while a command is being carried out, if the chat is open: nobody else reads along."""
         if self._tell is not None:
             self._tell(text)
+
+    def history(self, slug: str) -> InputHistory:
+        """Return what was typed to a persona before; it is read when it is first wanted."""
+        from chorus_cli.core.safe_text import cleaned_input  # noqa: PLC0415
+        from chorus_cli.storage import input_rows  # noqa: PLC0415
+        from chorus_cli.terminal.input_history import InputHistory  # noqa: PLC0415
+
+        async def write(line: str) -> None:
+            # A line that cannot be remembered is no reason to disturb the talk.
+            with suppress(StorageError):
+                await self.store.write(input_rows.add, slug, cleaned_input(line)[0], self.clock.now())
+
+        return InputHistory(lambda: self.store.read(input_rows.newest, slug), write)
 
     def idle_timer(self, tell: Callable[[str], None], report_bug: Callable[[Exception], str]) -> IdleTimer:
         """Make what saves a persona's talk as a session when nothing is said to it for a while."""

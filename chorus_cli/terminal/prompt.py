@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from prompt_toolkit.application import Application
     from prompt_toolkit.buffer import Buffer
+    from prompt_toolkit.history import History
     from prompt_toolkit.key_binding.key_processor import KeyPress
 
     from chorus_cli.commands.command_context import CommandContext
@@ -63,8 +64,10 @@ class Prompt:
             Vt100Parser(pressed.append).feed_and_flush(keys)
             store_typeahead(self._session.app.input, pressed)
 
-    async def read(self, name: str, typed: str = "") -> str:
+    async def read(self, name: str, history: History, typed: str = "") -> str:
         """Ask for a message to the persona called ``name``; ``typed`` stands there already.
+
+        Up, Down and Ctrl-R go through ``history``, and what is typed is added to it.
 
         Raises:
             Leave: Ctrl-D or Ctrl-C on an empty line, twice.
@@ -73,6 +76,7 @@ class Prompt:
         unicode = locale.getpreferredencoding(do_setlocale=False).lower().startswith("utf")
         self._line.is_over = False
         self._line.offered = typed
+        self._session.default_buffer.history = history
         message = FormattedText([("bold", f"{safe_line(name)} {_SIGN if unicode else _PLAIN_SIGN} ")])
         try:
             return await self._session.prompt_async(message, default=typed, handle_sigint=False)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.focus import Focus
     from chorus_cli.services.idle import IdleTimer
     from chorus_cli.services.place import Place
+    from chorus_cli.terminal.input_history import InputHistory
     from chorus_cli.terminal.screen import Screen
 
     class Answering(Protocol):
@@ -50,6 +51,10 @@ if TYPE_CHECKING:
 
         def kept_drafts(self) -> Sequence[Path]:
             """Return the texts that were edited and not used."""
+            ...
+
+        def history(self, slug: str) -> InputHistory:
+            """Return what was typed to a persona before."""
             ...
 
         def idle_timer(self, tell: Callable[[str], None], report_bug: Callable[[Exception], str]) -> IdleTimer:
@@ -88,6 +93,7 @@ class Repl:
         self._report_bug = report_bug
         self._work: asyncio.Task[object] | None = None
         self._unsent = ""
+        self._histories: dict[str, InputHistory] = {}
         self._arriving: asyncio.Future[None] | None = None
         self._prompt = Prompt(lambda: answering.commands)
         self._prompt.feed(typed_early)
@@ -106,6 +112,8 @@ class Repl:
                 self._arriving.cancel()
                 await finished(asyncio.wait({self._arriving}))
             await finished(self._idle.close())
+            for history in self._histories.values():
+                await finished(history.settled())
 
     @cached_property
     def _idle(self) -> IdleTimer:
@@ -121,7 +129,7 @@ class Repl:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._stop)
         while True:
             try:
-                line = await self._prompt.read(place.persona.name, self._unsent)
+                line = await self._prompt.read(place.persona.name, self._history(place.persona.slug), self._unsent)
                 self._unsent = ""
                 if await self._interruptible(self._handle(line)):
                     return
@@ -157,6 +165,11 @@ class Repl:
             self._arriving = asyncio.ensure_future(greet_later())
 
         self._prompt.when_drawn(begin)
+
+    def _history(self, slug: str) -> InputHistory:
+        if slug not in self._histories:
+            self._histories[slug] = self._answering.history(slug)
+        return self._histories[slug]
 
     def _refuse(self, sentence: str) -> None:
         self._screen.error(sentence)
@@ -216,8 +229,12 @@ class Repl:
             raise
 
     async def _decided(self, question: Question) -> Reply:
-        """Have the user decide, and carry that out."""
-        chosen = await self._prompt.confirm(question.text, discardable=question.discarded is not None)
+        """Have the user decide, and carry that out; being stopped before that is a no, too."""
+        try:
+            chosen = await self._prompt.confirm(question.text, discardable=question.discarded is not None)
+        except asyncio.CancelledError:
+            self._screen.paragraph(question.declined.text)
+            raise
         work = {"y": question.confirmed, "d": question.discarded}.get(chosen)
         return question.declined if work is None else (await finished(work()))[0]
 

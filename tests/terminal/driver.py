@@ -33,6 +33,8 @@ _KEYS = {
     "alt-enter": "\x1b\r",
     "tab": "\t",
     "left": "\x1b[D",
+    "up": "\x1b[A",
+    "ctrl-r": "\x12",
     "ctrl-c": "\x03",
     "ctrl-d": "\x04",
     "ctrl-j": "\n",

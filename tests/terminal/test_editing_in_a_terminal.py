@@ -237,7 +237,7 @@ ENDINGS = {
     ),
     "is open while another conversation is begun": Ending(
         f'"$PYTHON" -m chorus_cli ask /new > /dev/null\n{REWORDING}',
-        "was begun anew or replaced meanwhile",
+        "The context was changed meanwhile",
         seen=(),
         kept=b"A two",
     ),
@@ -312,6 +312,7 @@ def test_editing_again_goes_on_with_the_text_at_the_line_of_the_mistake(tmp_path
     assert first.startswith(f"+{line.partition(':')[0]} ")
     assert second.startswith(f"+{mistake.partition(':')[0]} ")
     assert f"Line {mistake.partition(':')[0]}: nobody here is called 'Humn'" in flowing(chat)
+    assert "or put a \\ before the line if it is part of a message." in flowing(chat)
     assert drafts(home) == set()
 
 

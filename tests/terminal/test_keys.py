@@ -206,3 +206,26 @@ def test_a_slash_takes_the_place_of_a_text_that_came_back(home: Home) -> None:
         chat.watch(0.5)
     assert home.said() == ["I am one", "I am two", "I am one and a half"]
     assert "I am one" not in home.seen()
+
+
+def test_what_was_typed_before_comes_back_after_a_restart_per_persona(home: Home) -> None:
+    with home.chat() as chat:
+        chat.ask("I am one", "one")
+        chat.type("two\nlines")
+        chat.press("enter")
+        chat.await_text(ANSWER)
+        chat.await_line(PROMPT)
+        chat.ask("/persona frodo", "Talking to Frodo", "Frodo ❯")
+        chat.press("up")
+        chat.watch(0.3)
+        chat.await_line("Frodo ❯")
+    with home.chat("Frodo ❯") as chat:
+        chat.ask("/p chorus", "Talking to Chorus")
+        chat.watch(0.5)
+        chat.press("up", "up")
+        chat.await_text("two")
+        chat.press("ctrl-c")
+        chat.watch(0.5)
+        chat.press("ctrl-r")
+        chat.type("am one")
+        chat.await_text("I am one")
