@@ -316,6 +316,22 @@ def test_editing_again_goes_on_with_the_text_at_the_line_of_the_mistake(tmp_path
     assert drafts(home) == set()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_at_the_question_keeps_the_draft_and_names_it(tmp_path: Path, home: Home, number: int) -> None:
+    with home.chat(EDITOR=editor(tmp_path, MISNAMING)) as chat:
+        put_in(home, *FIVE)
+        chat.say("/context edit")
+        chat.await_text(f"Edit again? {QUESTION}")
+        os.kill(chat.pid, number)
+        chat.await_text(LEFT)
+        if number == signal.SIGTERM:
+            assert chat.await_end() == 128 + signal.SIGTERM
+        else:
+            chat.await_line(PROMPT)
+        [draft] = drafts(home)
+        assert f"{draft.name}." in "".join(chat.screen_text().splitlines())
+
+
 @pytest.mark.skipif(shutil.which("vim") is None, reason="no vim here")
 def test_vim_stands_in_the_line_where_the_context_starts(home: Home) -> None:
     with home.chat(EDITOR="vim -u NONE -N -T vt100") as chat:
