@@ -62,3 +62,7 @@ class Editor(Protocol):
             EditorError: no editor was started, so the file is as it was.
         """
         ...
+
+    def stays_in_terminal(self) -> bool:
+        """Return whether the editor is known to have no window of its own, so that it is over when it returns."""
+        ...

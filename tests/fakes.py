@@ -116,6 +116,9 @@ class ScriptedEditor:
         self._change(path, act)
         return complaint
 
+    def stays_in_terminal(self) -> bool:
+        return False
+
     def _change(self, path: Path, act: str | Callable[[Path], object] | None) -> None:
         self.opened.append(path)
         self.shown.append(path.read_bytes().decode())

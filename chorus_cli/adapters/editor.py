@@ -48,6 +48,11 @@ _SCREEN_GIVEN_BACK = (
 )
 
 
+_IN_TERMINAL = frozenset(
+    {"vi", "vim", "nvim", "view", "nano", "pico", "ed", "micro", "kak", "joe", "ne", "mg", "hx", "helix"}
+)
+
+
 @dataclass(frozen=True, slots=True)
 class UserEditor:
     """The editor that ``environment`` names; it is started with that environment and nothing else."""
@@ -70,6 +75,11 @@ class UserEditor:
             process_id = _started([*command, *_file_at(command[0], str(path), line)], self.environment)
             _, status = await asyncio.to_thread(os.waitpid, process_id, 0)
         return _complaint(Path(command[0]).name, os.waitstatus_to_exitcode(status))
+
+
+    def stays_in_terminal(self) -> bool:
+        """Return whether the editor is one of those that have no window of their own."""
+        return bool(_names(_command(self.environment)[0]) & _IN_TERMINAL)
 
 
 def _command(environment: Mapping[str, str]) -> list[str]:
@@ -107,8 +117,7 @@ def _file_at(program: str, path: str, line: int | None) -> list[str]:
     """Return the arguments that open a file at a line; without it where the editor is not known to take one."""
     if line is None:
         return [path]
-    # A system's usual editor is a link such as editor, by way of /etc/alternatives, to vim.basic.
-    names = {Path(program).name, Path(program).resolve().name.partition(".")[0]}
+    names = _names(program)
     if "vi" in names:
         return ["-c", str(line), path]
     if names & _PLUS_LINE:
@@ -116,6 +125,11 @@ def _file_at(program: str, path: str, line: int | None) -> list[str]:
     if names & _GO_TO:
         return ["--goto", f"{path}:{line}"]
     return [f"{path}:{line}"] if names & _FILE_AND_LINE else [path]
+
+
+def _names(program: str) -> set[str]:
+    """Return what a program is called: a system's usual editor is a link such as editor, in the end to vim.basic."""
+    return {Path(program).name, Path(program).resolve().name.partition(".")[0]}
 
 
 def _started(command: list[str], environment: Mapping[str, str]) -> int:

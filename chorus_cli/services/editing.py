@@ -63,11 +63,11 @@ class Editing:
         """
         path = drafts.create(self.folder, name, text, self.run)
         try:
-            ending = await self._visit(path, line)
+            complaint, may_be_open = await self._visit(path, line)
         except EditorError:
             drafts.delete(path)
             raise
-        return _read(Edited(path, text, text), *ending)
+        return _read(Edited(path, text, text), complaint, may_be_open=may_be_open)
 
     async def edit_again(self, edited: Edited, line: int | None = None) -> Edited:
         """Open the same draft once more, at ``line`` if that is given, and return what has become of the original.
@@ -76,29 +76,30 @@ class Editing:
             EditorError: no editor was started, or the draft cannot be read back; it is kept.
         """
         try:
-            ending = await self._visit(edited.path, line)
+            complaint, may_be_open = await self._visit(edited.path, line)
         except EditorError as error:
             raise EditorError(f"{error} Your text is kept in {edited.path}.") from error
-        return _read(edited, *ending)
+        return _read(edited, complaint, may_be_open=may_be_open)
 
     def finish(self, edited: Edited) -> None:
         """Delete the draft, once what it holds is stored or given up."""
         drafts.delete(edited.path)
 
-    async def _visit(self, path: Path, line: int | None) -> tuple[str, float]:
-        """Have the editor open a draft; return what it complains of, and how many seconds it was open."""
+    async def _visit(self, path: Path, line: int | None) -> tuple[str, bool]:
+        """Have the editor open a draft; return what it complains of, and whether it may only have opened a window."""
         began = self.clock.monotonic()
         complaint, cancelled = await finished(self.editor.open(path, line))
         if cancelled:
             raise asyncio.CancelledError
-        return complaint, self.clock.monotonic() - began
+        is_quick = self.clock.monotonic() - began < _AT_ONCE_SECONDS
+        return complaint, is_quick and not self.editor.stays_in_terminal()
 
 
-def _read(before: Edited, complaint: str, seconds: float) -> Edited:
+def _read(before: Edited, complaint: str, *, may_be_open: bool) -> Edited:
     text = drafts.read(before.path)
     if not before.original.startswith(BYTE_ORDER_MARK):
         # Some editors put one there; it is no part of the text.
         text = text.removeprefix(BYTE_ORDER_MARK)
-    at_once = seconds < _AT_ONCE_SECONDS and text == before.text
+    at_once = may_be_open and text == before.text
     doubt = complaint or (_RETURNED_AT_ONCE if at_once else "")
     return Edited(before.path, before.original, text, doubt, may_be_open=at_once and not complaint)

@@ -277,3 +277,13 @@ def test_without_a_terminal_no_editor_is_started(desk: Desk) -> None:
     told = json.loads((desk.folder / "result").read_text())
     assert told["error"] == "An editor needs a terminal; open the chat in one with: chorus"
     assert told["drafts"] == []
+
+
+@pytest.mark.parametrize(("editor", "stays"), [("sh", False), ("ed", True), ("ed -s", True)])
+def test_editors_without_a_window_are_known(tmp_path: Path, editor: str, stays: bool) -> None:  # noqa: FBT001
+    for name in ("sh", "ed"):
+        program = tmp_path / name
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o700)
+    environment = {"EDITOR": editor, "PATH": str(tmp_path)}
+    assert UserEditor(environment).stays_in_terminal() is stays
