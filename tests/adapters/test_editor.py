@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.adapters.editor import _file_at
+from chorus_cli.adapters.editor import UserEditor, _file_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +78,7 @@ class Desk:
 
     folder: Path
 
-    def editor(self, script: str, name: str = "nano") -> Path:
+    def editor(self, script: str, name: str = "scribe") -> Path:
         """Write an editor and return its path."""
         path = self.folder / name
         path.parent.mkdir(exist_ok=True)
@@ -139,8 +139,8 @@ def desk(tmp_path: Path) -> Desk:
     [
         ('echo new >> "$1"', "old\nnew\n", ""),
         ("exit 0", "old\n", "The editor returned at once; if it opens a window of its own, have it wait: code --wait"),
-        ('echo new > "$1"; exit 1', "new\n", "nano ended with status 1."),
-        ('echo new > "$1"; kill -9 $$', "new\n", "nano was ended by signal 9 (Killed)."),
+        ('echo new > "$1"; exit 1', "new\n", "scribe ended with status 1."),
+        ('echo new > "$1"; kill -9 $$', "new\n", "scribe was ended by signal 9 (Killed)."),
         ('printf "\\357\\273\\277new" > "$1.new"; mv "$1.new" "$1"', "new", ""),
     ],
 )
@@ -265,7 +265,7 @@ def test_the_editor_finds_the_terminal_as_a_shell_leaves_it(desk: Desk) -> None:
 def test_after_a_full_screen_program_that_was_killed_the_screen_is_given_back(desk: Desk) -> None:
     script = 'stty raw -echo; printf "\\033[?1049h\\033[?1000h\\033[?25l"; echo new > "$1"; kill -9 $$'
     told = desk.edit(EDITOR=str(desk.editor(script)))
-    assert (told.text, told.doubt) == ("new\n", "nano was ended by signal 9 (Killed).")
+    assert (told.text, told.doubt) == ("new\n", "scribe was ended by signal 9 (Killed).")
     assert told.restored
     _, _, after = told.written.partition(b"\x1b[?25l")
     assert all(sequence in after for sequence in (_SCREEN_GIVEN_BACK, b"\x1b[?1000l", b"\x1b[?25h", b"\x1b[0m"))
