@@ -81,8 +81,9 @@ class Journal:
             return operation
         if not turn_id:
             raise JournalError("There is nothing to undo here.")
+        question = await self._question(turn_id)
         await self._record(place, Kind.UNDO, Target(turn_id=turn_id), place.thread_id)
-        return await self._question(turn_id)
+        return question
 
     async def redo(self, place: Place) -> Operation | Message:
         """Put back what the newest undo took back, unless something has followed it, and return it.
@@ -102,8 +103,9 @@ class Journal:
             )
         target = undone.target
         if target.turn_id is not None:
+            question = await self._question(target.turn_id)
             await self._record(place, Kind.REDO, target, place.thread_id)
-            return await self._question(target.turn_id)
+            return question
         chosen = next(known for known in operations if known.id == target.operation_id)
         await self._record(place, Kind.REDO, target, chosen.thread_id, chosen.window)
         return chosen
@@ -127,8 +129,10 @@ class Journal:
         return any(row.introduced_by is None or _is_another_reply(row) for row in rows)
 
     async def _question(self, turn_id: int) -> Message:
-        (question,) = await self.store.read(message_log.rows, [turn_id])
-        return question
+        found = await self.store.read(message_log.rows, [turn_id])
+        if not found:
+            raise JournalError(f"Turn {turn_id} cannot be taken back: its first message is not in the log.")
+        return found[0]
 
     async def _take_back(self, place: Place, chosen: Operation) -> None:
         change = WindowChange(chosen.window.after, chosen.window.before) if chosen.window else None

@@ -168,6 +168,9 @@ class PatientEditor:
         await self.closed.wait()
         return "nano ended with status 1."
 
+    def stays_in_terminal(self) -> bool:
+        return True
+
 
 async def test_who_is_cancelled_meanwhile_waits_for_the_editor_and_keeps_the_draft(
     tmp_path: Path, clock: FakeClock

@@ -1,0 +1,226 @@
+"""What a user expects of the contexts of a persona: a plain list of deeds, played again from the first whenever asked.
+
+Nothing here knows of rows or of the journal. Messages are known by their words, which no two of a thread share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+Deeds = Literal["say", "retry", "clear", "edit", "restore", "window"]
+Turn = tuple[int, int]
+BOUNDARIES = frozenset({"clear", "edit", "restore"})
+DEFAULT_HOURS = 8
+ADDED: Turn = (0, 0)
+"""Stands for the turn of a line that was written by hand and has none yet."""
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A message in a context: when it was said, since when it counts as being there, and the turn it belongs to.
+
+    A turn is known by the number of the deed that its question came with, and its place in that deed.
+    """
+
+    text: str
+    human: bool
+    said: datetime
+    entered: datetime
+    turn: Turn
+
+
+Lines = tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a deed does: what it puts into which threads, what it takes out, or the window before and after.
+
+    ``opened`` is the number of the first deed that follows it, if that was done before: while an editor was open.
+    """
+
+    kind: Deeds
+    thread: int | None
+    at: datetime
+    lines: Mapping[int, Lines] = field(default_factory=dict)
+    replaced: frozenset[str] = frozenset()
+    hours: tuple[int | None, int | None] = (None, None)
+    opened: int | None = None
+
+
+@dataclass(eq=False)
+class Deed:
+    """Something that was done, and the contexts that it concerned before and after, however old they are.
+
+    ``number`` says when; ``operation`` is its number in the journal, 0 for what was said; ``taken_back`` is the number
+    of the undo, 0 if it counts.
+    """
+
+    number: int
+    told: Told
+    operation: int
+    before: Mapping[int, Lines]
+    after: Mapping[int, Lines] = field(default_factory=dict)
+    taken_back: int = 0
+
+    def concerns(self, thread: int) -> bool:
+        return self.told.thread in {None, thread}
+
+
+@dataclass(frozen=True)
+class Event:
+    """A deed, or that it was taken back or put back."""
+
+    what: Literal["do", "undo", "redo"]
+    deed: Deed
+
+
+@dataclass
+class Expected:
+    """The contexts of one persona."""
+
+    threads: list[int]
+    hours: int | None = None
+    events: list[Event] = field(default_factory=list)
+    known: dict[int, dict[str, Line]] = field(default_factory=dict)
+
+    # What is in context
+
+    def context(self, thread: int) -> Lines:
+        """Return what is in context but for its age."""
+        base, opened, base_at = 0, 0, _LONG_AGO
+        members: list[Line] = []
+        spoken: list[Line] = []
+        for deed in self.standing(thread):
+            told = deed.told
+            gone = told.replaced
+            members = [line for line in members if line.text not in gone]
+            spoken = [line for line in spoken if line.text not in gone]
+            if told.kind in BOUNDARIES:
+                base, opened, base_at = deed.number, told.opened or deed.number, told.at
+                members, spoken = list(told.lines.get(thread, ())), [line for line in spoken if line.turn[0] >= opened]
+                continue
+            for line in told.lines.get(thread, ()):
+                if line.turn[0] >= opened:
+                    spoken.append(line)
+                elif any(member.turn == line.turn for member in members):
+                    # It answers what the boundary put in, and leaves together with that.
+                    spoken.append(replace(line, entered=base_at))
+        undone = {(deed.number, 0) for deed in self.deeds("say") if deed.taken_back > base}
+        together = members + sorted(spoken, key=lambda line: line.turn)
+        return tuple(line for line in together if line.turn not in undone)
+
+    def view(self, thread: int, now: datetime) -> Lines:
+        """Return what is in context."""
+        return self.young(self.context(thread), now)
+
+    def young(self, lines: Sequence[Line], now: datetime) -> Lines:
+        """Leave out what the window does not reach."""
+        since = now - timedelta(hours=DEFAULT_HOURS if self.hours is None else self.hours)
+        return tuple(line for line in lines if line.entered > since)
+
+    # What was done
+
+    def deeds(self, kind: Deeds | None = None) -> list[Deed]:
+        return [event.deed for event in self.events if event.what == "do" and kind in {None, event.deed.told.kind}]
+
+    def standing(self, thread: int) -> list[Deed]:
+        return [deed for deed in self.deeds() if deed.concerns(thread) and not deed.taken_back]
+
+    @property
+    def next_number(self) -> int:
+        return len(self.events) + 1
+
+    def do(self, told: Told, operation: int) -> None:
+        deed = Deed(self.next_number, told, operation, self._contexts(told.thread))
+        self.events.append(Event("do", deed))
+        for thread, lines in told.lines.items():
+            for line in lines:
+                self.known.setdefault(thread, {}).setdefault(line.text, line)
+        if told.kind == "window":
+            self.hours = told.hours[1]
+        deed.after = self._contexts(told.thread)
+
+    def edited(self, lines: Sequence[Line], now: datetime) -> Lines:
+        """Return lines as an edit puts them in: a question that was added opens a turn, a reply joins one."""
+        placed: list[Line] = []
+        for position, line in enumerate(lines):
+            joined = placed[-1].turn if placed and not line.human else (self.next_number, position)
+            placed.append(replace(line, entered=now, turn=joined if line.turn == ADDED else line.turn))
+        return tuple(placed)
+
+    def restored(self, thread: int, lines: Sequence[Line], now: datetime) -> Lines:
+        """Return lines of a session as it puts them in: those that are known, and others in the turns they had."""
+        known = self.known.get(thread, {})
+        turns = {line.turn: known[line.text].turn for line in lines if line.text in known}
+        placed: list[Line] = []
+        for position, line in enumerate(lines):
+            joined = placed[-1].turn if placed and not line.human else (self.next_number, position)
+            turn = known[line.text].turn if line.text in known else turns.get(line.turn, joined)
+            placed.append(replace(line, entered=now, turn=turn))
+        return tuple(placed)
+
+    def _contexts(self, thread: int | None) -> Mapping[int, Lines]:
+        return {each: self.context(each) for each in (self.threads if thread is None else [thread])}
+
+    # What is taken back
+
+    def undoable(self, thread: int, now: datetime) -> Deed | None:
+        """Return the newest deed; what was said only if anything of it is in context."""
+        in_view = {line.turn for line in self.view(thread, now)}
+        for deed in reversed(self.standing(thread)):
+            if deed.told.kind != "say" or (deed.number, 0) in in_view:
+                return deed
+        return None
+
+    def undoable_operation(self, thread: int) -> Deed | None:
+        done = [deed for deed in self.standing(thread) if deed.told.kind != "say"]
+        return done[-1] if done else None
+
+    def redoable(self, thread: int) -> Deed | None:
+        """Return the deed of the newest undo here that nothing has followed.
+
+        What concerns every thread is followed by what is said in any of them.
+        """
+        undone: list[Deed] = []
+        for event in self.events:
+            if event.what == "undo" and event.deed.concerns(thread):
+                undone.append(event.deed)
+            elif event.what == "redo":
+                undone = [deed for deed in undone if deed is not event.deed]
+            elif event.what == "do" and event.deed.concerns(thread):
+                undone = []
+        return undone[-1] if undone and not self._followed_elsewhere(undone[-1]) else None
+
+    def _followed_elsewhere(self, undone: Deed) -> bool:
+        later = [event.deed for event in self.events[undone.taken_back :] if event.what == "do"]
+        return undone.told.thread is None and any(deed.told.kind in {"say", "retry"} for deed in later)
+
+    def may_undo(self, deed: Deed) -> bool:
+        return deed.told.kind != "window" or self.hours == deed.told.hours[1]
+
+    def may_redo(self, deed: Deed) -> bool:
+        return deed.told.kind != "window" or self.hours == deed.told.hours[0]
+
+    def undo(self, deed: Deed) -> None:
+        deed.taken_back = self.next_number
+        self.events.append(Event("undo", deed))
+        if deed.told.kind == "window":
+            self.hours = deed.told.hours[0]
+
+    def redo(self, deed: Deed) -> None:
+        deed.taken_back = 0
+        self.events.append(Event("redo", deed))
+        if deed.told.kind == "window":
+            self.hours = deed.told.hours[1]
+
+    def is_all_there_is(self, deed: Deed, thread: int) -> bool:
+        """Return whether nothing but this deed made a difference to the thread since it was done."""
+        others = [event.deed for event in self.events[deed.number :] if event.deed is not deed]
+        return not any(
+            other.concerns(thread) and (other.number < deed.number or not other.taken_back) for other in others
+        )
