@@ -36,7 +36,7 @@ _FORBIDDEN = rf"{CONTROLS}{C1_CONTROLS}{UNICODE_LINE_BREAKS}{BIDI_CONTROLS}\r"
 _INVISIBLE = rf"{IGNORABLES}{TAG_CHARACTERS}{CANCEL_TAG}"
 
 _NUMBERS = "[0-9;]{0,128}"
-_CSI = rf"\x1b\[(?:{_NUMBERS}[A-HJKm]|\?(?:25|2026)[hl])"
+_CSI = rf"\x1b\[(?:{_NUMBERS}[A-HJKm]|\?(?:7|25|2026)[hl])"
 _LINK_ID = "(?:id=[0-9A-Za-z._-]{0,64})?"
 _LINK = rf"\x1b\]8;{_LINK_ID};(?:https?://[\x21-\x7e]{{0,2040}})?\x1b\\"
 _UNFINISHED_CSI = rf"\[\??{_NUMBERS}"
@@ -55,18 +55,18 @@ _TOKEN = re.compile(
 class TerminalGuard:
     """A text file to write to, in front of ``stream``, which is the terminal or what stands in for it.
 
-    Passed on: colours and styles, cursor movement, erasing, showing and hiding the cursor, synchronized output, links
-    to http(s), and a carriage return before a line feed or before one of these. Any other control character is shown
-    as U+241B (escape) or U+FFFD and counted in ``blocked``; an invisible one is left out and counted. A sequence that
-    is not complete waits for the next write; a flush shows that it was none.
+    Passed on: colours and styles, cursor movement, erasing, showing and hiding the cursor, wrapping or not at the edge,
+    synchronized output, links to http(s), and a carriage return before a line feed or before one of these. Any other
+    control character is shown as U+241B (escape) or U+FFFD and counted in ``blocked``; an invisible one is left out and
+    counted. A sequence that is not complete waits for the next write; a flush shows that it was none.
 
     With ``allow_sequences`` false, for a pipe, no sequence passes: ours are left out, others are blocked as always.
     """
 
     def __init__(self, stream: TextIO, *, allow_sequences: bool = True) -> None:
         self.blocked = 0
+        self.allows_sequences = allow_sequences
         self._stream = stream
-        self._allow_sequences = allow_sequences
         self._unfinished = ""
         # rich repaints a status from a thread of its own.
         self._lock = RLock()
@@ -111,7 +111,7 @@ class TerminalGuard:
     def _passed(self, match: re.Match[str]) -> str:
         match match.lastgroup:
             case "own":
-                return match.group() if self._allow_sequences else ""
+                return match.group() if self.allows_sequences else ""
             case "text":
                 return match.group()
             case "unfinished":
