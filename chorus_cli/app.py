@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from chorus_cli.terminal.input_history import InputHistory
 
 
+_SETTLING_SECONDS = 2.0
+
+
 class Options(NamedTuple):
     """What the outer command line chose: each stands over the environment and the files."""
 
@@ -237,6 +240,8 @@ class App:
         from chorus_cli.adapters.bug_log import report_bug  # noqa: PLC0415
 
         try:
+            # Whoever has just come wants to type; the index can wait.
+            await asyncio.sleep(_SETTLING_SECONDS)
             await self.search.keep_up()
         except Exception as error:  # noqa: BLE001 - nobody waits for it, and every search brings the index up to date
             report_bug(self.paths.log_file, error, self._environment)

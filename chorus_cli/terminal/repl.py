@@ -66,6 +66,7 @@ _WAYS_OUT = (
     "For a language model set a provider's key, such as OPENAI_API_KEY, or start Ollama and say /model ollama/NAME."
 )
 _SIGNAL_SECONDS = 0.3
+_SETTLING_SECONDS = 2.0
 _UNSENT = (
     " Your message was not sent and is at the prompt again. "
     "Ctrl-C clears it; then /persona NAME turns to somebody else."
@@ -103,7 +104,8 @@ class Repl:
 
         def begin() -> None:
             drawn()
-            self._idle.arm()
+            # Making the timer would keep the first keys waiting, and no silence is that short.
+            asyncio.get_running_loop().call_later(_SETTLING_SECONDS, lambda: self._idle.arm())
 
         try:
             await self._talk(begin)
@@ -111,13 +113,14 @@ class Repl:
             if self._arriving is not None:
                 self._arriving.cancel()
                 await finished(asyncio.wait({self._arriving}))
-            await finished(self._idle.close())
+            if "_idle" in vars(self):
+                await finished(self._idle.close())
             for history in self._histories.values():
                 await finished(history.settled())
 
     @cached_property
     def _idle(self) -> IdleTimer:
-        """What keeps the talk when nothing is said; made when the first prompt is on the screen."""
+        """What keeps the talk when nothing is said; made soon after the first prompt is on the screen."""
         return self._answering.idle_timer(self._tell, self._report_bug)
 
     def _tell(self, line: str) -> None:
