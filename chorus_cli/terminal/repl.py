@@ -105,7 +105,7 @@ class Repl:
         def begin() -> None:
             drawn()
             # Making the timer would keep the first keys waiting, and no silence is that short.
-            asyncio.get_running_loop().call_later(_SETTLING_SECONDS, lambda: self._idle.arm())
+            asyncio.get_running_loop().call_later(_SETTLING_SECONDS, self._arm)
 
         try:
             await self._talk(begin)
@@ -122,6 +122,9 @@ class Repl:
     def _idle(self) -> IdleTimer:
         """What keeps the talk when nothing is said; made soon after the first prompt is on the screen."""
         return self._answering.idle_timer(self._tell, self._report_bug)
+
+    def _arm(self) -> None:
+        self._idle.arm()
 
     def _tell(self, line: str) -> None:
         self._prompt.above(lambda: self._screen.notice(line))
