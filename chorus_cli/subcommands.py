@@ -49,7 +49,7 @@ async def chat(chosen: argparse.Namespace, environment: Mapping[str, str]) -> in
     from chorus_cli.app import opened  # noqa: PLC0415
     from chorus_cli.terminal.keyboard import typed_early, typing_ahead  # noqa: PLC0415
 
-    with typing_ahead():
+    with typing_ahead(for_nobody_else=True):
         early = typed_early()
         from chorus_cli.terminal.repl import Repl  # noqa: PLC0415 - the keyboard is taken before anything slow
 

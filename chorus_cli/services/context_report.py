@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.assembly import assemble, tokens_of
+from chorus_cli.core.budget import TOKENS_PER_MESSAGE
 from chorus_cli.core.messages import Status
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from chorus_cli.ports import Clock
     from chorus_cli.services.context import Context
     from chorus_cli.services.place import Place
+    from chorus_cli.storage.message_log import LeftOut
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,8 @@ async def context_report(context: Context, clock: Clock, place: Place) -> Contex
     prompt = assemble(foundation, view.messages, allowed.tokens)
     unreached = await context.left_out(place, view)
     omissions = [
-        Omission("before the boundary", unreached["boundary"].messages, unreached["boundary"].tokens),
-        Omission("older than the window", unreached["age"].messages, unreached["age"].tokens),
+        _unreached("before the boundary", unreached["boundary"]),
+        _unreached("older than the window", unreached["age"]),
         _omission("taken back", view.taken_back),
         _omission("no room in the budget", prompt.too_large),
         _omission("still being written", [row for row in view.messages if row.status is Status.STREAMING]),
@@ -102,6 +104,10 @@ def _parts(place: Place, prompt: Prompt, *, bounded: bool) -> tuple[Part, ...]:
         Part("documents", prompt.foundation.document_tokens, names or f"no .md files in docs of {place.persona.slug}"),
         Part("messages", prompt.message_tokens, f"{len(prompt.sent)} in the {hours}h window{since}"),
     )
+
+
+def _unreached(reason: str, left_out: LeftOut) -> Omission:
+    return Omission(reason, left_out.messages, left_out.tokens + left_out.messages * TOKENS_PER_MESSAGE)
 
 
 def _omission(reason: str, messages: Iterable[Message]) -> Omission:

@@ -189,14 +189,19 @@ def left_out(
 ) -> Mapping[str, LeftOut]:
     """Count what the view does not reach, by reason: ``boundary`` before the base, ``age`` before the window.
 
-    What an edit or a restore put into the context is before the base, but it leaves by age.
+    What an edit or a restore put into the context is before the base, but it leaves by age; so does the wording that a
+    reworded message had at first.
     """
     after, base_id, text = (base.after_message_id if base else 0), (base.id if base else 0), timestamps.to_text(since)
-    members = "(SELECT message_id FROM operation_members WHERE operation_id = ?)"
-    boundary = _counted(connection, thread_id, f"id <= ? AND id NOT IN {members}", (after, base_id))
-    age = _counted(connection, thread_id, f"id > ? AND timestamp <= ? AND id NOT IN {members}", (after, text, base_id))
+    members = (
+        "(SELECT message_id FROM operation_members WHERE operation_id = ? UNION SELECT revises FROM messages "
+        "JOIN operation_members ON message_id = id WHERE operation_id = ? AND revises IS NOT NULL)"
+    )
+    boundary = _counted(connection, thread_id, f"id <= ? AND id NOT IN {members}", (after, base_id, base_id))
+    too_old = f"id > ? AND timestamp <= ? AND id NOT IN {members}"
+    age = _counted(connection, thread_id, too_old, (after, text, base_id, base_id))
     if base is not None and base.created_at <= since:
-        expired = _counted(connection, thread_id, f"id IN {members}", (base_id,))
+        expired = _counted(connection, thread_id, f"id IN {members}", (base_id, base_id))
         age = LeftOut(age.messages + expired.messages, age.tokens + expired.tokens)
     return {"boundary": boundary, "age": age}
 

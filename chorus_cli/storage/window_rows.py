@@ -60,9 +60,10 @@ def window_fill(
 
 
 def moments(connection: sqlite3.Connection, thread_id: int, since: datetime) -> list[datetime]:
-    """Return when something was said in a thread after ``since``; the index by thread and time answers it alone."""
+    """Return when something was said in a thread after ``since``; other wordings of it do not count."""
     found = connection.execute(
-        "SELECT timestamp FROM messages INDEXED BY messages_of_thread WHERE thread_id = ? AND timestamp > ?",
+        "SELECT timestamp FROM messages INDEXED BY messages_of_thread "
+        "WHERE thread_id = ? AND timestamp > ? AND revises IS NULL",
         (thread_id, timestamps.to_text(since)),
     ).fetchall()
     return [moment for moment in (_moment(text) for (text,) in found) if moment is not None]

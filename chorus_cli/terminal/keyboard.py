@@ -16,8 +16,11 @@ _MOST_EARLY_BYTES = 65_536
 
 
 @contextmanager
-def typing_ahead() -> Iterator[None]:
-    """Turn off echo and line editing, but not Ctrl-C; the kernel keeps the keys until the next prompt reads them."""
+def typing_ahead(*, for_nobody_else: bool = False) -> Iterator[None]:
+    """Turn off echo and line editing, but not Ctrl-C; the kernel keeps the keys until the next prompt reads them.
+
+    When a signal ends it, what is typed ``for_nobody_else`` is dropped: the shell would take it for a command.
+    """
     try:
         # Not every Python has it, and without a terminal there is nothing to set.
         import termios  # noqa: PLC0415
@@ -34,12 +37,16 @@ def typing_ahead() -> Iterator[None]:
     quiet[3] = before[3] & ~(termios.ECHO | termios.ICANON) | termios.ISIG | termios.NOFLSH
     termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
     _mark_pastes("h")
+    when = termios.TCSANOW
     try:
         yield
+    except BaseException:
+        when = termios.TCSAFLUSH if for_nobody_else else when
+        raise
     finally:
         # A window that was closed meanwhile needs no restoring.
         with suppress(termios.error):
-            termios.tcsetattr(descriptor, termios.TCSANOW, before)
+            termios.tcsetattr(descriptor, when, before)
         _mark_pastes("l")
 
 
