@@ -9,7 +9,7 @@ import platform
 import sys
 from typing import TYPE_CHECKING, Protocol
 
-from benchmarks import context_edit, first_character, long_log, search, start_up
+from benchmarks import context_edit, first_character, long_log, search, start_up, streaming
 from benchmarks.figures import table
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _ROWS: Mapping[str, _Row] = {
     "long-log": long_log.measure,
     "context-edit": context_edit.measure,
     "search": search.measure,
+    "streaming": streaming.measure,
     "first-character": first_character.measure,
 }
 

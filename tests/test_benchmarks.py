@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import context_edit, long_log
+from benchmarks import context_edit, long_log, streaming
 from benchmarks.figures import Figure, figure, table
 
 
@@ -44,3 +44,8 @@ def test_the_view_above_a_longer_log_is_measured_against_the_shortest() -> None:
 def test_an_edit_of_a_longer_log_is_measured_against_a_short_one() -> None:
     (found,) = context_edit.compare(context_edit.Sizes(small=5, large=20, rounds=1))
     assert found.ratio > 0
+
+
+def test_painting_a_reply_is_measured_against_rich_live() -> None:
+    (found,) = streaming.compare(400, 1, 4)
+    assert found.value > 0

@@ -76,7 +76,6 @@ class UserEditor:
             _, status = await asyncio.to_thread(os.waitpid, process_id, 0)
         return _complaint(Path(command[0]).name, os.waitstatus_to_exitcode(status))
 
-
     def stays_in_terminal(self) -> bool:
         """Return whether the editor is one of those that have no window of their own."""
         return bool(_names(_command(self.environment)[0]) & _IN_TERMINAL)

@@ -1,4 +1,4 @@
-"""Shows a reply while it arrives: plain, safe text, as fast as it comes."""
+"""Shows a reply while it arrives: painted where the terminal can be painted on, else as plain text."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.events import Notice, ReasoningDelta, TextDelta, TurnDone
 from chorus_cli.core.safe_text import SafeTextStream, hidden_warning
+from chorus_cli.terminal.painted_reply import PaintedReply
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -17,18 +18,23 @@ if TYPE_CHECKING:
 
 async def show_events(events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen) -> TurnDone | None:
     """Show a whole turn as it happens and return how it ended; a turn that is cancelled leaves a clean line."""
-    stream = ReplyStream(answers, asides)
+    paints = answers.guard.allows_sequences
+    reply = PaintedReply(answers, asides) if paints else PlainReply(answers, asides)
     try:
         async with aclosing(events):
             async for event in events:
-                stream.show(event)
+                reply.show(event)
+        await reply.finish()
     finally:
-        stream.close()
-    return stream.done
+        reply.close()
+    return reply.done
 
 
-class ReplyStream:
-    """One reply on its way to ``answers``; what is not the answer goes to ``asides``."""
+class PlainReply:
+    """One reply on its way to ``answers``, only ever added to; what is not the reply goes to ``asides``.
+
+    What the model thinks is not shown.
+    """
 
     def __init__(self, answers: Screen, asides: Screen) -> None:
         self._answers = answers
@@ -46,7 +52,7 @@ class ReplyStream:
             case ReasoningDelta():
                 return
             case Notice(text):
-                self.end_line()
+                self._end_line()
                 self._asides.notice(text)
             case TurnDone():
                 self.done = event
@@ -54,19 +60,21 @@ class ReplyStream:
                 if event.error is not None:
                     self._asides.error(str(event.error))
 
+    async def finish(self) -> None:
+        """Do nothing: all that has arrived is shown already."""
+
     def close(self) -> None:
         """Show what was held back, end the line, and tell of hidden characters; a second time does nothing."""
         if self._closed:
             return
         self._closed = True
         self._write(self._safe.close())
-        self.end_line()
+        self._end_line()
         warning = hidden_warning(self._safe)
         if warning:
             self._asides.notice(warning)
 
-    def end_line(self) -> None:
-        """Go to the beginning of a line if the reply stands in the middle of one."""
+    def _end_line(self) -> None:
         if self._open_line:
             self._answers.write("\n")
             self._open_line = False

@@ -1,0 +1,71 @@
+"""Draws Markdown by rich, row by row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from markdown_it.token import Token
+from rich.console import COLOR_SYSTEMS, Console
+from rich.markdown import Markdown
+from rich.segment import Segment
+
+from chorus_cli.terminal.code_block import CodeInParts
+from chorus_cli.terminal.painted_rows import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.markdown import MarkdownElement
+
+    from chorus_cli.terminal.markdown_blocks import Piece
+
+_EMPTY_TEXT = Token("inline", "", 0)
+_EMPTY_ROW = Row("", "", 0)
+
+
+class _Parsed(Markdown):
+    """Markdown that was parsed already; links show where they lead."""
+
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements,
+        "fence": CodeInParts,
+        "code_block": CodeInParts,
+    }
+
+    def __init__(self, tokens: list[Token]) -> None:
+        super().__init__("", hyperlinks=False)
+        self.parsed = tokens
+
+
+class MarkdownDrawing:
+    """Turns pieces of Markdown into rows of the terminal."""
+
+    def __init__(self, *, colour: bool) -> None:
+        self._console = Console(
+            force_terminal=True, markup=False, highlight=False, emoji=False, no_color=not colour, legacy_windows=False
+        )
+        self._colours = COLOR_SYSTEMS.get(self._console.color_system or "")
+
+    def rows(self, piece: Piece, width: int) -> list[Row]:
+        """Draw ``piece`` in ``width`` columns."""
+        if not piece.tokens:
+            return []
+        # rich leaves an empty line above whatever comes after an empty text.
+        before = [_EMPTY_TEXT] if piece.after_gap else []
+        options = self._console.options.update(max_width=width, height=None)
+        options.min_width = 1
+        lines = self._console.render_lines(_Parsed([*before, *piece.tokens]), options, pad=False)
+        rows = [self._row(line) for line in lines]
+        # rich puts an empty line above every list, also where the list only goes on.
+        return rows[1:] if piece.goes_on and rows[:1] == [_EMPTY_ROW] else rows
+
+    def _row(self, line: list[Segment]) -> Row:
+        segments: Iterable[Segment] = Segment.remove_color(line) if self._console.no_color else line
+        drawn = "".join(
+            style.render(text, color_system=self._colours) if style else text for text, style, _ in segments
+        )
+        # Blanks that nobody sees would be broken into rows of their own by a terminal that becomes narrower.
+        shown = drawn.rstrip(" ")
+        blanks = len(drawn) - len(shown)
+        plain = "".join(text for text, _, _ in line)
+        return Row(shown, plain[: len(plain) - blanks], Segment.get_line_length(line) - blanks)

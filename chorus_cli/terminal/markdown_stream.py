@@ -1,0 +1,143 @@
+"""Shows Markdown on a terminal while it arrives; in the end there stands what would if it had come at once.
+
+What is settled is drawn once and never touched again. Only the last block is painted over as it grows, by whoever
+calls ``paint``, as often as seems good. It never leaves the screen: what is taller shows its end, and a fence or a
+list that is taller has its beginning settled. See ``markdown_blocks`` for what is settled when.
+
+What is other than at once: a link whose definition comes after it stays text if it was settled before, and in
+a list that was settled in parts, images and the column of numbers belong to the part. Code that was settled in parts
+has the colours of what was known of it then. And a block of more than 16 KiB, a table of more than 32, is broken up.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import deque
+from typing import TYPE_CHECKING
+
+from chorus_cli.terminal.markdown_blocks import MarkdownBlocks
+from chorus_cli.terminal.markdown_drawing import MarkdownDrawing
+from chorus_cli.terminal.painted_rows import PaintedRows
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+
+    from chorus_cli.core.safe_text import SafeTextStream
+    from chorus_cli.terminal.markdown_blocks import Piece
+    from chorus_cli.terminal.painted_rows import Row
+
+_STEP_CHARACTERS = 8_192
+_LONG_BLOCK = 8_192
+_LONGEST_BLOCK = 16_384
+_LINES_TO_PAINT_ANEW = 2
+
+
+class MarkdownStream:
+    """One reply on its way to a terminal that obeys escape sequences; ``text`` must be safe already."""
+
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        *,
+        colour: bool = True,
+        size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
+    ) -> None:
+        self._blocks = MarkdownBlocks()
+        self._drawing = MarkdownDrawing(colour=colour)
+        self._rows = PaintedRows(write)
+        self._size = size
+        self._drawn_for = size()
+        self._waiting: deque[str] = deque()
+        self._settled: list[Row] = []
+        self._tolerated_length = _LONG_BLOCK
+
+    @property
+    def decoded(self) -> SafeTextStream:
+        """The filter that settled text went through after entities were decoded."""
+        return self._blocks.decoded
+
+    def feed(self, text: str) -> None:
+        """Take in what has arrived, without doing anything yet."""
+        for start in range(0, len(text), _STEP_CHARACTERS):
+            self._waiting.append(text[start : start + _STEP_CHARACTERS])
+
+    def advance(self) -> bool:
+        """Settle what can be, a few milliseconds' worth, and return whether more is waiting."""
+        taken = 0
+        while self._waiting and taken < _STEP_CHARACTERS:
+            text = self._waiting.popleft()
+            self._blocks.feed(text)
+            taken += len(text)
+        piece = self._blocks.settled()
+        if piece is not None:
+            self._settle(piece)
+        if self._blocks.open_length >= self._tolerated_length:
+            self._shorten()
+        return bool(self._waiting)
+
+    def paint(self, below: Sequence[Row] = ()) -> None:
+        """Bring the screen up to date with what ``advance`` has taken in; ``below`` stands under it for the while."""
+        self._adopt_size()
+        room = max(1, self._drawn_for.lines - 1 - len(below))
+        unsettled = self._rows_of(self._blocks.unsettled())
+        if len(unsettled) > room and self._shed(room // 2):
+            unsettled = self._rows_of(self._blocks.unsettled())
+        self._show([*unsettled[-room:], *below])
+
+    def take_down(self) -> None:
+        """Leave only settled rows on the screen, so that something can be written below them."""
+        self._show([])
+
+    def close(self) -> None:
+        """Show everything that has arrived as it shall stay."""
+        while self.advance():
+            pass
+        self._adopt_size()
+        self._settle(self._blocks.rest())
+        self.take_down()
+
+    def _adopt_size(self) -> None:
+        """Draw for the window's new size from now on; what may stay on the screen as it is has been drawn for the old.
+
+        For of what is painted some may have scrolled away, where nobody can paint over it.
+        """
+        size = self._size()
+        if size != self._drawn_for:
+            self._shed(_LINES_TO_PAINT_ANEW)
+            self._drawn_for = size
+
+    def _shed(self, kept_lines: int) -> bool:
+        """Settle the beginning of the open block, if it is one that can be settled in parts."""
+        piece = self._blocks.shed(kept_lines)
+        if piece is not None:
+            self._settle(piece)
+        return piece is not None
+
+    def _shorten(self) -> None:
+        """Settle what can be of a long open block; where nothing can, look again when it has doubled."""
+        if self._shed(self._drawn_for.lines // 2):
+            return
+        length = self._blocks.open_length
+        piece = self._blocks.break_up(self._last_row) if length >= _LONGEST_BLOCK else None
+        if piece is None:
+            self._tolerated_length = _LONGEST_BLOCK if length < _LONGEST_BLOCK else 2 * length
+        else:
+            self._settle(piece)
+
+    def _last_row(self) -> str:
+        """Return the words of the last row that has any."""
+        words = (row.plain.strip() for row in reversed(self._rows_of(self._blocks.unsettled())))
+        return next(filter(None, words), "")
+
+    def _rows_of(self, piece: Piece) -> list[Row]:
+        return self._drawing.rows(piece, self._drawn_for.columns)
+
+    def _settle(self, piece: Piece) -> None:
+        self._tolerated_length = _LONG_BLOCK
+        self._settled += self._rows_of(piece)
+
+    def _show(self, unsettled: Sequence[Row]) -> None:
+        columns, lines = self._size()
+        self._rows.show(self._settled, unsettled, columns, lines)
+        self._settled = []

@@ -1,0 +1,144 @@
+"""One reply on a terminal: Markdown that is painted while it arrives, and one line for what the model thinks."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.events import Notice, ReasoningDelta, TextDelta, TurnDone
+from chorus_cli.core.safe_text import SafeTextStream, hidden_warning
+from chorus_cli.terminal.thinking import Thinking
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from chorus_cli.core.events import TurnEvent
+    from chorus_cli.terminal.markdown_stream import MarkdownStream
+    from chorus_cli.terminal.screen import Screen
+
+_FRAME_SECONDS = 1 / 15
+_REST_PER_WORK = 9
+"""How much longer than a frame took the next one waits: painting takes a tenth of the time at most."""
+
+
+class PaintedReply:
+    """Paints what ``show`` is told from a task of its own; what is not the reply goes to ``asides``.
+
+    The task begins by importing rich, in a thread: the model is asked meanwhile.
+    """
+
+    def __init__(
+        self,
+        answers: Screen,
+        asides: Screen,
+        monotonic: Callable[[], float] = time.monotonic,
+        size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
+    ) -> None:
+        self.done: TurnDone | None = None
+        self._answers = answers
+        self._asides = asides
+        self._monotonic = monotonic
+        self._size = size
+        self._safe = SafeTextStream()
+        self._thinking = Thinking(monotonic, colour=answers.colour)
+        self._arrived: list[str] = []
+        self._news = asyncio.Event()
+        self._is_closed = False
+        self._painting = asyncio.create_task(self._paint())
+
+    def show(self, event: TurnEvent) -> None:
+        """Take one event of the turn; it appears with the next frame.
+
+        Raises:
+            OutputError: the output takes no more.
+        """
+        if self._painting.done():
+            self._painting.result()
+        match event:
+            case TextDelta(text):
+                self._thinking.end()
+                self._arrived.append(self._safe.feed(text))
+            case ReasoningDelta(text):
+                self._thinking.feed(text)
+            case Notice(text):
+                self._tell(text)
+            case TurnDone():
+                self.done = event
+        self._news.set()
+
+    async def finish(self) -> None:
+        """Take in what has arrived, however much it is, without holding up anybody else."""
+        self._painting.cancel()
+        self._take_in()
+        while self._markdown.advance():  # noqa: ASYNC110 - nothing is waited for, advancing is the work
+            await asyncio.sleep(0)  # others have their turn
+
+    def close(self) -> None:
+        """Show all that has arrived as it stays, and tell what was hidden or went wrong; a second time does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._stop_painting()
+        self._arrived.append(self._safe.close())
+        self._take_in()
+        self._markdown.close()
+        for warning in (
+            hidden_warning(self._safe),
+            hidden_warning(self._markdown.decoded, "this reply, written as entities"),
+        ):
+            if warning:
+                self._asides.notice(warning)
+        if self.done is not None and self.done.error is not None:
+            self._asides.error(str(self.done.error))
+
+    @cached_property
+    def _markdown(self) -> MarkdownStream:
+        # rich is imported only when a reply is painted.
+        from chorus_cli.terminal.markdown_stream import MarkdownStream  # noqa: PLC0415
+
+        return MarkdownStream(self._answers.write, colour=self._answers.colour, size=self._size)
+
+    def _tell(self, text: str) -> None:
+        """Write a sentence above what is still open."""
+        self._markdown.take_down()
+        self._asides.notice(text)
+
+    def _take_in(self) -> None:
+        self._markdown.feed("".join(self._arrived))
+        self._arrived.clear()
+
+    async def _paint(self) -> None:
+        await asyncio.to_thread(import_module, "chorus_cli.terminal.markdown_stream")
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            begun = self._monotonic()
+            more = await self._advance(begun + _FRAME_SECONDS)
+            self._markdown.paint(self._thinking.rows(self._size().columns))
+            work = self._monotonic() - begun
+            if more:
+                self._news.set()
+            elif self._thinking:
+                asyncio.get_running_loop().call_later(1, self._news.set)
+            await asyncio.sleep(0 if more else max(_FRAME_SECONDS, work * _REST_PER_WORK))
+
+    async def _advance(self, deadline: float) -> bool:
+        """Take in what has arrived, step by step until ``deadline``, and return whether more is waiting."""
+        self._take_in()
+        while self._markdown.advance():
+            await asyncio.sleep(0)
+            if self._monotonic() >= deadline:
+                return True
+        return False
+
+    def _stop_painting(self) -> None:
+        if not self._painting.done():
+            self._painting.cancel()
+        elif not self._painting.cancelled():
+            # Whatever went wrong there goes wrong here again.
+            self._painting.exception()

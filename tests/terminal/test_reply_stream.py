@@ -1,0 +1,288 @@
+"""A turn on its way to the screen: painted on a terminal, plain anywhere else, and whole however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import io
+import os
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.errors import ModelError, OutputError
+from chorus_cli.core.events import Notice, ReasoningDelta, TextDelta, TurnDone
+from chorus_cli.core.messages import Status
+from chorus_cli.terminal.reply_stream import show_events
+from chorus_cli.terminal.screen import Screen
+from tests.terminal.markdown_screens import Size, Window
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterator
+    from pathlib import Path
+
+    from chorus_cli.core.events import TurnEvent
+
+_LONGER_THAN_A_FRAME_SECONDS = 0.2  # a frame on its way would be one of the old size
+DONE = TurnDone(1, Status.COMPLETE)
+XTERM = {"TERM": "xterm-256color"}
+HOSTILE = (
+    "\x1b]52;c;Y3VybCBldmlsfHNo\x07\n\x1b[2J\x1b[H \x9b31m \x1b]8;;http://evil.example\x1b\\bank\x1b]8;;\x1b\\\n\n"
+    "\x1b[6n \x1b[c a\u202eb &#x202e;c &rlm; &#27;[2J &#155;d <http://e.example/%1B%5B2J%E2%80%AE>\n\n"
+    "hidden\U000e0068\U000e0069 &#xE0068;&#xE0069; [/foo] [red]\n\n"
+    "[bank.example](http://evil.example) ![\x1b[2J](\x1b]52;c;eA==\x07) </kbd>\n\n"
+    "```\x1b[2J\n\x1b[2J\x9b2J\n```\n\n" + "megabyte " * 12_000 + "\n\nlast words"
+)
+
+
+class TerminalFile(io.StringIO):
+    """A terminal that shows what it is sent; ``failure`` is what becomes of it then."""
+
+    def __init__(self, size: Size | None = None) -> None:
+        super().__init__()
+        self.window = Window(size or Size())
+        self.written = ""
+        self.failure: OSError | None = None
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if self.failure:
+            raise self.failure
+        self.written += text
+        self.window.write(text)
+        return len(text)
+
+
+@pytest.fixture(autouse=True)
+def _usual_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "24")
+
+
+async def turn(*steps: TurnEvent | float) -> AsyncGenerator[TurnEvent, None]:
+    """Yield events; numbers are seconds of silence."""
+    for step in steps:
+        if isinstance(step, int | float):
+            await asyncio.sleep(step)
+        else:
+            yield step
+
+
+async def shown(*steps: TurnEvent | float, environment: dict[str, str] | None = None) -> TerminalFile:
+    file = TerminalFile()
+    screen = Screen(file, environment or XTERM)
+    await show_events(turn(*steps), screen, screen)
+    assert screen.guard.blocked == 0
+    return file
+
+
+async def seen(condition: Callable[[], bool]) -> None:
+    """Wait until the terminal shows something."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - it is another task that writes
+            await asyncio.sleep(0.01)
+
+
+async def test_a_reply_is_painted_as_markdown() -> None:
+    file = await shown(
+        TextDelta("# He"), 0.1, TextDelta("ad\n\nsome *te"), TextDelta("xt* &am"), TextDelta("p; more"), DONE
+    )
+    assert file.window.text() == [" " * 38 + "Head", "", "some text & more"]
+    assert "\x1b[3mtext" in file.written
+
+
+@pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"TERM": "dumb", "NO_COLOR": "1"}])
+async def test_a_dumb_terminal_gets_the_words_as_they_come(environment: dict[str, str]) -> None:
+    file = await shown(
+        TextDelta("# He"), TextDelta("ad\n*te"), ReasoningDelta("hm"), TextDelta("xt*"), DONE, environment=environment
+    )
+    assert file.written == "# Head\n*text*\n"
+
+
+async def test_a_pipe_gets_the_words_as_they_come() -> None:
+    stream = io.StringIO()
+    screen = Screen(stream, XTERM)
+    done = await show_events(
+        turn(ReasoningDelta("hm"), TextDelta("# He"), TextDelta("ad\r\n*x*"), DONE), screen, screen
+    )
+    assert (stream.getvalue(), done) == ("# Head\n*x*\n", DONE)
+
+
+async def test_without_colours_markdown_is_painted_all_the_same() -> None:
+    file = await shown(TextDelta("# Head\n\n```python\nx = 1\n```\n`c`"), DONE, environment={**XTERM, "NO_COLOR": "1"})
+    assert file.window.text() == [" " * 38 + "Head", "", "", " x = 1", "", "", "c"]
+    assert {(cell.fg, cell.bg) for row in file.window.rows() for cell in row} == {("default", "default")}
+
+
+async def test_thoughts_take_one_dim_line_until_the_reply_comes() -> None:
+    file = TerminalFile()
+    screen = Screen(file, XTERM)
+    thoughts = [ReasoningDelta("Let me see.\n\nThe use"), ReasoningDelta("r asks\x1b[2J for " + "more " * 100 + "tea.")]
+    spoken = asyncio.Event()
+
+    async def events() -> AsyncGenerator[TurnEvent, None]:
+        for thought in thoughts:
+            yield thought
+        await spoken.wait()
+        yield TextDelta("Tea *it* is.")
+        yield DONE
+
+    showing = asyncio.create_task(show_events(events(), screen, screen))
+    await seen(lambda: file.window.text() != [])
+    (line,) = file.window.text()
+    assert line.startswith("thinking … 0 s  ")
+    assert line.endswith("more tea.")
+    assert "\x1b[2mthinking" in file.written
+    await seen(lambda: file.window.text()[0].startswith("thinking … 1 s"))
+    spoken.set()
+    await showing
+    assert file.window.text() == ["Tea it is."]
+    assert screen.guard.blocked == 0
+
+
+async def test_thoughts_between_two_parts_of_the_reply_leave_nothing_either() -> None:
+    file = await shown(
+        TextDelta("One"), 0.1, ReasoningDelta("hm"), 0.2, TextDelta(" two"), 0.1, ReasoningDelta("well"), 0.2, DONE
+    )
+    assert "thinking" in file.written
+    assert file.window.text() == ["One two"]
+
+
+async def test_a_notice_stands_above_what_is_still_open() -> None:
+    file = await shown(TextDelta("One\n\ntwo"), 0.1, Notice("Trying again."), TextDelta(" three"), DONE)
+    assert file.window.text() == ["One", "Trying again.", "", "two three"]
+
+
+async def test_why_it_broke_off_stands_below_it() -> None:
+    file = await shown(TextDelta("One *two"), TurnDone(1, Status.TRUNCATED, error=ModelError("The line is dead.")))
+    assert file.window.text() == ["One *two", "The line is dead."]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.3])
+async def test_a_reply_that_is_stopped_keeps_what_has_arrived_and_a_sane_screen(seconds: float) -> None:
+    file = TerminalFile()
+    screen = Screen(file, XTERM)
+    steps: list[TurnEvent | float] = [TextDelta("# Head\n\n```python\nx = '"), TextDelta("1"), 60.0, TextDelta("never")]
+    showing = asyncio.create_task(show_events(turn(*steps), screen, screen))
+    await asyncio.sleep(seconds)
+    await asyncio.sleep(0)
+    showing.cancel()
+    with suppress(asyncio.CancelledError):
+        await showing
+    screen.line("❯")
+    assert file.window.text() == [" " * 38 + "Head", "", "", " x = '1", "", "❯"]
+    assert file.written.count("\x1b[?2026h") == file.written.count("\x1b[?2026l")
+    assert file.written.count("\x1b[?7l") == file.written.count("\x1b[?7h")
+
+
+async def test_other_work_goes_on_while_a_long_reply_comes_at_once() -> None:
+    file = TerminalFile()
+    screen = Screen(file, XTERM)
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    await show_events(turn(TextDelta("word and " * 30_000), DONE), screen, screen)
+    counting.cancel()
+    assert turns > 20
+    assert file.written.count("word") == 30_000
+
+
+async def test_an_output_that_takes_no_more_ends_the_turn() -> None:
+    file = TerminalFile()
+    file.failure = OSError(errno.ENOSPC, "No space left")
+    screen = Screen(file, XTERM)
+    with pytest.raises(OutputError, match="No space left"):
+        await show_events(turn(TextDelta("One"), 1.0, TextDelta("two"), 60.0), screen, screen)
+
+
+async def test_a_hostile_reply_is_defused_and_told_of() -> None:
+    file = await shown(*(TextDelta(HOSTILE[start : start + 5_000]) for start in range(0, len(HOSTILE), 5_000)), DONE)
+    text = "\n".join(file.window.text())
+    assert '2 hidden characters in this reply (decoded: "hi")' in text
+    assert '3 hidden characters in this reply, written as entities (decoded: "hi")' in text
+    assert "last words" in text
+    assert "bank.example (http://evil.example)" in text
+    assert "[/foo] [red]" in text
+    assert "]52;" not in file.written.replace("␛]52;", "")
+    assert text.count("megabyte") == 12_000
+
+
+@pytest.fixture
+def tmux(tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """Return a function that runs commands of a tmux of the test's own; its window has 60 columns and 15 lines."""
+    program = shutil.which("tmux")
+    if program is None:
+        pytest.skip("tmux is not installed")
+    configuration = tmp_path / "tmux.conf"
+    configuration.write_text(
+        "set -g set-clipboard on\nset -g history-limit 50000\nset -g default-terminal tmux-256color\n"
+    )
+    base = [program, "-S", str(tmp_path / "socket"), "-f", str(configuration)]
+
+    def run(*arguments: str) -> str:
+        return subprocess.run([*base, *arguments], capture_output=True, text=True, check=False, timeout=20).stdout
+
+    run("new-session", "-d", "-x", "60", "-y", "15", "env -u COLUMNS -u LINES sh")
+    yield run
+    run("kill-server")
+
+
+def await_pane(tmux: Callable[..., str], text: str) -> str:
+    deadline = time.monotonic() + 20
+    while text not in (pane := tmux("capture-pane", "-p", "-J", "-S", "-")):
+        assert time.monotonic() < deadline, pane
+        time.sleep(0.05)
+    return pane
+
+
+def show_in(tmux: Callable[..., str], path: Path) -> None:
+    tmux("send-keys", f"clear; {sys.executable} -m tests.terminal.show_reply {path}; echo en''ded", "Enter")
+
+
+def test_a_hostile_reply_in_tmux_reaches_neither_clipboard_nor_keyboard(
+    tmux: Callable[..., str], tmp_path: Path
+) -> None:
+    path = tmp_path / "reply.md"
+    path.write_bytes(HOSTILE.encode())
+    show_in(tmux, path)
+    pane = await_pane(tmux, "\nended\n")
+    assert tmux("list-buffers") == ""
+    assert "blocked: 0" in pane
+    assert "last words" in pane
+    assert "hidden characters in this reply" in pane
+    assert pane.rstrip().splitlines()[-1].strip() in {"$", "#"}
+
+
+@pytest.mark.parametrize(
+    "form", ["- item {}, with more words than a narrow window has room for\n", "`line {}` of code\n\n"]
+)
+def test_a_window_of_tmux_that_changes_its_size_shows_every_line_once(
+    form: str, tmux: Callable[..., str], tmp_path: Path
+) -> None:
+    path = tmp_path / "reply.md"
+    os.mkfifo(path)
+    show_in(tmux, path)
+    sizes = [(45, 15), (70, 15), (30, 12), (60, 20), (30, 10)]
+    with path.open("w") as pipe:
+        for stage, (columns, lines) in enumerate(sizes):
+            for number in range(100 + 10 * stage, 110 + 10 * stage):
+                pipe.write(form.format(number))
+            pipe.flush()
+            await_pane(tmux, f" {109 + 10 * stage}")
+            time.sleep(_LONGER_THAN_A_FRAME_SECONDS)
+            tmux("resize-window", "-x", str(columns), "-y", str(lines))
+    pane = await_pane(tmux, "\nended\n")
+    assert [pane.count(f" {number}") for number in range(100, 150)] == [1] * 50
