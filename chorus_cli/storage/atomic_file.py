@@ -35,7 +35,7 @@ def write_atomically(path: Path, text: str | bytes) -> None:
         with suppress(OSError):
             Path(temporary).unlink()
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def sweep_stale(folder: Path) -> None:
@@ -56,7 +56,7 @@ def _mode(target: Path) -> int:
         return _PRIVATE
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the new name last too: until then a power cut could bring back the old file."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from chorus_cli.core import session_format, session_reader
 from chorus_cli.core.errors import SessionError
 from chorus_cli.core.session_names import is_session_id
-from chorus_cli.storage.atomic_file import write_atomically
+from chorus_cli.storage.atomic_file import sync_folder, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -149,16 +149,8 @@ def _moved_in(draft: Path, path: Path) -> bool:
         except FileExistsError:
             return False
         draft.replace(path)
-    _sync(path.parent)
+    sync_folder(path.parent)
     return True
-
-
-def _sync(place: Path) -> None:
-    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _text(path: Path) -> str:

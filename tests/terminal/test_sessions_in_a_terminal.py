@@ -110,3 +110,21 @@ def test_a_retry_taken_back_leaves_one_reply_the_first(home: Home) -> None:
         tell(chat, "tired")
     assert home.seen() == [*UNHAPPY, *home.sql(CONTENTS)[3:]]
     assert home.sql("SELECT id FROM messages WHERE role = 'assistant' ORDER BY id")[:2] == [first, second]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_a_silence_saves_a_session_above_a_half_typed_line_and_nothing_is_left_running(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with home.chat() as chat:
+        chat.ask("/settings set idle_minutes 1", "idle_minutes is now 1")
+        chat.ask("I am tired", "tired")
+        chat.type("half a li")
+        chat.await_text("Saved session ", 90)
+        chat.await_line(f"{PROMPT} half a li")
+        chat.watch(70)
+        assert chat.screen_text().count("Saved session ") == 1
+        chat.press("ctrl-c")
+        chat.say("/quit")
+        assert chat.await_end() == 0
+    assert home.sql("SELECT trigger, message_count FROM sessions") == [("idle", 2)]
