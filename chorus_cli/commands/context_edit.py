@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Annotated
 
 from chorus_cli.commands.command_context import CommandContext
@@ -31,7 +30,7 @@ async def edit(context: CommandContext, time: Annotated[Span | None, TIME] = Non
         /context edit
         /context edit 24h
     """
-    shown_since = None if time is None else context.clock.now() - timedelta(seconds=time.seconds)
+    shown_since = None if time is None else time.before(context.clock.now())
     opened = await context.context_editing.open(context.focus.place(), shown_since)
 
     async def store(text: str) -> Reply | Refused:

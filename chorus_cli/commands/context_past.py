@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Annotated
 
 from chorus_cli.commands.command_context import CommandContext
@@ -29,7 +28,7 @@ async def at(context: CommandContext, time: Annotated[Span, TIME]) -> Report:
         /context at monday 9am
     """
     place = context.focus.place()
-    moment = context.clock.now() - timedelta(seconds=time.seconds)
+    moment = time.before(context.clock.now())
     past = await context_at(context.context, place, moment)
     amount = f"{counted(len(past.messages), 'message')}, ~{sum(map(tokens_of, past.messages)):,} tokens"
     lines = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated
 
 from chorus_cli.commands.arguments import Parameter
@@ -38,7 +38,7 @@ def _asked_search(text: str, now: datetime) -> AskedSearch:
     if match is None or match["words"].count('"') % 2:
         return AskedSearch(text)
     try:
-        return AskedSearch(match["words"], now - timedelta(seconds=timespan.parse(match["time"], now).seconds))
+        return AskedSearch(match["words"], timespan.parse(match["time"], now).before(now))
     except TimeSpanError:
         return AskedSearch(text)
 

@@ -108,6 +108,10 @@ class Span:
     bare_number: bool = False
     is_moment: bool = False
 
+    def before(self, now: datetime) -> datetime:
+        """Return the moment that lies so long before ``now``."""
+        return now - timedelta(seconds=self.seconds)
+
 
 @dataclass(frozen=True, slots=True)
 class WindowChoice:

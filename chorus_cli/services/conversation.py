@@ -15,7 +15,6 @@ from chorus_cli.core import view as views
 from chorus_cli.core.assembly import assemble
 from chorus_cli.core.budget import TOKENS_PER_MESSAGE
 from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError
-from chorus_cli.core.events import TurnDone
 from chorus_cli.core.exchange import ModelRequest
 from chorus_cli.core.messages import Role, Status
 from chorus_cli.core.operations import Kind
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from chorus_cli.core.budget import Budget
     from chorus_cli.core.events import TurnEvent
     from chorus_cli.core.messages import Message
-    from chorus_cli.core.operations import Operation
     from chorus_cli.services.answering import Outside
     from chorus_cli.services.context import Context
     from chorus_cli.services.place import Place
@@ -70,10 +68,9 @@ class _Ready:
 
 @dataclass(frozen=True, slots=True)
 class _Reopened:
-    """What stays of the context when a reply is asked for once more, the operation, and the empty reply."""
+    """What stays of the context when a reply is asked for once more, and the empty reply."""
 
     before: tuple[Message, ...]
-    retry: Operation
     reply: Message
 
 
@@ -115,7 +112,7 @@ class Conversation:
             JournalError: nothing in context could be answered again, or it is being answered now.
             StorageError, ModelError: the retry could not be stored or measured.
         """
-        (ready, retry), stopped = await finished(self._reopen(place))
+        ready, stopped = await finished(self._reopen(place))
         try:
             if stopped:
                 await self._answering.abandon(ready.reply)
@@ -123,23 +120,21 @@ class Conversation:
             request = _request(place, ready.prompt)
             async with aclosing(self._answering.reply(ready.reply, request, ready.notices)) as events:
                 async for event in events:
-                    if isinstance(event, TurnDone):
-                        await self._take_back_if_empty(ready.reply, retry)
                     yield event
         finally:
-            await finished(self._take_back_if_empty(ready.reply, retry))
+            await finished(self._take_back_if_empty(ready.reply))
 
     @property
     def _answering(self) -> Answering:
         return Answering(self.store, self.outside)
 
-    async def _reopen(self, place: Place) -> tuple[_Ready, Operation]:
-        """Store the retry with its empty reply, and return that reply, the request to send, and the operation."""
+    async def _reopen(self, place: Place) -> _Ready:
+        """Store the retry with its empty reply, and return that reply and the request to send."""
         foundation = await self.context.foundation(place.persona)
         allowed = await self.context.budget(place)
         reopened = await self.store.write(self._reopened, place, self.outside.clock.now())
         prompt = assemble(foundation, await self.context.counted(reopened.before), allowed.tokens)
-        return _Ready(reopened.reply, prompt, _notices(place, prompt)), reopened.retry
+        return _Ready(reopened.reply, prompt, _notices(place, prompt))
 
     def _reopened(self, connection: Connection, place: Place, now: datetime) -> _Reopened:
         """Do what has to be one transaction: find the last turn in context, and begin its reply anew."""
@@ -147,7 +142,7 @@ class Conversation:
         since = cutoff(now, place.persona.settings.context_hours)
         rows = context_rows(connection, place.persona.slug, place.thread_id, since)
         seen = views.view(place.thread_id, rows.messages, rows.operations, since).messages
-        question, replies = _last_turn(seen)
+        before, replies = _last_turn(seen)
         new = NewOperation(
             place.persona.slug,
             Kind.RETRY,
@@ -156,11 +151,11 @@ class Conversation:
             replaced=frozenset(reply.id for reply in replies),
         )
         retry = operation_log.introduce(connection, new)
-        reply = introduced_rows.open_retry(connection, question, retry, place.choice.model, self.run)
-        return _Reopened(tuple(row for row in seen if row not in replies), retry, reply)
+        reply = introduced_rows.open_retry(connection, before[-1], retry, place.choice.model, self.run)
+        return _Reopened(before, reply)
 
-    async def _take_back_if_empty(self, reply: Message, retry: Operation) -> None:
-        await self.store.write(orphans.take_back_if_empty, reply.persona, retry, self.outside.clock.now())
+    async def _take_back_if_empty(self, reply: Message) -> None:
+        await self.store.write(orphans.take_back_if_empty, reply.id, self.outside.clock.now())
 
     async def _open(self, place: Place, content: str) -> _Ready:
         """Store the question with its empty reply, and return that reply and the request to send."""
@@ -244,16 +239,15 @@ def _notices(place: Place, prompt: Prompt) -> tuple[str, ...]:
     return (dropped,) if number else ()
 
 
-def _last_turn(seen: tuple[Message, ...]) -> tuple[Message, list[Message]]:
-    """Return the last question in context and all that follows it there.
+def _last_turn(seen: tuple[Message, ...]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """Part what is in context behind its last question: what stays, and what answers it.
 
     Raises:
         JournalError: there is none, or its reply is still being written.
     """
-    position = next((place for place in reversed(range(len(seen))) if seen[place].role is Role.USER), None)
-    if position is None:
+    end = next((place + 1 for place in reversed(range(len(seen))) if seen[place].role is Role.USER), 0)
+    if not end:
         raise JournalError("There is nothing in context to be answered again.")
-    question, replies = seen[position], list(seen[position + 1 :])
-    if any(row.status is Status.STREAMING for row in replies):
+    if any(row.status is Status.STREAMING for row in seen[end:]):
         raise JournalError("The last message is being answered now, in another window; there is nothing to retry yet.")
-    return question, replies
+    return seen[:end], seen[end:]

@@ -19,7 +19,7 @@ _MOST_EARLY_BYTES = 65_536
 def typing_ahead(*, for_nobody_else: bool = False) -> Iterator[None]:
     """Turn off echo and line editing, but not Ctrl-C; the kernel keeps the keys until the next prompt reads them.
 
-    When a signal ends it, what is typed ``for_nobody_else`` is dropped: the shell would take it for a command.
+    When a signal or an error ends it, what is typed ``for_nobody_else`` is dropped: a shell might run it.
     """
     try:
         # Not every Python has it, and without a terminal there is nothing to set.

@@ -550,6 +550,7 @@ async def test_leaving_ends_the_wait_that_followed_a_save_at_once(talk: Talk) ->
 
 async def test_leaving_without_ever_having_begun_is_nothing(talk: Talk) -> None:
     await talk.timer.close()
+    assert (talk.saved, talk.told, watches()) == ([], [], [])
 
 
 async def test_leaving_waits_for_a_save_in_progress_that_is_soon_done(talk: Talk) -> None:

@@ -19,27 +19,14 @@ from chorus_cli.core.messages import Message, Role, Status
 from chorus_cli.core.operations import Kind, Operation
 from chorus_cli.storage import message_log, operation_log, orphans
 from chorus_cli.storage.message_log import LeftOut, OpenedTurn, Question, ReplyState
-from chorus_cli.storage.migrations import migrate
 from chorus_cli.storage.operation_log import NewOperation
 from tests.fakes import START
+from tests.storage.database import database
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 EPOCH = datetime(1, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def connection() -> Iterator[sqlite3.Connection]:
-    opened = database()
-    yield opened
-    opened.close()
-
-
-def database() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    migrate(connection)
-    return connection
 
 
 def ask(

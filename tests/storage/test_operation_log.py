@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -16,27 +15,11 @@ from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.operations import BOUNDARIES, REVERSALS, Kind, Operation, Target, WindowChange
 from chorus_cli.storage import message_log, operation_log
 from chorus_cli.storage.message_log import Question
-from chorus_cli.storage.migrations import migrate
 from chorus_cli.storage.operation_log import NewOperation, all_of, introduce, since_base
 from tests.fakes import START
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.storage.database import database
 
 THREADS = (1, 2)
-
-
-@pytest.fixture
-def connection() -> Iterator[sqlite3.Connection]:
-    opened = database()
-    yield opened
-    opened.close()
-
-
-def database() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    migrate(connection)
-    return connection
 
 
 def say(connection: sqlite3.Connection, text: str = "Hello") -> int:

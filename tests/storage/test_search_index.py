@@ -20,27 +20,14 @@ from hypothesis import strategies as st
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.search_query import search_query
 from chorus_cli.storage import meta_rows, search_index
-from chorus_cli.storage.migrations import migrate
 from chorus_cli.storage.search_index import COUNTED, Found, IndexDamagedError, Scope, begin_anew, index_batch, progress
 from tests.fakes import START
+from tests.storage.database import database
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 EVERYWHERE = Scope(None, None, 100)
-
-
-@pytest.fixture
-def connection() -> Iterator[sqlite3.Connection]:
-    with closing(database()) as opened:
-        yield opened
-
-
-def database(path: str = ":memory:") -> sqlite3.Connection:
-    opened = sqlite3.connect(path, isolation_level=None)
-    migrate(opened)
-    return opened
 
 
 def put(connection: sqlite3.Connection, *contents: str, status: str = "complete", persona: str = "frodo") -> None:

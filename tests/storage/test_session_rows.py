@@ -12,23 +12,13 @@ import pytest
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.operations import Kind, Target
 from chorus_cli.storage import operation_log, session_files, session_rows
-from chorus_cli.storage.migrations import migrate
 from chorus_cli.storage.operation_log import NewOperation
 from chorus_cli.storage.session_rows import IDLE, MANUAL, Saving, SessionRow, Standing, row_of
 from tests.fakes import START
 from tests.storage.test_session_files import NAME, SESSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-
-@pytest.fixture
-def connection() -> Iterator[sqlite3.Connection]:
-    opened = sqlite3.connect(":memory:", isolation_level=None)
-    migrate(opened)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

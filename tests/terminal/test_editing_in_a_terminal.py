@@ -35,11 +35,6 @@ ROWS = "SELECT id, turn_id, role, content, timestamp, status FROM messages ORDER
 PROVIDED = "[PRIOR_CONTEXT_PROVIDED]"
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 @pytest.fixture(scope="module")
 def provider() -> Iterator[MockProvider]:
     with mock_provider.running() as running:

@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING
-
-import pytest
 
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home, Terminal
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 ANSWER = "Say a little more"
 """How ELIZA answers what it has no rule for, at first."""
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
 
 
 def test_three_ways_to_begin_a_line_and_one_to_send(home: Home) -> None:

@@ -10,23 +10,15 @@ from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PATIENCE_SECONDS, PROMPT, Home, Terminal
 
 if TYPE_CHECKING:
     import subprocess
-    from pathlib import Path
 
 UNHAPPY = ("I am unhappy", "That sounds hard. What has made you unhappy?")
 TIRED = ("I am tired", "That sounds hard. What has made you tired?")
 WINDOW = timedelta(hours=8)
 A_SECOND = timedelta(seconds=1)
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
 
 
 def test_what_was_said_and_done_outlives_the_program(home: Home) -> None:

@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 WHY_UNHAPPY = "That sounds hard. What has made you unhappy?"
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 def test_what_was_said_is_found_copied_and_exported(home: Home, tmp_path: Path) -> None:
     with home.chat(EDITOR="false") as chat:
         chat.ask("I am unhappy", WHY_UNHAPPY)

@@ -17,11 +17,6 @@ LOG = "SELECT id, turn_id, role, content, timestamp, status FROM messages ORDER 
 CONTENTS = "SELECT content FROM messages ORDER BY id"
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 def tell(chat: Terminal, feeling: str) -> None:
     """Say how one feels, and wait for the reply, in which ELIZA repeats it."""
     chat.say(f"I am {feeling}")
