@@ -24,18 +24,20 @@ from chorus_cli.storage import file_lock, orphans, persona_files
 from chorus_cli.storage.database import Store
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from chorus_cli.adapters.model_map import ModelMap
     from chorus_cli.commands.command_context import CommandContext
+    from chorus_cli.core.meter import Meter
     from chorus_cli.services.context import Context
     from chorus_cli.services.conversation import Conversation
     from chorus_cli.services.idle import IdleTimer
     from chorus_cli.services.models import KnownModels
+    from chorus_cli.services.place import Place
     from chorus_cli.services.roster import Roster
     from chorus_cli.services.search import Search
     from chorus_cli.services.sessions import Sessions
+    from chorus_cli.services.unsent import Unsent
     from chorus_cli.terminal.input_history import InputHistory
 
 
@@ -162,6 +164,19 @@ class App:
 
         return Search(self.store, self.clock)
 
+    async def meter(self, place: Place) -> Meter:
+        """Return how full the next request is."""
+        from chorus_cli.services.context_report import meter  # noqa: PLC0415
+
+        return await meter(self.context, self.clock, place)
+
+    @cached_property
+    def unsent(self) -> Unsent:
+        """What was typed and not sent."""
+        from chorus_cli.services.unsent import Unsent  # noqa: PLC0415 - only the chat has a prompt
+
+        return Unsent(self.paths.drafts, self._run, self.clock, self.is_alive)
+
     def _say(self, text: str) -> None:
         """Say something while a command is being carried out, if the chat is open: nobody else reads along."""
         if self._tell is not None:
@@ -213,16 +228,6 @@ class App:
     def is_alive(self, run: str) -> bool:
         """Whether the process that writes replies under the name ``run`` still lives."""
         return file_lock.is_locked(self.paths.run / run)
-
-    def kept_drafts(self) -> Sequence[Path]:
-        """Return the texts that were edited and not used, by processes that are gone."""
-        from chorus_cli.storage import drafts  # noqa: PLC0415 - only the chat asks for them
-
-        try:
-            return drafts.kept(self.paths.drafts, self.clock.now(), self.is_alive)
-        except OSError:
-            # A folder that cannot be read keeps nobody from talking.
-            return ()
 
     def warm_up(self) -> None:
         """Load in the background what the first message will need, so that it does not wait."""

@@ -54,3 +54,17 @@ async def _sent(context: CommandContext, edited: Edited, text: str) -> AsyncGene
         raise
     except ChorusError as error:
         raise error if is_stored else CommandError(f"{error} Your text is kept in {edited.path}.") from error
+
+
+async def edited_line(context: CommandContext, typed: str) -> Refill:
+    """Have what is typed at the prompt edited, and return what comes back to it, with a sentence if there is a doubt.
+
+    Raises:
+        EditorError: no editor was started, or the draft cannot be read back.
+    """
+    edited = await context.editing.edit("message.md", typed)
+    if edited.doubt:
+        # What is saved in a window that is still open must have a place.
+        return Refill(f"{edited.doubt} Your text is at the prompt and in {edited.path}.", edited.text.rstrip())
+    context.editing.finish(edited)
+    return Refill("", edited.text.rstrip())

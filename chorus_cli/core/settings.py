@@ -51,6 +51,7 @@ class Settings:
     context_usage_threshold: float = 0.8
     idle_minutes: int = 30
     on_idle: str = "save"
+    editing_mode: str = "emacs"
     clock: bool = True
     auto_memory: bool = True
     tools: bool = True
@@ -172,6 +173,7 @@ SETTINGS: tuple[Setting, ...] = (
         "What happens when nothing was said for `idle_minutes`.",
         choices=("save", "save+clear", "off"),
     ),
+    Setting("editing_mode", Kind.TEXT, "Which editor's keys the prompt has.", choices=("emacs", "vi")),
     Setting("clock", Kind.FLAG, "Tell the model of gaps of more than an hour."),
     Setting("auto_memory", Kind.FLAG, "Remember code, errors and test results by themselves."),
     Setting("tools", Kind.FLAG, "Offer the model the built-in tools."),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.assembly import assemble, tokens_of
 from chorus_cli.core.budget import TOKENS_PER_MESSAGE
 from chorus_cli.core.messages import Status
+from chorus_cli.core.meter import Meter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -78,10 +79,7 @@ class ContextReport:
 
 async def context_report(context: Context, clock: Clock, place: Place) -> ContextReport:
     """Measure the context of ``place`` as it is now; nothing is sent and nothing changes."""
-    view = await context.seen(place, clock.now())
-    foundation = await context.foundation(place.persona)
-    allowed = await context.budget(place)
-    prompt = assemble(foundation, view.messages, allowed.tokens)
+    view, prompt, allowed = await _measured(context, clock, place)
     unreached = await context.left_out(place, view)
     omissions = [
         _unreached("before the boundary", unreached["boundary"]),
@@ -92,6 +90,19 @@ async def context_report(context: Context, clock: Clock, place: Place) -> Contex
     ]
     kept = tuple(omission for omission in omissions if omission.messages)
     return ContextReport(place, allowed, view, prompt, _parts(place, prompt, bounded=view.base is not None), kept)
+
+
+async def meter(context: Context, clock: Clock, place: Place) -> Meter:
+    """Return how full the next request is."""
+    _, prompt, allowed = await _measured(context, clock, place)
+    return Meter(prompt.tokens, allowed.limit.tokens, allowed.tokens)
+
+
+async def _measured(context: Context, clock: Clock, place: Place) -> tuple[View, Prompt, Budget]:
+    view = await context.seen(place, clock.now())
+    foundation = await context.foundation(place.persona)
+    allowed = await context.budget(place)
+    return view, assemble(foundation, view.messages, allowed.tokens), allowed
 
 
 def _parts(place: Place, prompt: Prompt, *, bounded: bool) -> tuple[Part, ...]:

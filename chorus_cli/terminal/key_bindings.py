@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.enums import DEFAULT_BUFFER
-from prompt_toolkit.filters import has_focus, is_searching
+from prompt_toolkit.filters import emacs_mode, has_focus, has_selection, is_searching, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings
 
 if TYPE_CHECKING:
@@ -16,6 +16,14 @@ _TYPING = has_focus(DEFAULT_BUFFER) & ~is_searching
 
 class Leave(Exception):  # noqa: N818 - it is no error: the user wants to go
     """The user asked at the prompt to leave."""
+
+
+class Compose(Exception):  # noqa: N818 - it is no error: the user wants to go on elsewhere
+    """The user asked at the prompt to go on in the editor with what is ``typed``."""
+
+    def __init__(self, typed: str) -> None:
+        super().__init__()
+        self.typed = typed
 
 
 class Line:
@@ -34,6 +42,7 @@ def key_bindings(line: Line) -> KeyBindings:
     """Return the bindings; what they have to know of the line is in ``line``."""
     bindings = KeyBindings()
     _bind_typing(bindings, line)
+    _bind_editor(bindings)
     _bind_leaving(bindings, line)
     return bindings
 
@@ -48,7 +57,7 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
         elif buffer.text.strip():
             buffer.validate_and_handle()
 
-    @bindings.add("/", filter=_TYPING)
+    @bindings.add("/", filter=_TYPING & ~vi_navigation_mode)
     def _command(event: KeyPressEvent) -> None:
         # A text that came back by itself gives way to a command: /undo again means to go further back.
         buffer = event.current_buffer
@@ -56,10 +65,20 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
             buffer.reset()
         buffer.insert_text("/")
 
-    @bindings.add("escape", "enter", filter=_TYPING)
+    # In vi's mode Escape must not wait for a second key.
+    @bindings.add("escape", "enter", filter=_TYPING & emacs_mode)
     @bindings.add("c-j", filter=_TYPING)
     def _new_line(event: KeyPressEvent) -> None:
         event.current_buffer.newline(copy_margin=False)
+
+
+def _bind_editor(bindings: KeyBindings) -> None:
+    @bindings.add("c-x", "c-e", filter=_TYPING)
+    @bindings.add("v", filter=_TYPING & vi_navigation_mode & ~has_selection)
+    def _compose(event: KeyPressEvent) -> None:
+        # The line comes back when the editor is closed; it need not stand there twice.
+        event.app.erase_when_done = True
+        event.app.exit(exception=Compose(event.current_buffer.text))
 
 
 def _bind_leaving(bindings: KeyBindings, line: Line) -> None:

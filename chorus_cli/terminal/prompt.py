@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import locale
 import shutil
 import textwrap
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.cursor_shapes import ModalCursorShapeConfig
+from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.styles import Style
 
 from chorus_cli.core.safe_text import safe_line, safe_text
 from chorus_cli.terminal.completer import CommandCompleter
-from chorus_cli.terminal.key_bindings import Line, key_bindings
+from chorus_cli.terminal.key_bindings import Compose, Leave, Line, key_bindings
+from chorus_cli.terminal.signs import knows_unicode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,18 +27,25 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding.key_processor import KeyPress
 
     from chorus_cli.commands.command_context import CommandContext
+    from chorus_cli.core.persona import Persona
+
+    Toolbar = Callable[[int], list[tuple[str, str]]]
+    """Returns pieces of style and text for so many columns."""
 
 
 _SIGN = "❯"
 _PLAIN_SIGN = ">"
 _YES_OR_NO = ("y", "yes", "n", "no")
 _DISCARD = ("d", "discard")
+_STYLE = {"bottom-toolbar": "noreverse dim", "bottom-toolbar.text": "noreverse dim", "warning": "nodim bold"}
 
 
 class Prompt:
     """The lines that the user types into."""
 
-    def __init__(self, context: Callable[[], CommandContext]) -> None:
+    def __init__(self, context: Callable[[], CommandContext], toolbar: Toolbar) -> None:
+        self._toolbar = toolbar
+        self._is_reading = False
         self._drawn: Callable[[], None] | None = None
         self._line = Line()
         self._session: PromptSession[str] = PromptSession(
@@ -45,6 +55,8 @@ class Prompt:
             complete_while_typing=True,
             key_bindings=key_bindings(self._line),
             enable_suspend=True,
+            bottom_toolbar=self._bottom,
+            style=Style.from_dict(_STYLE),
         )
         self._session.default_buffer.on_text_changed += self._typed
         self._session.app.after_render += self._after_render
@@ -64,24 +76,43 @@ class Prompt:
             Vt100Parser(pressed.append).feed_and_flush(keys)
             store_typeahead(self._session.app.input, pressed)
 
-    async def read(self, name: str, history: History, typed: str = "") -> str:
-        """Ask for a message to the persona called ``name``; ``typed`` stands there already.
+    @property
+    def typed(self) -> str:
+        """What stands at a prompt that nobody has finished."""
+        return self._session.default_buffer.text if self._is_reading else ""
+
+    async def read(self, persona: Persona, history: History, typed: str = "") -> str:
+        """Ask for a message to ``persona``; ``typed`` stands there already.
 
         Up, Down and Ctrl-R go through ``history``, and what is typed is added to it.
 
         Raises:
             Leave: Ctrl-D or Ctrl-C on an empty line, twice.
+            Compose: the user wants to go on in the editor.
             EOFError: the terminal is gone.
         """
-        unicode = locale.getpreferredencoding(do_setlocale=False).lower().startswith("utf")
         self._line.is_over = False
         self._line.offered = typed
         self._session.default_buffer.history = history
-        message = FormattedText([("bold", f"{safe_line(name)} {_SIGN if unicode else _PLAIN_SIGN} ")])
+        self._session.app.erase_when_done = False
+        self._use_keys_of(persona.settings.editing_mode)
+        sign = _SIGN if knows_unicode() else _PLAIN_SIGN
+        message = FormattedText([("bold", f"{safe_line(persona.name)} {sign} ")])
+        self._is_reading = True
         try:
-            return await self._session.prompt_async(message, default=typed, handle_sigint=False)
+            line = await self._session.prompt_async(message, default=typed, handle_sigint=False)
         except OSError as error:
             raise EOFError from error
+        except (Leave, Compose):
+            self._is_reading = False
+            raise
+        self._is_reading = False
+        return line
+
+    def redraw(self) -> None:
+        """Bring the prompt up to date, where there is one."""
+        if self._session.app.is_running:
+            self._session.app.invalidate()
 
     def above(self, draw: Callable[[], None]) -> None:
         """Let ``draw`` write above the prompt and what is typed there; where no prompt is, it just writes.
@@ -115,6 +146,15 @@ class Prompt:
                 if answer in words:
                     return answer[0]
         return "n"
+
+    def _use_keys_of(self, mode: str) -> None:
+        is_vi = mode == "vi"
+        self._session.editing_mode = EditingMode.VI if is_vi else EditingMode.EMACS
+        # The cursor shows in which of vi's modes one is.
+        self._session.cursor = ModalCursorShapeConfig() if is_vi else None
+
+    def _bottom(self) -> FormattedText:
+        return FormattedText(self._toolbar(self._session.app.output.get_size().columns))
 
     def _typed(self, _buffer: Buffer) -> None:
         self._line.is_over = False

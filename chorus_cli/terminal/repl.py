@@ -11,28 +11,29 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from chorus_cli import __version__
 from chorus_cli.core.errors import ChorusError, PersonaError
-from chorus_cli.core.model_choice import ELIZA
 from chorus_cli.services.arrival import drafts_notices
 from chorus_cli.services.uninterrupted import finished
 from chorus_cli.terminal.command_sign import is_command, unescaped
-from chorus_cli.terminal.key_bindings import Leave
-from chorus_cli.terminal.keyboard import typing_ahead
+from chorus_cli.terminal.foreground import Foreground
+from chorus_cli.terminal.greeting import greet
+from chorus_cli.terminal.key_bindings import Compose, Leave
 from chorus_cli.terminal.prompt import Prompt
+from chorus_cli.terminal.toolbar import Toolbar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-    from pathlib import Path
+    from collections.abc import AsyncGenerator, Callable, Coroutine
     from typing import Protocol
 
     from chorus_cli.commands.command_context import CommandContext
     from chorus_cli.commands.replies import Answer, Question, Reply
     from chorus_cli.core.events import TurnEvent
+    from chorus_cli.core.meter import Meter
     from chorus_cli.services.conversation import Conversation
     from chorus_cli.services.focus import Focus
     from chorus_cli.services.idle import IdleTimer
     from chorus_cli.services.place import Place
+    from chorus_cli.services.unsent import Unsent
     from chorus_cli.terminal.input_history import InputHistory
     from chorus_cli.terminal.screen import Screen
 
@@ -49,8 +50,13 @@ if TYPE_CHECKING:
             """Whoever answers messages."""
             ...
 
-        def kept_drafts(self) -> Sequence[Path]:
-            """Return the texts that were edited and not used."""
+        @property
+        def unsent(self) -> Unsent:
+            """What comes back to the prompt."""
+            ...
+
+        async def meter(self, place: Place) -> Meter:
+            """Return how full the next request is."""
             ...
 
         def history(self, slug: str) -> InputHistory:
@@ -62,11 +68,9 @@ if TYPE_CHECKING:
             ...
 
 
-_WAYS_OUT = (
-    "For a language model set a provider's key, such as OPENAI_API_KEY, or start Ollama and say /model ollama/NAME."
-)
 _SIGNAL_SECONDS = 0.3
 _SETTLING_SECONDS = 2.0
+_RETURNED = "What you had typed when the chat was ended is at the prompt again."
 _UNSENT = (
     " Your message was not sent and is at the prompt again. "
     "Ctrl-C clears it; then /persona NAME turns to somebody else."
@@ -92,11 +96,12 @@ class Repl:
         self._answering = answering
         self._screen = screen
         self._report_bug = report_bug
-        self._work: asyncio.Task[object] | None = None
-        self._unsent = ""
+        self._foreground = Foreground()
+        self._unsent = answering.unsent
         self._histories: dict[str, InputHistory] = {}
         self._arriving: asyncio.Future[None] | None = None
-        self._prompt = Prompt(lambda: answering.commands)
+        self._toolbar = Toolbar(answering.meter, report_bug)
+        self._prompt = Prompt(lambda: answering.commands, self._toolbar.text)
         self._prompt.feed(typed_early)
 
     async def run(self, drawn: Callable[[], None]) -> None:
@@ -113,6 +118,7 @@ class Repl:
             if self._arriving is not None:
                 self._arriving.cancel()
                 await finished(asyncio.wait({self._arriving}))
+            await self._toolbar.close()
             if "_idle" in vars(self):
                 await finished(self._idle.close())
             for history in self._histories.values():
@@ -125,6 +131,7 @@ class Repl:
 
     def _arm(self) -> None:
         self._idle.arm()
+        self._toolbar.begin(self._prompt.redraw)
 
     def _tell(self, line: str) -> None:
         self._prompt.above(lambda: self._screen.notice(line))
@@ -132,31 +139,52 @@ class Repl:
     async def _talk(self, drawn: Callable[[], None]) -> None:
         place = self._focus.place()
         await self._arrive(place, drawn)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._stop)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._foreground.stop)
         while True:
             try:
-                line = await self._prompt.read(place.persona.name, self._history(place.persona.slug), self._unsent)
-                self._unsent = ""
-                if await self._interruptible(self._handle(line)):
+                if await self._next(place):
                     return
-                self._screen.write("\n")
+                # A persona whose folder is gone stays the one that is talked to.
                 place = self._focus.place()
             except Leave:
                 return
             except EOFError:
+                self._keep_unsent(place)
                 # A terminal that is closed sends a signal as well, which says how the run ends.
                 await asyncio.sleep(_SIGNAL_SECONDS)
                 return
+            except (asyncio.CancelledError, KeyboardInterrupt):
+                self._keep_unsent(place)
+                raise
             except ChorusError as error:
                 self._refuse(str(error))
             except Exception as error:  # noqa: BLE001 - the one catcher of the loop: a bug must not end the talk
                 self._refuse(self._report_bug(error))
 
+    async def _next(self, place: Place) -> bool:
+        """Take a line and do what it says; return whether to leave."""
+        self._toolbar.show(place)
+        try:
+            line = await self._prompt.read(place.persona, self._history(place.persona.slug), self._unsent.text)
+        except Compose as wanted:
+            return await self._in_foreground(self._compose(wanted.typed))
+        self._unsent.settle()
+        if await self._in_foreground(self._handle(line)):
+            return True
+        self._screen.write("\n")
+        return False
+
+    def _keep_unsent(self, place: Place) -> None:
+        self._unsent.keep(place.persona.slug, self._prompt.typed or self._foreground.typed_ahead)
+
     async def _arrive(self, place: Place, drawn: Callable[[], None]) -> None:
         """Greet before the prompt; where an Ollama has to be asked for its model, the greeting comes in above it."""
-        notices = (*await self._focus.notices(), *drafts_notices(self._answering.kept_drafts()))
+        drafts = self._unsent.take_up(place.persona.slug)
+        returned = (_RETURNED,) if self._unsent.text else ()
+        notices = (*await self._focus.notices(), *drafts_notices(drafts), *returned)
         if self._focus.is_settled:
-            self._greet(place, notices)
+            self._toolbar.names_model = True
+            greet(self._screen, place, notices)
             self._prompt.when_drawn(drawn)
             return
 
@@ -164,7 +192,9 @@ class Repl:
             # A persona whose folder is gone is told of when something is said to it.
             with suppress(PersonaError):
                 await self._focus.settle()
-                self._prompt.above(lambda: self._greet(self._focus.place(), notices))
+                self._prompt.above(lambda: greet(self._screen, self._focus.place(), notices))
+                self._toolbar.names_model = True
+                self._toolbar.show(self._focus.place())
             drawn()
 
         def begin() -> None:
@@ -181,13 +211,6 @@ class Repl:
         self._screen.error(sentence)
         self._screen.write("\n")
 
-    def _greet(self, place: Place, notices: tuple[str, ...]) -> None:
-        self._screen.notice(f"Chorus {__version__}: {place.choice.model} answers ({place.choice.reason}).")
-        if place.choice.model == ELIZA:
-            self._screen.notice(_WAYS_OUT)
-        for notice in notices:
-            self._screen.notice(notice)
-
     async def _handle(self, line: str) -> bool:
         """Carry out a command or have a message answered; return whether to leave."""
         arriving, self._arriving = self._arriving, None
@@ -199,7 +222,7 @@ class Repl:
         try:
             place = self._focus.place()
         except PersonaError as error:
-            self._unsent = line
+            self._unsent.text = line
             raise PersonaError(f"{error}{_UNSENT}") from error
         await self._show(self._answering.conversation.answer(place, unescaped(line)))
         return False
@@ -217,11 +240,22 @@ class Repl:
         if isinstance(answer, Exit):
             return True
         if isinstance(answer, Refill):
-            self._unsent = answer.typed
+            self._unsent.text = answer.typed
         if isinstance(answer, Reply):
             draw(answer, self._screen)
         else:
             await self._show(answer)
+        return False
+
+    async def _compose(self, typed: str) -> bool:
+        """Let the user go on in the editor with what is typed; it comes back to the prompt, whatever happens there."""
+        from chorus_cli.commands.composing import edited_line  # noqa: PLC0415
+
+        self._unsent.text = typed
+        answer = await edited_line(self._answering.commands, typed)
+        self._unsent.text = answer.typed
+        if answer.text:
+            self._screen.notice(answer.text)
         return False
 
     async def _carried_out(self, work: Coroutine[None, None, Answer], *, stoppable: bool) -> Answer:
@@ -253,27 +287,6 @@ class Repl:
             self._screen.notice("Stopped. What had arrived is kept; /retry asks again.")
             raise
 
-    async def _interruptible(self, work: Coroutine[None, None, bool]) -> bool:
-        """Do ``work`` while Ctrl-C stops it and whatever else is typed waits for the prompt."""
-        task = asyncio.create_task(self._stoppable(work))
-        try:
-            with self._idle.busy(), typing_ahead():
-                await asyncio.wait({task})
-        except asyncio.CancelledError:
-            task.cancel()
-            await asyncio.wait({task})
-            raise
-        return False if task.cancelled() else task.result()
-
-    async def _stoppable(self, work: Coroutine[None, None, bool]) -> bool:
-        """Do ``work``, open to be stopped from its first step on: stopped before that, the message would be lost."""
-        self._work = asyncio.current_task()
-        try:
-            return await work
-        finally:
-            self._work = None
-
-    def _stop(self) -> None:
-        """Stop what is being done; at the prompt Ctrl-C is a key and no signal."""
-        if self._work is not None:
-            self._work.cancel()
+    async def _in_foreground(self, work: Coroutine[None, None, bool]) -> bool:
+        with self._idle.busy():
+            return await self._foreground.carry_out(work)

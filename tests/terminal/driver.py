@@ -34,7 +34,13 @@ _KEYS = {
     "tab": "\t",
     "left": "\x1b[D",
     "up": "\x1b[A",
+    "escape": "\x1b",
+    "v": "v",
+    "ctrl-a": "\x01",
+    "ctrl-e": "\x05",
+    "ctrl-l": "\x0c",
     "ctrl-r": "\x12",
+    "ctrl-x": "\x18",
     "ctrl-c": "\x03",
     "ctrl-d": "\x04",
     "ctrl-j": "\n",
@@ -65,7 +71,7 @@ class Home:
     @property
     def environment(self) -> dict[str, str]:
         """The environment of a program that keeps everything here."""
-        terminal = {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", "LC_ALL": "C.UTF-8"}
+        terminal = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
         return {**os.environ, **terminal, "CHORUS_HOME": str(self.path)}
 
     def run(self, *arguments: str | bytes, stdin: bytes = b"") -> Outcome:
@@ -133,11 +139,22 @@ def finished(command: Sequence[str | bytes], environment: Mapping[str, str], std
     return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+class _AnsweringScreen(pyte.HistoryScreen):
+    """A screen that says where the cursor is when the program asks, as terminals do."""
+
+    def __init__(self, answer: Callable[[str], None]) -> None:
+        super().__init__(_COLUMNS, _LINES, history=_HISTORY_LINES)
+        self._answer = answer
+
+    def write_process_input(self, data: str) -> None:
+        self._answer(data)
+
+
 class Terminal:
     """The chat in a pseudo-terminal, and the screen that its user sees."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self._screen = pyte.HistoryScreen(_COLUMNS, _LINES, history=_HISTORY_LINES)
+        self._screen = _AnsweringScreen(self.type)
         self._stream = pyte.ByteStream(self._screen)
         with warnings.catch_warnings():
             # Newer Pythons warn of forking beside the threads of a test runner; the child runs another program at once.
@@ -192,6 +209,22 @@ class Terminal:
     def await_line(self, line: str, seconds: float = PATIENCE_SECONDS) -> None:
         """Look until the line with the cursor reads ``line``, such as the prompt and what is typed at it."""
         self._await(lambda: self._cursor_line() == line, f"the cursor in the line {line!r}", seconds)
+
+    def await_top_line(self, line: str) -> None:
+        """Look until the first line of the screen reads ``line``."""
+        self.until(lambda: str(self._screen.display[0]).rstrip() == line, f"the line {line!r} at the top")
+
+    def await_bottom_line(self, *pieces: str) -> None:
+        """Look until the line below everything holds all pieces."""
+        self.until(lambda: all(piece in self.bottom_line() for piece in pieces), f"{pieces} below")
+
+    def bottom_line(self) -> str:
+        """Return the last line of the screen."""
+        return str(self._screen.display[-1]).rstrip()
+
+    def until(self, seen: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
+        """Look until ``seen`` is true of what stands on the screen."""
+        self._await(seen, what, seconds)
 
     def await_busy(self, seconds: float = PATIENCE_SECONDS) -> None:
         """Look until the program answers: from then on Ctrl-C is a signal to it, no longer a key at the prompt."""

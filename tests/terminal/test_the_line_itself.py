@@ -1,0 +1,133 @@
+"""What becomes of the line that is being typed: in the editor, with vi's keys, after a signal; and the line below."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home, Terminal
+from tests.terminal.editors import changing, editor
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RETURNED = "What you had typed when the chat was ended is at the prompt again."
+
+
+def unsent(home: Home) -> list[str]:
+    return [path.read_text() for path in (home.path / "state" / "drafts").glob("*-unsent-*")]
+
+
+@pytest.mark.parametrize(("mode", "keys"), [("emacs", ("ctrl-x", "ctrl-e")), ("vi", ("escape", "v"))])
+def test_the_line_goes_to_the_editor_and_comes_back_to_the_prompt(
+    home: Home, tmp_path: Path, mode: str, keys: tuple[str, ...]
+) -> None:
+    home.run("ask", f"/settings set editing_mode {mode}")
+    visit = editor(tmp_path, changing("text += ' than ever\\nand so on\\n'"))
+    with home.chat(EDITOR=visit) as chat:
+        chat.type("I am happier")
+        chat.press(*keys)
+        chat.await_line("  and so on")
+        assert chat.screen_text().count("I am happier") == 1
+        chat.press("enter")
+        chat.await_text("happier", times=2)
+        chat.await_line(PROMPT)
+    assert home.said() == ["I am happier than ever\nand so on"]
+    assert not list((home.path / "state" / "drafts").glob("draft-*"))
+
+
+def test_without_an_editor_the_line_comes_back_as_it_was(home: Home) -> None:
+    with home.chat(EDITOR="no-such-editor") as chat:
+        chat.type("I am here")
+        chat.press("ctrl-x", "ctrl-e")
+        chat.await_text("EDITOR is no-such-editor, but there is no program no-such-editor.")
+        chat.await_line(f"{PROMPT} I am here")
+
+
+def test_vi_has_its_keys_and_a_slash_still_begins_a_command(home: Home) -> None:
+    home.run("ask", "/settings set editing_mode vi")
+    with home.chat() as chat:
+        chat.type("I am wiz")
+        chat.press("escape")
+        chat.type("0wwcwcold")
+        chat.await_line(f"{PROMPT} I am cold")
+        chat.press("escape", "enter")
+        chat.await_text("cold", times=2)
+        chat.await_line(PROMPT)
+        chat.ask("/settings set editing_mode emacs", "editing_mode")
+        chat.type("I am old")
+        chat.press("ctrl-a")
+        chat.type("So ")
+        chat.await_line(f"{PROMPT} So I am old")
+    assert home.said() == ["I am cold"]
+
+
+def test_ctrl_l_leaves_nothing_but_the_prompt_on_the_screen(home: Home) -> None:
+    with home.chat() as chat:
+        chat.type("half a line")
+        chat.await_line(f"{PROMPT} half a line")
+        chat.press("ctrl-l")
+        chat.await_top_line(f"{PROMPT} half a line")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT], ids=lambda number: number.name)
+def test_what_stands_at_the_prompt_outlives_a_signal(home: Home, number: signal.Signals) -> None:
+    with home.chat() as chat:
+        chat.type("I am not\nsent")
+        chat.await_line("  sent")
+        os.kill(chat.pid, number)
+        assert chat.await_end() == 128 + number
+        assert chat.echoes
+    with home.chat("  sent") as chat:
+        chat.await_text(RETURNED)
+        assert unsent(home) == ["I am not\nsent"]
+        chat.press("enter")
+        chat.await_text("Would you like to be?")
+        chat.await_line(PROMPT)
+    assert home.said() == ["I am not\nsent"]
+    assert unsent(home) == []
+
+
+def test_what_was_typed_ahead_outlives_the_window(home: Home) -> None:
+    with home.chat() as chat:
+        chat.say(LONG_MESSAGE)
+        chat.await_text(FIRST_WORD, times=2)
+        chat.type("and then")
+        os.kill(chat.pid, signal.SIGTERM)
+        assert chat.await_end() == 128 + signal.SIGTERM
+    with home.chat(f"{PROMPT} and then") as chat:
+        chat.await_text(RETURNED)
+
+
+def test_what_was_typed_to_one_persona_does_not_come_to_another(home: Home) -> None:
+    with home.chat() as chat:
+        chat.type("for Chorus alone")
+        chat.await_line(f"{PROMPT} for Chorus alone")
+        chat.hang_up()
+    home.run("ask", "/persona frodo")
+    with home.chat("Frodo ❯") as chat:
+        chat.await_text("An edit that was not used is kept in")
+    assert unsent(home) == ["for Chorus alone"]
+
+
+def test_the_line_below_says_who_answers_and_how_full_the_request_is(home: Home) -> None:
+    with home.chat() as chat:
+        chat.await_bottom_line(" Chorus · chorus/eliza · 8h · ", " tokens (0%) · thread 1")
+        before = tokens(chat)
+        chat.ask("I am unhappy", "unhappy?")
+        chat.await_bottom_line(" Chorus · chorus/eliza · 8h · ", " tokens (0%) · thread 1")
+        chat.until(lambda: tokens(chat) > before, "more tokens than before")
+        chat.ask("/context 24h", "Context window set to 24h")
+        chat.await_bottom_line(" Chorus · chorus/eliza · 24h · ")
+        chat.ask("/thread new Birthday", "Birthday")
+        chat.await_bottom_line(" thread 2")
+        chat.until(lambda: tokens(chat) == before, "as few tokens as at first")
+
+
+def tokens(chat: Terminal) -> int:
+    """Return the tokens that the line below speaks of; none before they are measured."""
+    number, tokens, _ = chat.bottom_line().partition(" / ")
+    return int(number.rpartition(" ")[2].replace(",", "")) if tokens else 0
