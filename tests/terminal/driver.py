@@ -139,30 +139,22 @@ def finished(command: Sequence[str | bytes], environment: Mapping[str, str], std
     return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-class _AnsweringScreen(pyte.HistoryScreen):
-    """A screen that says where the cursor is when the program asks, as terminals do."""
-
-    def __init__(self, answer: Callable[[str], None]) -> None:
-        super().__init__(_COLUMNS, _LINES, history=_HISTORY_LINES)
-        self._answer = answer
-
-    def write_process_input(self, data: str) -> None:
-        self._answer(data)
-
-
 class Terminal:
     """The chat in a pseudo-terminal, and the screen that its user sees."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._screen = _AnsweringScreen(self.type)
+    def __init__(self, environment: Mapping[str, str], screen: pyte.HistoryScreen | None = None) -> None:
+        self._screen = screen or pyte.HistoryScreen(_COLUMNS, _LINES, history=_HISTORY_LINES)
+        size = (self._screen.lines, self._screen.columns)
         self._stream = pyte.ByteStream(self._screen)
         with warnings.catch_warnings():
             # Newer Pythons warn of forking beside the threads of a test runner; the child runs another program at once.
             warnings.simplefilter("ignore", DeprecationWarning)
-            self._child = pexpect.spawn(PROGRAM[0], [*PROGRAM[1:]], env=environment, dimensions=(_LINES, _COLUMNS))
+            self._child = pexpect.spawn(PROGRAM[0], [*PROGRAM[1:]], env=environment, dimensions=size)
         # pexpect waits 50 ms before each key unless told otherwise.
         self._child.delaybeforesend = None
         self._child.ptyproc.delayafterclose = 0
+        # A terminal that is asked where its cursor is answers as if that were typed; pyte leaves it to us to send it.
+        self._screen.write_process_input = self._child.send  # type: ignore[method-assign]
 
     @property
     def pid(self) -> int:
