@@ -13,6 +13,7 @@ from benchmarks.figures import figure
 from benchmarks.surroundings import temporary_folder
 from chorus_cli.core import timestamps
 from chorus_cli.core.assembly import Foundation, Prompt, assemble
+from chorus_cli.core.budget import Room
 from chorus_cli.core.view import cutoff, view
 from chorus_cli.storage import migrations
 from chorus_cli.storage.context_rows import context_rows
@@ -29,7 +30,7 @@ _NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 _PERSONA = "chorus"
 _SENTENCE = "We went over the plan again and found one more thing that nobody had thought of. "
 _FOUNDATION = Foundation("You keep a record of a long journey.", 10, 0)
-_BUDGET_TOKENS = 100_000
+_ROOM = Room(100_000, 50_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def _prompt(connection: sqlite3.Connection) -> Prompt:
     rows = context_rows(connection, _PERSONA, 1, since)
     connection.execute("COMMIT")
     seen = view(1, rows.messages, rows.operations, since)
-    return assemble(_FOUNDATION, seen.messages, _BUDGET_TOKENS)
+    return assemble(_FOUNDATION, seen.messages, _ROOM, len)
 
 
 @contextmanager

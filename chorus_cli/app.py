@@ -96,6 +96,9 @@ class App:
         from chorus_cli.adapters.model_router import ModelRouter  # noqa: PLC0415
         from chorus_cli.services.answering import Outside  # noqa: PLC0415
         from chorus_cli.services.conversation import Conversation  # noqa: PLC0415
+        from chorus_cli.services.folding import Folding  # noqa: PLC0415
+        from chorus_cli.services.making_room import MakingRoom  # noqa: PLC0415
+        from chorus_cli.services.summarizer import Summarizer  # noqa: PLC0415
         from chorus_cli.storage.rescue import rescue  # noqa: PLC0415
 
         models = ModelRouter(ElizaClient(self.clock), LiteLLMClient(self._environment))
@@ -107,7 +110,8 @@ class App:
             rescue=lambda record: rescue(self.paths.rescue, self.clock.now(), record),
             is_alive=self.is_alive,
         )
-        return Conversation(self.store, self.context, outside, self._run)
+        folding = Folding(self.context, Summarizer(models, self.context), self.clock)
+        return Conversation(self.store, self.context, outside, MakingRoom(folding, self._report_bug), self._run)
 
     @cached_property
     def commands(self) -> CommandContext:
@@ -138,6 +142,7 @@ class App:
             window=ContextWindow(settings, self.clock, self.focus, self.context),
             journal=Journal(self.store, self.clock, self.personas),
             conversation=self.conversation,
+            folding=self.conversation.room.folding,
             sessions=self.sessions,
             search=self.search,
             exporting=Exporting(self.context, self.clock),
@@ -202,6 +207,7 @@ class App:
         from chorus_cli.services.idle_keeping import IdleKeeping  # noqa: PLC0415
 
         self._tell = tell
+        self.conversation.room.fold_behind_the_talk(tell)
         journal = self.commands.journal
         keeping = IdleKeeping(self.store, self.focus, self.sessions.saving, journal, saved_text).keeping()
         return IdleTimer(self.clock, keeping, lambda: self.focus.slug, tell, report_bug)
@@ -236,23 +242,27 @@ class App:
 
     async def close(self) -> None:
         """Stop what goes on in the background."""
+        if "conversation" in vars(self):
+            await self.conversation.room.close()
         if self._indexing is not None:
             self._indexing.cancel()
             # A second signal must not close the store under it.
             await finished(asyncio.wait({self._indexing}))
 
-    async def _keep_index(self) -> None:
+    def _report_bug(self, error: Exception) -> str:
         from chorus_cli.adapters.bug_log import report_bug  # noqa: PLC0415
 
+        return report_bug(self.paths.log_file, error, self._environment)
+
+    async def _keep_index(self) -> None:
         try:
             # Whoever has just come wants to type; the index can wait.
             await asyncio.sleep(_SETTLING_SECONDS)
             await self.search.keep_up()
         except Exception as error:  # noqa: BLE001 - nobody waits for it, and every search brings the index up to date
-            report_bug(self.paths.log_file, error, self._environment)
+            self._report_bug(error)
 
     def _load(self) -> None:
-        from chorus_cli.adapters.bug_log import report_bug  # noqa: PLC0415
         from chorus_cli.preparation import prepare  # noqa: PLC0415
 
         try:
@@ -261,7 +271,7 @@ class App:
             # Whatever is missing or broken is told to whoever comes to need it.
             return
         except Exception as error:  # noqa: BLE001 - nobody waits for this thread, and its traceback is no part of the talk
-            report_bug(self.paths.log_file, error, self._environment)
+            self._report_bug(error)
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from chorus_cli.commands import (
     second_thoughts,
     sessions,
     settings,
+    summary,
     thread,
 )
 from chorus_cli.commands.command_context import CommandContext
@@ -24,7 +25,7 @@ from chorus_cli.commands.registry import CommandRegistry
 def registry() -> CommandRegistry[CommandContext]:
     """Build the registry of all commands."""
     groups = (
-        *(context, context_edit, context_past, sessions, second_thoughts, persona, thread, settings, model),
+        *(context, context_edit, context_past, summary, sessions, second_thoughts, persona, thread, settings, model),
         *(search, composing, export, general),
     )
     return CommandRegistry(module.GROUP for module in groups)

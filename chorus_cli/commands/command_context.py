@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.editing import Editing
     from chorus_cli.services.export import Exporting
     from chorus_cli.services.focus import Focus
+    from chorus_cli.services.folding import Folding
     from chorus_cli.services.journal import Journal
     from chorus_cli.services.models import Models
     from chorus_cli.services.persona_settings import PersonaSettings
@@ -46,6 +47,7 @@ class CommandContext:
     window: ContextWindow
     journal: Journal
     conversation: Conversation
+    folding: Folding
     sessions: Sessions
     search: Search
     exporting: Exporting

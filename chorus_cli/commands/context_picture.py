@@ -37,14 +37,17 @@ def drawn_parts(report: ContextReport) -> Table:
     """Draw each part of the next request as a share of what the model takes."""
     limit = report.budget.limit.tokens
     rows = [(part.name, f"{part.tokens:,}", bar(part.tokens / limit, _BAR_WIDTH)) for part in report.parts]
-    rows.append(("together", f"{report.prompt.tokens:,}", bar(report.usage, _BAR_WIDTH)))
+    rows.append(("together", f"{report.meter.tokens:,}", bar(report.meter.usage, _BAR_WIDTH)))
     return Table("", ("Part", "Tokens", "Share of the limit"), tuple(rows))
 
 
 def usage(report: ContextReport, threshold: float) -> str:
     """Say how full the next request is, and where the mark is that it may not pass."""
     limit = report.budget.limit
+    known = report.budget.calibration
+    error = "" if known.error is None else f", the last estimate was off by {known.error:+.0%}"
+    learned = "" if known.error is None else f"\nEstimates are multiplied by {known.factor:.2f} for this model{error}."
     return (
-        f"{report.usage:.1%} of {limit.tokens:,} tokens ({limit.source}); the mark is at {threshold:.0%}, "
-        f"so a request may have {report.budget.tokens:,}."
+        f"{report.meter.usage:.1%} of {limit.tokens:,} tokens ({limit.source}); the mark is at {threshold:.0%}, "
+        f"so a request may have {report.budget.tokens:,}.{learned}"
     )

@@ -42,7 +42,7 @@ async def status(context: CommandContext) -> Table:
         ("Model", f"{place.choice.model} ({place.choice.reason})"),
         ("Context window", f"{place.persona.settings.context_hours}h"),
         ("In context", f"{len(report.prompt.sent)} messages"),
-        ("Tokens", f"{report.prompt.tokens:,} of {report.budget.limit.tokens:,} ({report.usage:.1%})"),
+        ("Tokens", f"{report.meter.tokens:,} of {report.meter.limit:,} ({report.meter.usage:.1%})"),
     )
     return Table("", ("", ""), rows)
 

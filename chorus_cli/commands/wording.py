@@ -81,6 +81,8 @@ def deed(operation: Operation) -> str:
             return f"edit of the context, {counted(len(operation.members), 'message')} kept"
         case Kind.RESTORE:
             return f"restored session, {counted(len(operation.members), 'message')}"
+        case Kind.COMPACT:
+            return f"{counted(sum(last - first + 1 for first, last in operation.folds), 'message')} summarised"
         case Kind.RETRY:
             return "another reply to the last message"
         case Kind.UNDO | Kind.REDO if operation.target is not None:

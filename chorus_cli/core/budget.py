@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
+
+from chorus_cli.core.calibration import Calibration
 
 TOKENS_PER_MESSAGE = 4
+
+_ASIDE_SHARE = 0.7
+_UNDONE_SHARE = 0.95
+_FULLEST_SHARE = 0.875
+_SUMMARY_SHARE = 1 / 8
+_LONGEST_SUMMARY_TOKENS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +25,53 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """What a request may have, in tokens as they are estimated here: at most ``budget``, and ``half`` after a fold."""
+
+    budget: int
+    half: int
+
+
+@dataclass(frozen=True, slots=True)
 class Budget:
-    """The model's limit, and the part of it that a request may use."""
+    """The model's limit, the part of it that a request may use, and what an estimate is to be multiplied with."""
 
     limit: Limit
     tokens: int
+    calibration: Calibration = field(default_factory=Calibration)
+
+    @property
+    def room(self) -> Room:
+        """The same in tokens as they are estimated."""
+        return Room(self._estimated(self.tokens), self._estimated(min(self.limit.tokens // 2, self.tokens)))
+
+    @property
+    def summary_room(self) -> int:
+        """How many tokens a summary of the older part may have."""
+        return min(_LONGEST_SUMMARY_TOKENS, int(self.limit.tokens * _SUMMARY_SHARE))
+
+    @property
+    def aside_tokens(self) -> int:
+        """From how many tokens on the older part is folded behind the talk, before it has to be."""
+        return int(min(_ASIDE_SHARE * self.limit.tokens, _FULLEST_SHARE * self.tokens))
+
+    def corrected(self, estimated_tokens: int) -> int:
+        """Return what the provider is expected to count."""
+        return math.ceil(estimated_tokens * self.calibration.factor)
+
+    def _estimated(self, tokens: int) -> int:
+        return int(tokens / self.calibration.factor)
 
 
-def budget(limit: Limit, usage_threshold: float, max_output_tokens: int | None) -> Budget:
+def budget(
+    limit: Limit, usage_threshold: float, max_output_tokens: int | None, calibration: Calibration | None = None
+) -> Budget:
     """Leave room for the reply: a request takes at most the threshold's share, and never what the reply may need."""
-    return Budget(limit, max(0, min(int(usage_threshold * limit.tokens), limit.tokens - (max_output_tokens or 0))))
+    tokens = max(0, min(int(usage_threshold * limit.tokens), limit.tokens - (max_output_tokens or 0)))
+    return Budget(limit, tokens, calibration or Calibration())
+
+
+def stretched(allowed: Budget, max_output_tokens: int | None) -> Budget:
+    """Return what a request may have after a fold was taken back: nearly the whole limit, before there is another."""
+    most = min(int(_UNDONE_SHARE * allowed.limit.tokens), allowed.limit.tokens - (max_output_tokens or 0))
+    return Budget(allowed.limit, max(allowed.tokens, most), allowed.calibration)

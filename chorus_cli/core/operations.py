@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.jsonc import JsonValue
+    from chorus_cli.core.runs import Runs
 
 
 class Kind(StrEnum):
@@ -33,7 +34,6 @@ class Kind(StrEnum):
 
 BOUNDARIES = frozenset({Kind.CLEAR, Kind.EDIT, Kind.RESTORE})
 REVERSALS = frozenset({Kind.UNDO, Kind.REDO})
-AUTOMATIC = frozenset({Kind.COMPACT, Kind.FLASH})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,8 @@ class Operation:
     when it was made. ``members`` are the messages that an edit or a restore puts into the context, in order.
     ``replaced`` are the messages that a retry takes out. ``target`` belongs to undo and redo, ``window`` to window.
     ``begins`` marks the clear that parts a persona from an earlier one of the same folder; it is nobody's to take back.
-    ``automatic`` marks the undo by which a retry that brought nothing takes itself back.
+    ``automatic`` marks what nobody asked for: a fold or a flash, and the undo by which a retry that brought nothing
+    takes itself back. ``folds`` are the messages that a fold's summary stands for.
     """
 
     id: int
@@ -75,6 +76,7 @@ class Operation:
     begins: bool = False
     automatic: bool = False
     newest_message_id: int | None = None
+    folds: Runs = ()
 
     @property
     def made_after(self) -> int:
@@ -117,9 +119,15 @@ def base(operations: Sequence[Operation]) -> Operation | None:
     return boundaries[-1] if boundaries else None
 
 
+def fold_is_undone(operations: Sequence[Operation]) -> bool:
+    """Return whether the newest fold was taken back: then the user wants the words, not another summary of them."""
+    folds = [operation for operation in operations if operation.kind is Kind.COMPACT]
+    return bool(folds) and max(folds, key=lambda fold: fold.id) not in effective(operations)
+
+
 def undoable(operations: Sequence[Operation]) -> Operation | None:
     """Return the newest effective operation that the user made, which is what an undo without a number takes back."""
-    by_hand = [operation for operation in effective(operations) if operation.kind not in AUTOMATIC]
+    by_hand = [operation for operation in effective(operations) if not operation.automatic]
     return by_hand[-1] if by_hand else None
 
 
@@ -137,7 +145,7 @@ def redoable(operations: Sequence[Operation], newest_turn_id: int) -> Operation 
             open_undos.append(operation)
         elif operation.kind is Kind.REDO:
             open_undos = [undo for undo in open_undos if undo.target != operation.target]
-        elif operation.kind not in AUTOMATIC:
+        else:
             open_undos.clear()
     still_open = [undo for undo in open_undos if undo.after_message_id >= newest_turn_id]
     return still_open[-1] if still_open else None

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core import operations as journal
 from chorus_cli.core.operations import Kind
+from chorus_cli.core.summary import standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -25,16 +26,32 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.messages import Message
     from chorus_cli.core.operations import Operation
+    from chorus_cli.core.summary import Summary
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is in context: the messages in order, the boundary, the cutoff, and what was taken back within reach."""
+    """What is in context: the messages in order, the boundary, the cutoff, and what was taken back within reach.
+
+    ``summary`` stands for the first ``folded_number`` messages in a request.
+    """
 
     messages: tuple[Message, ...]
     base: Operation | None
     cutoff: datetime
     taken_back: tuple[Message, ...] = ()
+    summary: Summary | None = None
+    folded_number: int = 0
+
+    @property
+    def folded(self) -> tuple[Message, ...]:
+        """The messages that the summary stands for."""
+        return self.messages[: self.folded_number]
+
+    @property
+    def verbatim(self) -> tuple[Message, ...]:
+        """The messages that are sent word for word."""
+        return self.messages[self.folded_number :]
 
 
 def cutoff(now: datetime, context_hours: float) -> datetime:
@@ -42,11 +59,18 @@ def cutoff(now: datetime, context_hours: float) -> datetime:
     return now.astimezone(UTC) - timedelta(hours=context_hours)
 
 
-def view(thread_id: int, messages: Iterable[Message], operations: Sequence[Operation], since: datetime) -> View:
+def view(
+    thread_id: int,
+    messages: Iterable[Message],
+    operations: Sequence[Operation],
+    since: datetime,
+    summaries: Iterable[Summary] = (),
+) -> View:
     """Compute the view of a thread from rows of the log and the operations that concern the thread.
 
     ``messages`` may hold more than is in view, in any order; it must hold the base's members and every row of the
-    thread after the base and after ``since``. ``operations`` must reach back to the base.
+    thread after the base and after ``since``. ``operations`` must reach back to the base. ``summaries`` are those of
+    effective folds of the thread.
     """
     rows = {row.id: row for row in messages if row.thread_id == thread_id}
     base = journal.base(operations)
@@ -54,11 +78,15 @@ def view(thread_id: int, messages: Iterable[Message], operations: Sequence[Opera
     members = _members(rows, base, since)
     chosen = [*members, *_spoken(rows, base, later, members, since)]
     out = _out(operations, later, base)
+    seen = tuple(row for row in chosen if not out(row))
+    summary, folded_number = standing(summaries, base.id if base else None, [row.id for row in seen])
     return View(
-        messages=tuple(row for row in chosen if not out(row)),
+        messages=seen,
         base=base,
         cutoff=since,
         taken_back=tuple(row for row in chosen if out(row)),
+        summary=summary,
+        folded_number=folded_number,
     )
 
 

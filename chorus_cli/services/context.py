@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.core import view as views
-from chorus_cli.core.assembly import Foundation, system_text
-from chorus_cli.core.budget import Budget, budget
+from chorus_cli.core import calibration
+from chorus_cli.core.assembly import Foundation, assemble, system_text, text_tokens
+from chorus_cli.core.budget import Budget, budget, stretched
 from chorus_cli.core.errors import StorageError
-from chorus_cli.storage import message_log
-from chorus_cli.storage.context_rows import context_rows
+from chorus_cli.core.operations import fold_is_undone
+from chorus_cli.services.held_cutoffs import HeldCutoffs
+from chorus_cli.storage import message_log, meta_rows, operation_log
+from chorus_cli.storage.context_rows import context_rows, view_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
+    from chorus_cli.core.assembly import Prompt
     from chorus_cli.core.budget import Limit
     from chorus_cli.core.messages import Message
+    from chorus_cli.core.operations import Operation
     from chorus_cli.core.persona import Persona
+    from chorus_cli.core.summary import Summary
     from chorus_cli.core.view import View
     from chorus_cli.ports import TokenCounter
     from chorus_cli.services.place import Place
     from chorus_cli.storage.context_rows import ContextRows
-    from chorus_cli.storage.database import Store
+    from chorus_cli.storage.database import Connection, Store
     from chorus_cli.storage.message_log import LeftOut
 
 
@@ -37,17 +42,44 @@ class Context:
     counter: TokenCounter
     limit_of: Callable[[str], Limit]
     dollars_per_input_token: Callable[[str], float | None]
+    held: HeldCutoffs = field(default_factory=HeldCutoffs)
 
     async def seen(self, place: Place, now: datetime) -> View:
-        """Return the view at ``now``, every message of it counted."""
-        since = views.cutoff(now, place.persona.settings.context_hours)
-        rows = await self.store.read(context_rows, place.persona.slug, place.thread_id, since)
-        return await self.view(place, rows, since)
+        """Return the view that a request made at ``now`` would have, every message of it counted."""
+        return (await self.standing(place, now))[0]
+
+    async def standing(self, place: Place, now: datetime) -> tuple[View, Sequence[Operation]]:
+        """Return that view with the operations that it was computed from."""
+        rows, since = await self.store.read(self._rows, place, now)
+        return await self.view(place, rows, since), rows.operations
+
+    def since(self, connection: Connection, place: Place, now: datetime) -> datetime:
+        """Return where the window begins for a request that is being made, and hold it there for the next ones."""
+        newest = operation_log.newest_id(connection, place.persona.slug, place.thread_id)
+        return self.held.use(place, now, newest)
+
+    def _rows(self, connection: Connection, place: Place, now: datetime) -> tuple[ContextRows, datetime]:
+        newest = operation_log.newest_id(connection, place.persona.slug, place.thread_id)
+        since = self.held.cutoff(place, now, newest)
+        return context_rows(connection, place.persona.slug, place.thread_id, since), since
 
     async def view(self, place: Place, rows: ContextRows, since: datetime) -> View:
         """Return the view that rows of the store make, every message of it counted."""
-        view = views.view(place.thread_id, rows.messages, rows.operations, since)
+        view = view_of(rows, place.thread_id, since)
         return replace(view, messages=await self.counted(view.messages))
+
+    async def prompt(self, place: Place, now: datetime) -> Prompt:
+        """Return the request that would be made at ``now``."""
+        view, operations = await self.standing(place, now)
+        return await self.assembled(place, view.verbatim, view.summary, operations)
+
+    async def assembled(
+        self, place: Place, messages: Sequence[Message], summary: Summary | None, operations: Sequence[Operation]
+    ) -> Prompt:
+        """Build a request of messages that are counted and of the summary that stands for those before them."""
+        foundation = (await self.foundation(place.persona)).with_summary(summary)
+        room = (await self.budget(place, operations)).room
+        return await asyncio.to_thread(assemble, foundation, messages, room, self.counter.count)
 
     async def foundation(self, persona: Persona) -> Foundation:
         """Return the system message of a persona, measured."""
@@ -56,13 +88,26 @@ class Context:
         prompt_tokens, all_tokens = await asyncio.to_thread(lambda: tuple(map(self.counter.count, (prompt, text))))
         return Foundation(text, prompt_tokens, max(0, all_tokens - prompt_tokens))
 
-    async def budget(self, place: Place) -> Budget:
-        """Return how large a request to the model of ``place`` may be."""
+    async def budget(self, place: Place, operations: Sequence[Operation] = ()) -> Budget:
+        """Return how large a request to the model of ``place`` may be; ``operations`` say if a fold was taken back."""
         chosen = place.persona.settings
         limit = await asyncio.to_thread(self.limit_of, place.choice.model)
         if chosen.context_token_limit is not None:
             limit = replace(limit, tokens=chosen.context_token_limit, source="context_token_limit")
-        return budget(limit, chosen.context_usage_threshold, chosen.max_output_tokens)
+        text = await self.store.read(meta_rows.value, meta_rows.calibration_key(place.choice.model))
+        allowed = budget(limit, chosen.context_usage_threshold, chosen.max_output_tokens, calibration.read(text))
+        return stretched(allowed, chosen.max_output_tokens) if fold_is_undone(operations) else allowed
+
+    async def learn(self, model: str, estimated_tokens: int, reported_tokens: int) -> None:
+        """Remember how far the estimate of a request was off."""
+        key = meta_rows.calibration_key(model)
+        before = calibration.read(await self.store.read(meta_rows.value, key))
+        after = calibration.learned(before, estimated_tokens, reported_tokens)
+        if not calibration.differ(before, after):
+            return
+        with suppress(StorageError):
+            # The next report says the same.
+            await self.store.write(meta_rows.store, key, calibration.written(after))
 
     async def input_price(self, model: str) -> float | None:
         """Return what a token of input costs in US dollars, ``None`` where nobody knows."""
@@ -84,5 +129,4 @@ class Context:
         return tuple(replace(row, token_count=counts.get(row.id, row.token_count)) for row in messages)
 
     def _counts(self, messages: Sequence[Message]) -> dict[int, int]:
-        count = self.counter.count
-        return {row.id: count(row.preamble) + count(row.content) for row in messages}
+        return {row.id: text_tokens(row, self.counter.count) for row in messages}

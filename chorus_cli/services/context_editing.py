@@ -14,6 +14,7 @@ from chorus_cli.core.errors import JournalError
 from chorus_cli.core.messages import NewMessage, Status
 from chorus_cli.core.operations import Kind
 from chorus_cli.storage import orphans
+from chorus_cli.storage.context_rows import view_of
 from chorus_cli.storage.editable_rows import editable_rows, introduce_unless_overtaken, newest_change
 from chorus_cli.storage.operation_log import NewOperation
 
@@ -70,7 +71,7 @@ class ContextEditing:
         since = views.cutoff(now, place.persona.settings.context_hours)
         await self.store.write(orphans.mend, self.is_alive, now)
         rows = await self.store.read(editable_rows, slug, thread_id, since, shown_since)
-        seen = views.view(thread_id, rows.context.messages, rows.context.operations, since)
+        seen = view_of(rows.context, thread_id, since)
         if any(row.status is Status.STREAMING and row.introduced_by is not None for row in seen.messages):
             raise JournalError("Another reply is being written in another window. Edit the context when it is done.")
         scope = edit_scope(seen.messages, rows.history, rows.operations, rows.newest_id, shown_since)

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 from chorus_cli.core import operations as journal
 from chorus_cli.core import past
 from chorus_cli.core import view as views
-from chorus_cli.storage import message_log, operation_log
+from chorus_cli.storage import message_log, operation_log, summary_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from chorus_cli.core.messages import Message
     from chorus_cli.core.operations import Operation
+    from chorus_cli.core.summary import Summary
     from chorus_cli.services.context import Context
     from chorus_cli.services.place import Place
     from chorus_cli.storage.database import Connection
@@ -22,11 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PastContext:
-    """What was in context at a moment, and how many hours the window had then."""
+    """What was in context at a moment, and how many hours the window had then.
+
+    ``summary`` stood for the first ``folded_number`` messages.
+    """
 
     moment: datetime
     hours: int
     messages: tuple[Message, ...]
+    summary: Summary | None
+    folded_number: int
 
 
 async def context_at(context: Context, place: Place, moment: datetime) -> PastContext:
@@ -36,11 +43,11 @@ async def context_at(context: Context, place: Place, moment: datetime) -> PastCo
     since = views.cutoff(moment, hours)
     then = past.operations_at(operations, moment)
     base = journal.base(then)
-    rows = await context.store.read(_rows, place, base, since, moment)
+    rows, summaries = await context.store.read(_rows, place, then, since, moment)
     members = set(base.members) if base else set()
     known = [row for row in rows if row.timestamp <= moment or row.id in members]
-    seen = views.view(place.thread_id, known, then, since)
-    return PastContext(moment, hours, await context.counted(seen.messages))
+    seen = views.view(place.thread_id, known, then, since, summaries)
+    return PastContext(moment, hours, await context.counted(seen.messages), seen.summary, seen.folded_number)
 
 
 def _hours_at(place: Place, operations: list[Operation], moment: datetime) -> int:
@@ -49,9 +56,11 @@ def _hours_at(place: Place, operations: list[Operation], moment: datetime) -> in
 
 
 def _rows(
-    connection: Connection, place: Place, base: Operation | None, since: datetime, until: datetime
-) -> list[Message]:
+    connection: Connection, place: Place, operations: Sequence[Operation], since: datetime, until: datetime
+) -> tuple[list[Message], list[Summary]]:
+    base = journal.base(operations)
     after = base.after_message_id if base else 0
     rows = message_log.rows_since(connection, place.thread_id, after, since, until)
     missing = set(base.members if base else ()) - {row.id for row in rows}
-    return rows + message_log.rows(connection, missing)
+    found = rows + message_log.rows(connection, missing)
+    return found, summary_rows.of_effective_folds(connection, operations)

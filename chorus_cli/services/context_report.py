@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.assembly import assemble, tokens_of
+from chorus_cli.core.assembly import tokens_of, usable
 from chorus_cli.core.budget import TOKENS_PER_MESSAGE
 from chorus_cli.core.messages import Status
 from chorus_cli.core.meter import Meter
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.budget import Budget
     from chorus_cli.core.exchange import PromptMessage
     from chorus_cli.core.messages import Message
+    from chorus_cli.core.summary import Summary
     from chorus_cli.core.view import View
     from chorus_cli.ports import Clock
     from chorus_cli.services.context import Context
@@ -55,9 +56,10 @@ class ContextReport:
     omissions: tuple[Omission, ...]
 
     @property
-    def usage(self) -> float:
-        """The share of the model's limit that the request takes."""
-        return self.prompt.tokens / self.budget.limit.tokens
+    def meter(self) -> Meter:
+        """How full the request is, in tokens as the provider is expected to count them."""
+        limit = self.budget.limit.tokens
+        return Meter(self.budget.corrected(self.prompt.tokens), limit, self.budget.tokens)
 
     def as_json(self) -> dict[str, object]:
         """Return the report in the shape that ``chorus context --json`` promises."""
@@ -67,7 +69,7 @@ class ContextReport:
             "model": self.place.choice.model,
             "limit": self.budget.limit.tokens,
             "budget": self.budget.tokens,
-            "tokens": self.prompt.tokens,
+            "tokens": self.meter.tokens,
             "parts": [{"name": part.name, "tokens": part.tokens, "reason": part.reason} for part in self.parts],
             "left_out": [
                 {"reason": omission.reason, "messages": omission.messages, "tokens": omission.tokens}
@@ -80,41 +82,52 @@ class ContextReport:
 async def context_report(context: Context, clock: Clock, place: Place) -> ContextReport:
     """Measure the context of ``place`` as it is now; nothing is sent and nothing changes."""
     view, prompt, allowed = await _measured(context, clock, place)
+    folded = usable(view.folded)
     unreached = await context.left_out(place, view)
     omissions = [
         _unreached("before the boundary", unreached["boundary"]),
         _unreached("older than the window", unreached["age"]),
         _omission("taken back", view.taken_back),
+        _omission("summarised", folded),
         _omission("no room in the budget", prompt.too_large),
         _omission("still being written", [row for row in view.messages if row.status is Status.STREAMING]),
     ]
     kept = tuple(omission for omission in omissions if omission.messages)
-    return ContextReport(place, allowed, view, prompt, _parts(place, prompt, bounded=view.base is not None), kept)
+    return ContextReport(place, allowed, view, prompt, _parts(place, prompt, view), kept)
 
 
 async def meter(context: Context, clock: Clock, place: Place) -> Meter:
     """Return how full the next request is."""
     _, prompt, allowed = await _measured(context, clock, place)
-    return Meter(prompt.tokens, allowed.limit.tokens, allowed.tokens)
+    return Meter(allowed.corrected(prompt.tokens), allowed.limit.tokens, allowed.tokens)
 
 
 async def _measured(context: Context, clock: Clock, place: Place) -> tuple[View, Prompt, Budget]:
-    view = await context.seen(place, clock.now())
-    foundation = await context.foundation(place.persona)
-    allowed = await context.budget(place)
-    return view, assemble(foundation, view.messages, allowed.tokens), allowed
+    view, operations = await context.standing(place, clock.now())
+    prompt = await context.assembled(place, view.verbatim, view.summary, operations)
+    return view, prompt, await context.budget(place, operations)
 
 
-def _parts(place: Place, prompt: Prompt, *, bounded: bool) -> tuple[Part, ...]:
+def _parts(place: Place, prompt: Prompt, view: View) -> tuple[Part, ...]:
     documents = place.persona.documents
     hours = place.persona.settings.context_hours
     names = ", ".join(document.name for document in documents)
-    since = " since the boundary" if bounded else ""
-    return (
-        Part("system prompt", prompt.foundation.tokens - prompt.foundation.document_tokens, "always sent"),
-        Part("documents", prompt.foundation.document_tokens, names or f"no .md files in docs of {place.persona.slug}"),
-        Part("messages", prompt.message_tokens, f"{len(prompt.sent)} in the {hours}h window{since}"),
-    )
+    since = " since the boundary" if view.base is not None else ""
+    foundation = prompt.foundation
+    parts = [
+        Part("system prompt", foundation.system_prompt_tokens + TOKENS_PER_MESSAGE, "always sent"),
+        Part("documents", foundation.document_tokens, names or f"no .md files in docs of {place.persona.slug}"),
+    ]
+    if view.summary is not None and foundation.summary_tokens:
+        parts.append(Part("summary", foundation.summary_tokens, _stands_for(view, view.summary)))
+    cut = f", {len(prompt.cut)} of them without the middle" if prompt.cut else ""
+    parts.append(Part("messages", prompt.message_tokens, f"{len(prompt.sent)} in the {hours}h window{since}{cut}"))
+    return tuple(parts)
+
+
+def _stands_for(view: View, summary: Summary) -> str:
+    number = len(usable(view.folded))
+    return f"stands for the {number} messages before, as of operation {summary.operation_id}"
 
 
 def _unreached(reason: str, left_out: LeftOut) -> Omission:

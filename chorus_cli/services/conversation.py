@@ -11,21 +11,20 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.core import view as views
-from chorus_cli.core.assembly import assemble
 from chorus_cli.core.budget import TOKENS_PER_MESSAGE
-from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError
+from chorus_cli.core.errors import JournalError, ModelError, StorageError
+from chorus_cli.core.events import Notice, TurnDone
 from chorus_cli.core.exchange import ModelRequest
 from chorus_cli.core.messages import Role, Status
 from chorus_cli.core.operations import Kind
 from chorus_cli.core.preamble import pause_notice, preamble
 from chorus_cli.core.safe_text import cleaned_input
-from chorus_cli.core.view import cutoff
 from chorus_cli.services.answering import Answering
 from chorus_cli.services.arrival import members_notice
+from chorus_cli.services.refusals import refuse_unreadable, shortfalls, unfitting
 from chorus_cli.services.uninterrupted import finished
 from chorus_cli.storage import introduced_rows, message_log, operation_log, orphans
-from chorus_cli.storage.context_rows import context_rows
+from chorus_cli.storage.context_rows import context_rows, view_of
 from chorus_cli.storage.message_log import Question
 from chorus_cli.storage.operation_log import NewOperation
 
@@ -33,18 +32,20 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from datetime import datetime
 
-    from chorus_cli.core.assembly import Foundation, Prompt
-    from chorus_cli.core.budget import Budget
+    from chorus_cli.core.assembly import Prompt
     from chorus_cli.core.events import TurnEvent
     from chorus_cli.core.messages import Message
+    from chorus_cli.core.summary import Summary
     from chorus_cli.services.answering import Outside
     from chorus_cli.services.context import Context
+    from chorus_cli.services.making_room import MakingRoom
     from chorus_cli.services.place import Place
     from chorus_cli.storage.context_rows import ContextRows
     from chorus_cli.storage.database import Connection, Store
     from chorus_cli.storage.message_log import OpenedTurn
 
-LARGEST_MESSAGE_BYTES = 8_000_000
+_MAKING_ROOM = "The conversation no longer fits its model; the older part is being summarised."
+_PREAMBLE_TOKENS = 64
 _ALTERED = "Some characters of your message are not valid text and were replaced."
 
 
@@ -59,18 +60,25 @@ class _Opened:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A stored question's empty reply, the request to send, and what the user should know of it."""
+    """A stored question's empty reply, the request to send, what the user should know of it, and the budget."""
 
     reply: Message
     prompt: Prompt
-    notices: tuple[str, ...]
+    notices: tuple[str, ...] = ()
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether something of the context has no room in the request."""
+        return bool(self.prompt.too_large or self.prompt.cut)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reopened:
-    """What stays of the context when a reply is asked for once more, and the empty reply."""
+    """What stays of the context when a reply is asked for once more, the operations, and the empty reply."""
 
+    rows: ContextRows
     before: tuple[Message, ...]
+    summary: Summary | None
     reply: Message
 
 
@@ -81,6 +89,7 @@ class Conversation:
     store: Store
     context: Context
     outside: Outside
+    room: MakingRoom
     run: str
 
     async def answer(self, place: Place, text: str) -> AsyncGenerator[TurnEvent, None]:
@@ -98,8 +107,8 @@ class Conversation:
         if stopped:
             await self._answering.abandon(ready.reply)
             raise asyncio.CancelledError
-        notices = (*([_ALTERED] if altered else []), *ready.notices)
-        async with aclosing(self._answering.reply(ready.reply, _request(place, ready.prompt), notices)) as events:
+        told = replace(ready, notices=(*([_ALTERED] if altered else []), *ready.notices))
+        async with aclosing(self._reply(place, told)) as events:
             async for event in events:
                 yield event
 
@@ -117,8 +126,7 @@ class Conversation:
             if stopped:
                 await self._answering.abandon(ready.reply)
                 raise asyncio.CancelledError
-            request = _request(place, ready.prompt)
-            async with aclosing(self._answering.reply(ready.reply, request, ready.notices)) as events:
+            async with aclosing(self._reply(place, ready)) as events:
                 async for event in events:
                     yield event
         finally:
@@ -128,21 +136,49 @@ class Conversation:
     def _answering(self) -> Answering:
         return Answering(self.store, self.outside)
 
+    async def _reply(self, place: Place, ready: _Ready) -> AsyncGenerator[TurnEvent, None]:
+        """Have a stored question answered, after making room for it if need be, and learn from how that went."""
+        if ready.is_crowded and self.room.is_worth_trying(place):
+            yield Notice(_MAKING_ROOM)
+            ready = await self._with_room(place, ready)
+        notices = (*ready.notices, *self.room.news(place, shortfalls(place, ready.prompt)))
+        async with aclosing(self._answering.reply(ready.reply, _request(place, ready.prompt), notices)) as events:
+            async for event in events:
+                if isinstance(event, TurnDone):
+                    await self._learn(place, ready.prompt, event)
+                    self.room.behind(place)
+                yield event
+
+    async def _with_room(self, place: Place, ready: _Ready) -> _Ready:
+        """Fold the older part, and return the request as it is after that."""
+        try:
+            notice = await self.room.at_once(place)
+            prompt = await self.context.prompt(place, self.outside.clock.now())
+        except BaseException:
+            await self._answering.abandon(ready.reply)
+            raise
+        return _Ready(ready.reply, prompt, (*ready.notices, *([notice] if notice else [])))
+
+    async def _learn(self, place: Place, prompt: Prompt, done: TurnDone) -> None:
+        reported = done.usage.get("prompt_tokens")
+        if reported:
+            await self.context.learn(place.choice.model, prompt.tokens, reported)
+
     async def _reopen(self, place: Place) -> _Ready:
         """Store the retry with its empty reply, and return that reply and the request to send."""
-        foundation = await self.context.foundation(place.persona)
-        allowed = await self.context.budget(place)
         reopened = await self.store.write(self._reopened, place, self.outside.clock.now())
-        prompt = assemble(foundation, await self.context.counted(reopened.before), allowed.tokens)
-        return _Ready(reopened.reply, prompt, _notices(place, prompt))
+        messages = await self.context.counted(reopened.before)
+        return _Ready(
+            reopened.reply, await self.context.assembled(place, messages, reopened.summary, reopened.rows.operations)
+        )
 
     def _reopened(self, connection: Connection, place: Place, now: datetime) -> _Reopened:
         """Do what has to be one transaction: find the last turn in context, and begin its reply anew."""
         orphans.mend(connection, self.outside.is_alive, now)
-        since = cutoff(now, place.persona.settings.context_hours)
+        since = self.context.since(connection, place, now)
         rows = context_rows(connection, place.persona.slug, place.thread_id, since)
-        seen = views.view(place.thread_id, rows.messages, rows.operations, since).messages
-        before, replies = _last_turn(seen)
+        seen = view_of(rows, place.thread_id, since)
+        before, replies = _last_turn(seen.messages)
         new = NewOperation(
             place.persona.slug,
             Kind.RETRY,
@@ -152,14 +188,16 @@ class Conversation:
         )
         retry = operation_log.introduce(connection, new)
         reply = introduced_rows.open_retry(connection, before[-1], retry, place.choice.model, self.run)
-        return _Reopened(before, reply)
+        # What is answered once more must be there word for word.
+        summary = seen.summary if seen.folded_number < len(before) else None
+        return _Reopened(rows, before[seen.folded_number if summary else 0 :], summary, reply)
 
     async def _take_back_if_empty(self, reply: Message) -> None:
         await self.store.write(orphans.take_back_if_empty, reply.id, self.outside.clock.now())
 
     async def _open(self, place: Place, content: str) -> _Ready:
         """Store the question with its empty reply, and return that reply and the request to send."""
-        _refuse_unreadable(content)
+        refuse_unreadable(content)
         try:
             return await self._stored(place, content)
         except (StorageError, ModelError) as error:
@@ -170,27 +208,26 @@ class Conversation:
         count = await asyncio.to_thread(self.outside.counter.count, content)
         foundation = await self.context.foundation(place.persona)
         allowed = await self.context.budget(place)
-        if foundation.tokens + count + TOKENS_PER_MESSAGE > allowed.tokens:
-            raise _unfitting(place, count, foundation, allowed)
+        if foundation.tokens + count + _PREAMBLE_TOKENS + TOKENS_PER_MESSAGE > allowed.room.budget:
+            raise unfitting(place, count, foundation, allowed)
         now = self.outside.clock.now()
         question = Question(place.persona.slug, place.thread_id, content, now, "", count)
-        opened = await self.store.write(
-            self._opened, place, question, cutoff(now, place.persona.settings.context_hours)
-        )
+        opened = await self.store.write(self._opened, place, question)
         view = await self.context.view(place, opened.rows, opened.since)
-        prompt = assemble(foundation, [*view.messages, opened.turn.question], allowed.tokens)
+        messages = [*view.verbatim, opened.turn.question]
+        prompt = await self.context.assembled(place, messages, view.summary, opened.rows.operations)
         told = (
             pause_notice(opened.rows.last_spoken, now) if opened.turn.question.preamble else "",
             members_notice(view.base, opened.rows.last_spoken, now, place.persona.settings.context_hours),
-            *_notices(place, prompt),
         )
         return _Ready(opened.turn.reply, prompt, tuple(filter(None, told)))
 
-    def _opened(self, connection: Connection, place: Place, question: Question, since: datetime) -> _Opened:
+    def _opened(self, connection: Connection, place: Place, question: Question) -> _Opened:
         """Do what has to be one transaction: mend orphans, read the context, store the question with its preamble."""
         orphans.mend(connection, self.outside.is_alive, question.timestamp)
+        since = self.context.since(connection, place, question.timestamp)
         rows = context_rows(connection, question.persona, question.thread_id, since)
-        seen = views.view(place.thread_id, rows.messages, rows.operations, since).messages
+        seen = view_of(rows, place.thread_id, since).messages
         clock = place.persona.settings.clock and bool(seen)
         before = preamble(rows.last_spoken, question.timestamp, clock=clock)
         count = question.token_count + self.outside.counter.count(before)
@@ -202,41 +239,6 @@ class Conversation:
 def _request(place: Place, prompt: Prompt) -> ModelRequest:
     chosen = place.persona.settings
     return ModelRequest(place.choice.model, prompt.messages, chosen.temperature, chosen.max_output_tokens)
-
-
-def _refuse_unreadable(content: str) -> None:
-    if not content.strip():
-        raise MessageRefusedError("The message is empty, so there is nothing to send.")
-    size = len(content.encode())
-    if size > LARGEST_MESSAGE_BYTES:
-        raise MessageRefusedError(
-            f"The message has {size / 1e6:.1f} MB; the largest that is taken has {LARGEST_MESSAGE_BYTES / 1e6:g} MB. "
-            "It was not stored. Put it in a file and send the part that matters."
-        )
-
-
-def _unfitting(place: Place, count: int, foundation: Foundation, allowed: Budget) -> MessageRefusedError:
-    if foundation.tokens >= allowed.tokens:
-        return MessageRefusedError(
-            f"{place.persona.name} leaves no room for a message: the system prompt has "
-            f"~{foundation.system_prompt_tokens:,} tokens and the documents {foundation.document_tokens:,}, "
-            f"but a request to {place.choice.model} may have {allowed.tokens:,}. "
-            "The message was not stored; shorten them, or choose a model with a larger limit."
-        )
-    return MessageRefusedError(
-        f"The message is too large for {place.choice.model}: it has ~{count:,} tokens and the system prompt and "
-        f"documents {foundation.tokens:,}, but a request may have {allowed.tokens:,} of the model's "
-        f"{allowed.limit.tokens:,}. It was not stored; shorten it or choose a model with a larger limit."
-    )
-
-
-def _notices(place: Place, prompt: Prompt) -> tuple[str, ...]:
-    number = len(prompt.too_large)
-    dropped = (
-        f"The oldest {number} message{'s' if number != 1 else ''} in the window did not fit {place.choice.model} and "
-        "stayed out of this request. They are still in the log."
-    )
-    return (dropped,) if number else ()
 
 
 def _last_turn(seen: tuple[Message, ...]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:

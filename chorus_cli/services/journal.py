@@ -11,7 +11,7 @@ from chorus_cli.core.errors import JournalError, SettingsError
 from chorus_cli.core.messages import Status
 from chorus_cli.core.operations import REVERSALS, Kind, Operation, Target, WindowChange
 from chorus_cli.storage import message_log, operation_log
-from chorus_cli.storage.context_rows import context_rows
+from chorus_cli.storage.context_rows import context_rows, view_of
 from chorus_cli.storage.operation_log import NewOperation
 from chorus_cli.storage.window_changes import put_window_back
 
@@ -116,7 +116,7 @@ class Journal:
     async def _newest_turn_in_view(self, place: Place) -> int:
         since = views.cutoff(self.clock.now(), place.persona.settings.context_hours)
         rows = await self.store.read(context_rows, place.persona.slug, place.thread_id, since)
-        seen = views.view(place.thread_id, rows.messages, rows.operations, since)
+        seen = view_of(rows, place.thread_id, since)
         # What an operation put in is taken back with that; it is no turn of the user's.
         put_in = {message.id for message in seen.messages if message.introduced_by is not None}
         return max({message.turn_id for message in seen.messages} - put_in, default=0)

@@ -33,7 +33,7 @@ _SMALLEST_ROOM_TOKENS = 100
 
 @dataclass(frozen=True, slots=True)
 class Summarizer:
-    """Asks the persona's ``summary_model``, or the model in use; waits ``patience_seconds`` for a whole summary."""
+    """Asks the persona's ``summary_model``, or the model in use; waits ``patience_seconds`` for each of its answers."""
 
     model: ModelClient
     context: Context
@@ -42,6 +42,10 @@ class Summarizer:
     def can_summarize(self, place: Place) -> bool:
         """Return whether the model can do it at all: ELIZA cannot."""
         return _model_of(place) != ELIZA
+
+    def model_of(self, place: Place) -> str:
+        """Return the model that writes."""
+        return _model_of(place)
 
     async def extended(self, place: Place, task: str, so_far: str, entries: Sequence[str]) -> str:
         """Return the summary ``so_far``, which may be empty, extended by the entries of a transcript, oldest first.
@@ -53,8 +57,7 @@ class Summarizer:
             ModelError: the model refused, failed, said nothing, or took too long.
         """
         try:
-            async with asyncio.timeout(self.patience_seconds):
-                return await self._extended(place, task, so_far, entries)
+            return await self._extended(place, task, so_far, entries)
         except TimeoutError as error:
             raise ModelError(
                 f"{_model_of(place)} did not write a summary within {self.patience_seconds:g} s."
@@ -67,17 +70,18 @@ class Summarizer:
             part, rest = await asyncio.to_thread(self._next, task, so_far, rest, budget_tokens)
             heading = f"{_SO_FAR}\n\n{so_far}\n\n{_NEXT_PART}" if so_far else _BEGINNING
             messages = (PromptMessage("system", task), PromptMessage("user", f"{heading}\n\n{part}"))
-            so_far = await self._reply(ModelRequest(_model_of(place), messages))
+            async with asyncio.timeout(self.patience_seconds):
+                so_far = await self._reply(ModelRequest(_model_of(place), messages))
         return so_far
 
     async def _budget_tokens(self, place: Place) -> int:
         """Return what a request to the summary model may have; the persona's own limit is that of another model."""
         if _model_of(place) == place.choice.model:
-            return (await self.context.budget(place)).tokens
+            return (await self.context.budget(place)).room.budget
         settings = replace(place.persona.settings, context_token_limit=None, max_output_tokens=None)
         persona = replace(place.persona, settings=settings)
         choice = ModelChoice(_model_of(place), "from summary_model")
-        return (await self.context.budget(replace(place, persona=persona, choice=choice))).tokens
+        return (await self.context.budget(replace(place, persona=persona, choice=choice))).room.budget
 
     def _next(self, task: str, so_far: str, rest: Sequence[str], budget_tokens: int) -> tuple[str, list[str]]:
         count = self.context.counter.count

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import operations as journal
-from chorus_cli.storage import message_log, operation_log
+from chorus_cli.core.view import view
+from chorus_cli.storage import message_log, operation_log, summary_rows
 
 if TYPE_CHECKING:
     import sqlite3
@@ -14,15 +15,21 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.messages import Message
     from chorus_cli.core.operations import Operation
+    from chorus_cli.core.summary import Summary
+    from chorus_cli.core.view import View
 
 
 @dataclass(frozen=True, slots=True)
 class ContextRows:
-    """The operations since a thread's base, the rows that may be in view, and when something was last said."""
+    """The operations since a thread's base, the rows that may be in view, and when something was last said.
+
+    ``summaries`` are those of the folds that count.
+    """
 
     operations: list[Operation]
     messages: list[Message]
     last_spoken: datetime | None
+    summaries: list[Summary] = field(default_factory=list)
 
 
 def context_rows(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> ContextRows:
@@ -33,4 +40,10 @@ def context_rows(connection: sqlite3.Connection, persona: str, thread_id: int, s
     messages = message_log.rows_since(connection, thread_id, after, since)
     if base is not None and base.members and base.created_at > since:
         messages += message_log.rows(connection, set(base.members) - {message.id for message in messages})
-    return ContextRows(operations, messages, message_log.last_spoken_at(connection, thread_id))
+    summaries = summary_rows.of_effective_folds(connection, operations)
+    return ContextRows(operations, messages, message_log.last_spoken_at(connection, thread_id), summaries)
+
+
+def view_of(rows: ContextRows, thread_id: int, since: datetime) -> View:
+    """Return the view that rows of the store make."""
+    return view(thread_id, rows.messages, rows.operations, since, rows.summaries)

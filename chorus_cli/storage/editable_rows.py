@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chorus_cli.core import operations as journal
 from chorus_cli.core.operations import Kind
 from chorus_cli.storage import message_log, operation_log
 from chorus_cli.storage.context_rows import context_rows
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from chorus_cli.core.operations import Operation
     from chorus_cli.storage.context_rows import ContextRows
     from chorus_cli.storage.operation_log import NewOperation
+
+_CHANGING_NO_MESSAGE = frozenset({Kind.WINDOW, Kind.COMPACT, Kind.FLASH})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def editable_rows(
 
 def newest_change(operations: Sequence[Operation]) -> int:
     """Return the newest operation of the user's that changes what is in context, 0 when there is none."""
-    changes = (each.id for each in operations if each.kind is not Kind.WINDOW and each.kind not in journal.AUTOMATIC)
+    changes = (each.id for each in operations if each.kind not in _CHANGING_NO_MESSAGE)
     return max(changes, default=0)
 
 

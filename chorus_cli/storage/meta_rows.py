@@ -15,6 +15,11 @@ def last_thread_key(persona: str) -> str:
     return f"last_thread:{persona}"
 
 
+def calibration_key(model: str) -> str:
+    """Return the key of what was learned of how ``model`` counts tokens."""
+    return f"calibration:{model}"
+
+
 def value(connection: sqlite3.Connection, key: str) -> str | None:
     """Return what was stored under ``key``."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.messages import NewMessage
+    from chorus_cli.core.runs import Runs
 
 _COLUMNS = "id, kind, thread_id, after_message_id, detail, created_at"
 
@@ -45,6 +46,7 @@ class NewOperation:
     window: WindowChange | None = None
     begins: bool = False
     automatic: bool = False
+    folds: Runs = ()
 
 
 def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
@@ -73,6 +75,15 @@ def introduce_unless_spoken(connection: sqlite3.Connection, new: NewOperation, a
         {"after": after, "persona": new.persona},
     ).fetchone()
     return None if spoken else introduce(connection, new)
+
+
+def newest_id(connection: sqlite3.Connection, persona: str, thread_id: int) -> int:
+    """Return the newest operation that concerns a thread, 0 when there is none."""
+    row = connection.execute(
+        "SELECT id FROM operations WHERE persona = ? AND (thread_id IS NULL OR thread_id = ?) ORDER BY id DESC LIMIT 1",
+        (persona, thread_id),
+    ).fetchone()
+    return int(row[0]) if row else 0
 
 
 def since_base(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[Operation]:
@@ -124,6 +135,8 @@ def _detail(new: NewOperation, newest_message_id: int) -> str:
         detail["begins"] = True
     if new.automatic:
         detail["automatic"] = True
+    if new.folds:
+        detail["folds"] = new.folds
     if new.replaced:
         detail["replaced"] = sorted(new.replaced)
     return json.dumps(detail)
@@ -148,6 +161,7 @@ def _operation(connection: sqlite3.Connection, row: Sequence[Any]) -> Operation:
             begins=bool(detail.get("begins")),
             automatic=bool(detail.get("automatic")),
             newest_message_id=detail.get("newest"),
+            folds=tuple((int(first), int(last)) for first, last in detail.get("folds", ())),
         )
     except (ValueError, AttributeError, KeyError, TypeError) as error:
         raise DatabaseDamagedError(f"Operation {id_} of the journal cannot be read ({error}).") from error

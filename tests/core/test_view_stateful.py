@@ -262,7 +262,8 @@ class ViewMachine(RuleBasedStateMachine):
 
     @rule(place=SOMEWHERE, kind=st.sampled_from((Kind.COMPACT, Kind.FLASH)))
     def let_something_happen_by_itself(self, place: Place, kind: Kind) -> None:
-        self._do(NewOperation(place.persona, kind, self.now, place.thread if kind is Kind.COMPACT else None))
+        thread = place.thread if kind is Kind.COMPACT else None
+        self._do(NewOperation(place.persona, kind, self.now, thread, automatic=True))
 
     @rule(persona=SOMEBODY, hours=st.sampled_from((1, 2, 8, 24, 168)))
     def set_the_window(self, persona: str, hours: int) -> None:

@@ -249,15 +249,15 @@ async def test_the_oldest_turns_stay_out_when_the_request_would_be_too_large(
     tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel
 ) -> None:
     world = await built(tmp_path, store, clock, model, limit_tokens=200)
-    world.configure('{"system_prompt": "Short."}')
-    model.say("a " * 39 + "a")
-    await world.say("first " + "q " * 39)
-    model.say("b " * 39 + "b")
-    await world.say("second " + "q " * 39)
-    (notice,) = await world.notices("third")
+    world.configure('{"system_prompt": "Short.", "summary_model": "chorus/eliza"}')
+    for number in ("first", "second", "third"):
+        model.say("a " * 25)
+        await world.say(f"{number} " + "q " * 25)
+    (notice,) = await world.notices("fourth")
     assert notice.startswith("The oldest 2 messages in the window did not fit openai/test")
     assert world.asked()[0][1].startswith("second")
-    assert len(await world.log()) == 6
+    assert await world.notices("fifth") == []
+    assert len(await world.log()) == 10
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,9 @@ from chorus_cli.services.conversation import Conversation
 from chorus_cli.services.editing import Editing
 from chorus_cli.services.export import Exporting
 from chorus_cli.services.focus import Focus, Naming
+from chorus_cli.services.folding import Folding
 from chorus_cli.services.journal import Journal
+from chorus_cli.services.making_room import MakingRoom
 from chorus_cli.services.models import KnownModels, Models
 from chorus_cli.services.persona_settings import PersonaSettings
 from chorus_cli.services.personas import Personas
@@ -143,6 +145,7 @@ class World:
             window=self.window,
             journal=self.journal,
             conversation=self.conversation,
+            folding=self.conversation.room.folding,
             sessions=self.sessions,
             search=self.search,
             exporting=Exporting(self.context, self.clock),
@@ -179,6 +182,11 @@ class World:
         return self.personas.settings_path(slug).read_text(encoding="utf-8")
 
 
+def unexpected(bug: Exception) -> None:
+    """Fail where a bug would be reported."""
+    raise AssertionError from bug
+
+
 async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedModel, limit_tokens: int) -> World:
     """Build a world with the one persona ``chorus``."""
     (folder / "personas" / "chorus").mkdir(parents=True)
@@ -194,8 +202,13 @@ async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedMod
     context = Context(store, counter, lambda _model: Limit(limit_tokens, "a test"), lambda _model: 0.001)
     settings = PersonaSettings(store, clock, personas)
     window = ContextWindow(settings, clock, focus, context)
+    folding = Folding(context, Summarizer(model, context), clock)
     conversation = Conversation(
-        store, context, Outside(model, clock, counter, rescue, lambda run: run != "dead"), "this-run"
+        store,
+        context,
+        Outside(model, clock, counter, rescue, lambda run: run != "dead"),
+        MakingRoom(folding, unexpected),
+        "this-run",
     )
     await focus.open(None)
     return World(
