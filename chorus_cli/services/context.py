@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import view as views
@@ -37,6 +37,7 @@ class Context:
     counter: TokenCounter
     limit_of: Callable[[str], Limit]
     dollars_per_input_token: Callable[[str], float | None]
+    _foundations: dict[tuple[str, str], Foundation] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     async def seen(self, place: Place, now: datetime) -> View:
         """Return the view at ``now``, every message of it counted."""
@@ -50,11 +51,17 @@ class Context:
         return replace(view, messages=await self.counted(view.messages))
 
     async def foundation(self, persona: Persona) -> Foundation:
-        """Return the system message of a persona, measured."""
+        """Return the system message of a persona, measured; the last one is remembered, for documents may be long."""
         prompt = persona.settings.system_prompt
         text = system_text(prompt, persona.documents)
+        known = self._foundations.get((prompt, text))
+        if known is not None:
+            return known
         prompt_tokens, all_tokens = await asyncio.to_thread(lambda: tuple(map(self.counter.count, (prompt, text))))
-        return Foundation(text, prompt_tokens, max(0, all_tokens - prompt_tokens))
+        measured = Foundation(text, prompt_tokens, max(0, all_tokens - prompt_tokens))
+        self._foundations.clear()
+        self._foundations[prompt, text] = measured
+        return measured
 
     async def budget(self, place: Place) -> Budget:
         """Return how large a request to the model of ``place`` may be."""
