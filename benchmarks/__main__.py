@@ -9,7 +9,7 @@ import platform
 import sys
 from typing import TYPE_CHECKING, Protocol
 
-from benchmarks import context_edit, first_character, long_log, search, start_up, streaming
+from benchmarks import context_edit, first_character, interrupt, key_echo, long_log, search, start_up, streaming
 from benchmarks.figures import table
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ class _Row(Protocol):
 # Those that time processes from outside come first: what the others import and start would stand in their way.
 _ROWS: Mapping[str, _Row] = {
     "start-up": start_up.measure,
+    "key-echo": key_echo.measure,
+    "interrupt": interrupt.measure,
     "long-log": long_log.measure,
     "context-edit": context_edit.measure,
     "search": search.measure,

@@ -67,6 +67,26 @@ class PseudoTerminal:
             self._shown += piece
         self._shown = visible.partition(text)[2]
 
+    def seconds_to_show(self, key: bytes, before: bytes = b"") -> float:
+        """Press the keys ``before`` and then ``key``, and return how long it takes until ``key`` is shown.
+
+        Raises:
+            RuntimeError: it never is.
+        """
+        begun = time.perf_counter()
+        self.type(before + key)
+        self.wait_for(key)
+        return time.perf_counter() - begun
+
+    def wait_for_prompt(self, sign: bytes) -> None:
+        """Return as soon as a prompt with ``sign`` is there and shows the key that is then typed, a ``Z``.
+
+        Raises:
+            RuntimeError: the prompt never came, or never took the key.
+        """
+        self.wait_for(sign)
+        self.seconds_to_show(b"Z")
+
     def wait_for_end(self) -> None:
         """Read until the program has ended, or has been silent for long."""
         while self._read():
@@ -84,16 +104,14 @@ class PseudoTerminal:
 def seconds_to_prompt(command: Sequence[str], environment: Mapping[str, str], sign: bytes) -> float:
     """Return how long ``command`` takes from its start until its prompt shows a key that was typed there.
 
-    The key is typed when the prompt's sign is seen. The program is left by Ctrl-D.
+    The program is left by Ctrl-D.
 
     Raises:
         RuntimeError: the prompt never came, or never took the key.
     """
     begun = time.perf_counter()
     with PseudoTerminal(command, environment) as terminal:
-        terminal.wait_for(sign)
-        terminal.type(b"Z")
-        terminal.wait_for(b"Z")
+        terminal.wait_for_prompt(sign)
         taken = time.perf_counter() - begun
         terminal.type(b"\x7f\x04")
         terminal.wait_for_end()

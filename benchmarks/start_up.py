@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from benchmarks.figures import figure
+from benchmarks.program import A_PROVIDERS_MODEL, CHORUS, SIGN
 from benchmarks.pseudo_terminal import seconds_to_prompt
 from benchmarks.surroundings import isolated, temporary_folder
 
@@ -17,10 +18,7 @@ if TYPE_CHECKING:
 
 GOAL = 1.5
 _ROUNDS, _QUICK_ROUNDS = 21, 7
-_SIGN = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}".encode()
 _TINY = [sys.executable, "-m", "benchmarks.tiny_repl"]
-_CHORUS = [sys.executable, "-m", "chorus_cli"]
-_A_PROVIDERS_MODEL = "openai/gpt-4o-mini"
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
@@ -29,7 +27,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
         environment = isolated(os.environ, home)
         rounds = _QUICK_ROUNDS if quick else _ROUNDS
         yield figure("spawn → key, ELIZA", "tiny prompt_toolkit REPL", _pairs(environment, rounds), GOAL)
-        provider = {**environment, "CHORUS_MODEL": _A_PROVIDERS_MODEL}
+        provider = {**environment, "CHORUS_MODEL": A_PROVIDERS_MODEL}
         yield figure("spawn → key, a provider's model", "tiny prompt_toolkit REPL", _pairs(provider, rounds), GOAL)
 
 
@@ -39,4 +37,4 @@ def _pairs(environment: Mapping[str, str], rounds: int) -> list[Pair]:
 
 
 def _pair(environment: Mapping[str, str]) -> Pair:
-    return seconds_to_prompt(_CHORUS, environment, _SIGN), seconds_to_prompt(_TINY, environment, _SIGN)
+    return seconds_to_prompt(CHORUS, environment, SIGN), seconds_to_prompt(_TINY, environment, SIGN)

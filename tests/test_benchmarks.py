@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import http.client
+import os
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from urllib.parse import urlsplit
+
 import pytest
 
-from benchmarks import context_edit, long_log, streaming
+from benchmarks import context_edit, key_echo, long_log, streaming
 from benchmarks.figures import Figure, figure, table
+from benchmarks.key_echo import Echo
+from benchmarks.program import SIGN
+from benchmarks.pseudo_terminal import PseudoTerminal
+from benchmarks.stalling_server import FIRST_WORDS, stalling
+from benchmarks.surroundings import isolated
 
 
 def test_a_figure_is_the_medians_of_its_pairs_in_milliseconds() -> None:
@@ -49,3 +62,41 @@ def test_an_edit_of_a_longer_log_is_measured_against_a_short_one() -> None:
 def test_painting_a_reply_is_measured_against_rich_live() -> None:
     (found,) = streaming.compare(400, 1, 4)
     assert found.value > 0
+
+
+def test_letter_after_letter_is_typed_and_seen_at_a_prompt(tmp_path: Path) -> None:
+    with PseudoTerminal([sys.executable, "-m", "benchmarks.tiny_repl"], isolated(os.environ, tmp_path)) as terminal:
+        terminal.wait_for_prompt(SIGN)
+        typed = list(islice(key_echo.echoes(terminal), 30))
+        terminal.type(b"\r")
+        terminal.wait_for(b"\nABCDEF")
+    assert [echo.age_seconds for echo in typed] == sorted(echo.age_seconds for echo in typed)
+    assert all(echo.seconds > 0 for echo in typed)
+
+
+def test_a_key_counts_while_the_import_lasts_and_nothing_else_begins(tmp_path: Path) -> None:
+    schema = tmp_path / "schema.json"
+
+    def typed() -> Iterator[Echo]:
+        yield from (Echo(1, 0.1), Echo(2, 1.8), Echo(3, 2.1), Echo(4, 3.1))
+        schema.touch()
+        yield Echo(5, 3.2)
+
+    assert list(key_echo.while_missing(schema, typed())) == [1, 2, 4]
+
+
+def test_an_import_without_an_end_is_told(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"schema\.json was never written"):
+        list(key_echo.while_missing(tmp_path / "schema.json", [Echo(1, 61)]))
+
+
+def test_a_stalling_server_sends_the_first_words_and_no_end() -> None:
+    with stalling() as address:
+        connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=0.1)
+        connection.request("POST", "/v1/chat/completions", b"{}")
+        answer = connection.getresponse()
+        assert FIRST_WORDS in answer.readline().decode()
+        assert answer.readline() == b"\n"
+        with pytest.raises(TimeoutError):
+            answer.readline()
+        connection.close()

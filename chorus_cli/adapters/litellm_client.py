@@ -108,8 +108,10 @@ class LiteLLMClient:
             await _close(stream)
 
     async def _ask(self, request: ModelRequest) -> _Stream:
-        # In a thread, because the import that may still be under way there takes two seconds.
-        litellm = await asyncio.to_thread(litellm_library.load)
+        litellm = litellm_library.loaded()
+        if litellm is None:
+            # In a thread, because the import that may still be under way there takes two seconds.
+            litellm = await asyncio.to_thread(litellm_library.load)
         stream: _Stream | None = await litellm.acompletion(**self._arguments(request))
         if stream is None:
             raise _UnprocessableError

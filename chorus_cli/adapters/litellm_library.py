@@ -69,6 +69,11 @@ def load() -> ModuleType:
         return _imported()
 
 
+def loaded() -> ModuleType | None:
+    """Return litellm if it is there and nobody imports anything of it, so that using it keeps no key waiting."""
+    return None if _importing.locked() or not _imported.cache_info().currsize else _imported()
+
+
 def warm() -> None:
     """Import litellm and what its first request would import, half a second that would freeze the keyboard there."""
     with _importing:

@@ -43,6 +43,7 @@ class Context:
     limit_of: Callable[[str], Limit]
     dollars_per_input_token: Callable[[str], float | None]
     held: HeldCutoffs = field(default_factory=HeldCutoffs)
+    _foundations: dict[tuple[str, str], Foundation] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     async def seen(self, place: Place, now: datetime) -> View:
         """Return the view that a request made at ``now`` would have, every message of it counted."""
@@ -82,11 +83,17 @@ class Context:
         return await asyncio.to_thread(assemble, foundation, messages, room, self.counter.count)
 
     async def foundation(self, persona: Persona) -> Foundation:
-        """Return the system message of a persona, measured."""
+        """Return the system message of a persona, measured; the last one is remembered, for documents may be long."""
         prompt = persona.settings.system_prompt
         text = system_text(prompt, persona.documents)
+        known = self._foundations.get((prompt, text))
+        if known is not None:
+            return known
         prompt_tokens, all_tokens = await asyncio.to_thread(lambda: tuple(map(self.counter.count, (prompt, text))))
-        return Foundation(text, prompt_tokens, max(0, all_tokens - prompt_tokens))
+        measured = Foundation(text, prompt_tokens, max(0, all_tokens - prompt_tokens))
+        self._foundations.clear()
+        self._foundations[prompt, text] = measured
+        return measured
 
     async def budget(self, place: Place, operations: Sequence[Operation] = ()) -> Budget:
         """Return how large a request to the model of ``place`` may be; ``operations`` say if a fold was taken back."""

@@ -484,11 +484,14 @@ def test_two_threads_may_import_litellm_at_once_and_nothing_is_fetched_or_printe
         "from chorus_cli.adapters import litellm_client, litellm_library\n"
         "folder = litellm_library.installation_folder()\n"
         "assert 'litellm' not in sys.modules\n"
+        "assert litellm_library.loaded() is None\n"
         "threads = [threading.Thread(target=litellm_library.warm) for _ in range(2)]\n"
         "for thread in threads: thread.start()\n"
         "for thread in threads: thread.join()\n"
         "assert litellm_library.load().__file__ == str(folder / '__init__.py')\n"
         "assert litellm_library.load().suppress_debug_info\n"
+        "assert litellm_library.loaded() is litellm_library.load()\n"
+        "with litellm_library._importing: assert litellm_library.loaded() is None\n"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("LITELLM_", "HF_"))}
     finished = subprocess.run(

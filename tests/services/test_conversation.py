@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import aclosing, closing
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from chorus_cli.core.errors import MessageRefusedError, ModelError, StorageError
 from chorus_cli.core.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.messages import Role, Status
 from chorus_cli.storage import message_log
+from tests.fakes import WordCounter
 from tests.services.world import MODEL, built
 
 if TYPE_CHECKING:
@@ -60,6 +62,30 @@ async def test_context_includes_agent_docs(world: World) -> None:
     await world.say("Hello")
     system = world.model.requests[0].messages[0].content
     assert system.endswith("# a.md\n\nFirst.\n\n# b.md\n\nSecond.")
+
+
+class CuriousCounter(WordCounter):
+    """Remembers what it was asked to count."""
+
+    def __init__(self) -> None:
+        self.counted: list[str] = []
+
+    def count(self, text: str) -> int:
+        self.counted.append(text)
+        return super().count(text)
+
+
+async def test_documents_are_counted_again_only_when_they_change(world: World) -> None:
+    docs = world.personas.settings_path("chorus").parent / "docs"
+    docs.mkdir()
+    counter = CuriousCounter()
+    context = replace(world.context, counter=counter)
+    sizes = []
+    for text in ("One two.", "One two.", "One two three.", "One two three."):
+        (docs / "a.md").write_text(text, encoding="utf-8")
+        sizes.append((await context.foundation(world.focus.place().persona)).document_tokens)
+    assert sizes == [4, 4, 5, 5]
+    assert len([text for text in counter.counted if "One two" in text]) == 2
 
 
 async def test_context_includes_rolling_window_messages(world: World) -> None:
