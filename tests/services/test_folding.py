@@ -1,0 +1,410 @@
+"""What becomes of conversations that outgrow their model: they are summarised, and nothing is forgotten or mixed up."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.errors import ModelError
+from chorus_cli.core.events import Notice, ReplyEnd, TextDelta
+from chorus_cli.core.folding import task
+from chorus_cli.core.operations import Kind
+from chorus_cli.services.folding import Folding
+from chorus_cli.services.summarizer import Summarizer
+from chorus_cli.storage import operation_log
+from tests.fakes import FakeClock, ScriptedModel
+from tests.services.world import World, built
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+    from chorus_cli.core.events import ModelEvent
+    from chorus_cli.core.exchange import ModelRequest
+    from chorus_cli.core.operations import Operation
+    from chorus_cli.storage.database import Store
+
+LIMIT = 1_000
+"""In words, which are what these tests count: a request may have 800, and a fold aims at 500."""
+
+SUMMARISER = task(1)[:60]
+PREFIX = "Summary:"
+
+
+@dataclass
+class RememberingModel(ScriptedModel):
+    """Replies to the talk as scripted, and writes summaries that keep every word with an exclamation mark.
+
+    ``failure`` is raised instead of a summary, ``gate`` waited for before one; ``asked`` is set at the request.
+    """
+
+    failure: ModelError | None = None
+    gate: asyncio.Event | None = None
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        if not request.messages[0].content.startswith(SUMMARISER):
+            async for event in super().stream(request):
+                yield event
+            return
+        self.requests.append(request)
+        self.asked.set()
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.failure is not None:
+            raise self.failure
+        kept = dict.fromkeys(word for word in request.messages[1].content.split() if word.endswith("!"))
+        yield TextDelta(" ".join([PREFIX, *kept]))
+        yield ReplyEnd("stop")
+
+
+@dataclass
+class Talk:
+    """A world whose persona has a small limit, and what was asked of its model."""
+
+    world: World
+    model: RememberingModel
+
+    async def say(self, *facts: str, words: int = 100) -> list[str]:
+        """Say a fact for each turn, in about so many words with the reply; return what was said beside."""
+        notices: list[str] = []
+        for fact in facts:
+            self.model.say(" ".join(["so", *["w"] * (words // 2)]))
+            notices += await self.world.notices(" ".join([fact, *["w"] * (words // 2)]))
+        return notices
+
+    def summaries(self) -> list[str]:
+        """Return what the summariser was given, request by request."""
+        return [
+            request.messages[1].content
+            for request in self.model.requests
+            if request.messages[0].content.startswith(SUMMARISER)
+        ]
+
+    def last_request(self) -> str:
+        """Return everything that the model was sent last, for the talk."""
+        request = next(
+            each for each in reversed(self.model.requests) if not each.messages[0].content.startswith(SUMMARISER)
+        )
+        return "\n".join(message.content for message in request.messages)
+
+    async def folds(self) -> list[Operation]:
+        operations = await self.world.store.read(operation_log.all_of, "chorus", 1)
+        return [operation for operation in operations if operation.kind is Kind.COMPACT]
+
+    async def summary(self) -> str:
+        """Return the summary that would be sent now, empty if there is none."""
+        view = await self.world.context.seen(self.world.focus.place(), self.world.clock.now())
+        return view.summary.content if view.summary else ""
+
+
+@pytest.fixture
+async def talk(tmp_path: Path, store: Store, clock: FakeClock) -> Talk:
+    model = RememberingModel()
+    world = await built(tmp_path, store, clock, model, limit_tokens=LIMIT)
+    world.configure('{"system_prompt": "Short."}')
+    return Talk(world, model)
+
+
+def facts(number: int, start: int = 0) -> list[str]:
+    return [f"f{each}!" for each in range(start, start + number)]
+
+
+async def test_short_conversation_is_sent_whole_and_nobody_summarises(talk: Talk) -> None:
+    assert await talk.say(*facts(7)) == []
+    assert talk.summaries() == []
+    assert all(fact in talk.last_request() for fact in facts(7))
+
+
+async def test_long_conversation_is_folded_to_half_and_the_last_two_turns_stay(talk: Talk) -> None:
+    notices = await talk.say(*facts(8))
+    assert notices[0] == "The conversation no longer fits its model; the older part is being summarised."
+    assert notices[1].startswith("The oldest 10 messages in context are summarised now.")
+    [asked] = talk.summaries()
+    assert [fact in asked for fact in facts(8)] == [True] * 5 + [False] * 3
+    sent = talk.last_request()
+    assert f"Summary of the earlier conversation:\n{PREFIX} f0! f1! f2! f3! f4!" in sent
+    assert sent.count("f0!") == 1
+    assert all(f"{fact} w" in sent for fact in facts(3, 5))
+    assert [row.content.split()[0] for row in await talk.world.log()][::2] == facts(8)
+
+
+async def test_a_summary_is_extended_by_what_is_new_and_never_made_again(talk: Talk) -> None:
+    await talk.say(*facts(14))
+    first, second = talk.summaries()[:2]
+    assert "The conversation:" in first
+    assert f"Summary of the conversation so far:\n\n{PREFIX} f0! f1! f2! f3! f4!" in second
+    assert "f0! w" not in second
+    assert "f5! w" in second
+    assert all(fact in talk.last_request() for fact in facts(14))
+
+
+async def test_calls_grow_with_what_is_said_not_with_turns(talk: Talk) -> None:
+    await talk.say(*facts(40), words=20)
+    few = len(talk.summaries())
+    await talk.say(*facts(40, 40), words=100)
+    assert few <= 2
+    assert 7 <= len(talk.summaries()) - few <= 14
+
+
+async def test_a_fact_of_the_first_turn_is_in_the_request_of_the_two_hundredth(talk: Talk) -> None:
+    await talk.say("bridge!", *["w"] * 199, words=60)
+    assert "bridge!" in talk.last_request()
+    assert "bridge! w" not in talk.last_request()
+    assert len(await talk.world.log()) == 400
+    for fold in reversed(await talk.folds()):
+        await talk.world.told(f"/context undo {fold.id}")
+    await talk.world.told("/settings set context_token_limit 100000")
+    await talk.say("and!")
+    assert "bridge! w" in talk.last_request()
+    assert await talk.summary() == ""
+
+
+async def test_an_undone_fold_stays_undone_until_there_is_nearly_no_room(talk: Talk) -> None:
+    await talk.say(*facts(8))
+    [fold] = await talk.folds()
+    assert "10 messages summarised" in await talk.world.told(f"/context undo {fold.id}")
+    # 862 of 1,000 words: more than the mark, less than what is allowed after an undo.
+    assert await talk.say("f8!", words=20) == []
+    assert "f0! w" in talk.last_request()
+    assert len(talk.summaries()) == 1
+    await talk.say(*facts(2, 9))
+    assert len(talk.summaries()) == 2
+    assert len(await talk.folds()) == 2
+
+
+async def test_undo_passes_over_what_was_folded_by_itself(talk: Talk) -> None:
+    await talk.say(*facts(8))
+    assert "f7!" in await talk.world.told("/undo")
+    assert await talk.summary() == f"{PREFIX} f0! f1! f2! f3! f4!"
+
+
+@pytest.mark.parametrize(
+    ("line", "stands"),
+    [
+        ("/context 24h", True),
+        ("/context 1h", True),
+        ("/new", False),
+        ("/thread new", False),
+        ("/undo", True),
+    ],
+)
+async def test_what_is_done_to_the_context_keeps_or_ends_a_summary(talk: Talk, line: str, *, stands: bool) -> None:
+    await talk.say(*facts(9))
+    await talk.world.told(line)
+    assert bool(await talk.summary()) is stands
+
+
+async def test_clear_taken_back_brings_the_summary_back(talk: Talk) -> None:
+    await talk.say(*facts(9))
+    before = await talk.summary()
+    await talk.world.told("/new")
+    await talk.world.told("/undo")
+    assert await talk.summary() == before != ""
+
+
+async def test_a_wider_window_brings_words_in_that_the_summary_does_not_know(talk: Talk) -> None:
+    await talk.say("old!")
+    talk.world.clock.advance(timedelta(hours=9))
+    await talk.say(*facts(9))
+    assert "f0!" in await talk.summary()
+    await talk.world.told("/context 24h")
+    assert await talk.summary() == ""
+    await talk.say("new!")
+    assert "old!" in await talk.summary()
+
+
+async def test_a_summary_slides_out_with_the_last_message_that_it_stands_for(talk: Talk) -> None:
+    await talk.say(*facts(5))
+    talk.world.clock.advance(timedelta(hours=4))
+    await talk.say(*facts(4, 5))
+    assert await talk.summary() != ""
+    talk.world.clock.advance(timedelta(hours=3, minutes=59))
+    assert await talk.summary() != ""
+    talk.world.clock.advance(timedelta(hours=1))
+    assert await talk.summary() == ""
+    await talk.say("late!")
+    assert "f8! w" in talk.last_request()
+    assert "f0!" not in talk.last_request()
+
+
+async def test_what_is_edited_is_summarised_anew(talk: Talk) -> None:
+    await talk.say(*facts(9))
+    talk.world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("f0! w", "f0!! w")))
+    assert "[PRIOR_CONTEXT_PROVIDED]" in await talk.world.told("/context edit")
+    assert await talk.summary() == ""
+    await talk.say("next!")
+    assert "f0!!" in await talk.summary()
+    assert "f0! " not in await talk.summary()
+
+
+async def test_taking_back_what_was_summarised_brings_the_words_back(talk: Talk) -> None:
+    await talk.say(*facts(8))
+    for fact in reversed(facts(8)[3:]):
+        assert fact in await talk.world.told("/undo")
+    assert await talk.summary() == ""
+    assert [each.split()[0] for each in await talk.world.seen()][::2] == facts(3)
+
+
+@pytest.mark.parametrize(
+    "failure", [ModelError("The provider is down."), ModelError("It said nothing.")], ids=["refused", "empty"]
+)
+async def test_a_summariser_that_fails_stops_no_turn_and_is_said_once(talk: Talk, failure: ModelError) -> None:
+    await talk.say(*facts(7))
+    talk.model.failure = failure
+    notices = await talk.say(*facts(4, 7))
+    said = [notice for notice in notices if "could not be summarised" in notice]
+    assert said == [f"The older part of the conversation could not be summarised: {failure} It is tried again soon."]
+    assert sum("stayed out" in notice for notice in notices) == 1
+    assert len(talk.summaries()) == 1
+    assert await talk.folds() == []
+    assert "f10!" in talk.last_request()
+    assert "f0!" not in talk.last_request()
+    talk.model.failure = None
+    await talk.say("now!")
+    assert "f0!" in await talk.summary()
+
+
+async def test_a_first_fold_of_far_more_than_the_summariser_takes_goes_in_slices(talk: Talk) -> None:
+    await talk.world.told("/settings set context_token_limit 100000")
+    await talk.say(*facts(30))
+    await talk.world.told("/settings set context_token_limit 1000")
+    await talk.say("now!")
+    asked = talk.summaries()
+    assert len(asked) > 3
+    assert all(len(text.split()) <= 800 for text in asked)
+    summary = await talk.summary()
+    assert all(fact in summary for fact in facts(28))
+
+
+async def test_a_smaller_model_takes_effect_on_the_next_turn(talk: Talk) -> None:
+    await talk.world.told("/settings set context_token_limit 4000")
+    await talk.say(*facts(12))
+    assert talk.summaries() == []
+    await talk.world.told("/settings unset context_token_limit")
+    await talk.say("now!")
+    assert len(talk.last_request().split()) <= 800
+    assert "f0!" in await talk.summary()
+
+
+async def test_giants_among_the_last_two_turns_are_cut_and_the_user_is_told(talk: Talk) -> None:
+    notices = await talk.say("a!", "b!", words=900)
+    assert any(notice.startswith("2 messages did not fit openai/test whole") for notice in notices)
+    assert "tokens left out here …]" in talk.last_request()
+    assert len(talk.last_request().split()) <= 800
+    assert len((await talk.world.log())[0].content.split()) == 451
+
+
+async def test_a_fold_that_is_overtaken_by_new_is_thrown_away(talk: Talk) -> None:
+    await talk.say(*facts(6))
+    place = talk.world.focus.place()
+    talk.model.gate = asyncio.Event()
+    folding = asyncio.create_task(talk.world.conversation.room.folding.fold_all(place, ""))
+    await talk.model.asked.wait()
+    await talk.world.told("/new")
+    talk.model.gate.set()
+    assert (await folding)[0] is None
+    assert await talk.folds() == []
+
+
+async def test_a_fold_of_another_process_meanwhile_wins(talk: Talk) -> None:
+    await talk.say(*facts(6))
+    place = talk.world.focus.place()
+    other = folding_elsewhere(talk)
+    talk.model.gate = asyncio.Event()
+    mine = asyncio.create_task(talk.world.conversation.room.folding.fold_all(place, ""))
+    await talk.model.asked.wait()
+    talk.model.gate.set()
+    theirs = await other.fold_all(place, "")
+    results = [(await mine)[0], theirs[0]]
+    assert sum(result is not None for result in results) == 1
+    assert len(await talk.folds()) == 1
+
+
+def folding_elsewhere(talk: Talk) -> Folding:
+    world = talk.world
+    return Folding(world.context, Summarizer(talk.model, world.context), world.clock)
+
+
+async def test_turns_of_one_thread_never_fold_twice_at_once(talk: Talk) -> None:
+    await talk.say(*facts(6))
+    place = talk.world.focus.place()
+    folding = talk.world.conversation.room.folding
+    results = await asyncio.gather(folding.fold_all(place, ""), folding.fold_all(place, ""))
+    assert [number for _, number in results] == [8, 0]
+    assert len(await talk.folds()) == 1
+
+
+async def test_a_fold_behind_the_talk_uses_the_pause_and_says_so(talk: Talk) -> None:
+    told = asyncio.Queue[str]()
+    room = talk.world.conversation.room
+    room.fold_behind_the_talk(told.put_nowait)
+    assert await talk.say(*facts(7)) == []
+    sentence = await asyncio.wait_for(told.get(), 5)
+    assert sentence.startswith("The oldest 8 messages in context are summarised now.")
+    assert await talk.say("next!") == []
+    assert f"{PREFIX} f0! f1! f2!" in talk.last_request()
+    await room.close()
+
+
+async def test_leaving_gives_up_what_is_being_folded(talk: Talk) -> None:
+    room = talk.world.conversation.room
+    room.fold_behind_the_talk(pytest.fail)
+    talk.model.gate = asyncio.Event()
+    await talk.say(*facts(7))
+    await talk.model.asked.wait()
+    await room.close()
+    assert await talk.folds() == []
+
+
+async def test_ctrl_c_while_it_is_summarised_keeps_the_message_and_ends_its_reply(talk: Talk) -> None:
+    await talk.say(*facts(7))
+    talk.model.gate = asyncio.Event()
+    turn = asyncio.create_task(talk.world.say(" ".join(["stop!", *["w"] * 100])))
+    await talk.model.asked.wait()
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    *_, question, reply = await talk.world.log()
+    assert (question.content.split()[0], reply.status) == ("stop!", "interrupted")
+    assert await talk.folds() == []
+
+
+async def test_what_another_window_is_still_answering_is_not_folded(talk: Talk) -> None:
+    await talk.say(*facts(2))
+    await talk.world.store.write(
+        lambda connection: connection.execute(
+            "UPDATE messages SET status = 'streaming', run = 'elsewhere' WHERE id = 4"
+        )
+    )
+    await talk.say(*facts(7, 2))
+    assert "f1!" not in await talk.summary()
+    assert "f1! w" in talk.last_request()
+
+
+async def test_usage_that_is_reported_corrects_the_estimate(talk: Talk) -> None:
+    await talk.say(*facts(3))
+    sent = len(talk.last_request().split())
+    talk.model.enqueue(TextDelta("ok"), ReplyEnd("stop", {"prompt_tokens": 2 * sent + 100}))
+    await talk.world.say("count!")
+    report = await talk.world.told("/context")
+    assert "Estimates are multiplied by " in report
+    tokens = int(report.partition("together")[2].split()[0].replace(",", ""))
+    assert tokens > 1.5 * sent
+
+
+async def test_a_notice_comes_before_the_wait(talk: Talk) -> None:
+    await talk.say(*facts(7))
+    talk.model.gate = asyncio.Event()
+    events = talk.world.conversation.answer(talk.world.focus.place(), " ".join(["x!", *["w"] * 60]))
+    first = await anext(events)
+    assert isinstance(first, Notice)
+    assert first.text.startswith("The conversation no longer fits")
+    assert talk.summaries() == []
+    talk.model.gate.set()
+    async for _ in events:
+        pass
