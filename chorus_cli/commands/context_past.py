@@ -13,6 +13,8 @@ from chorus_cli.core.assembly import tokens_of
 from chorus_cli.core.timespan import Span
 from chorus_cli.services.context_past import context_at
 
+_LONGEST_SUMMARY = 1000
+
 GROUP: CommandGroup[CommandContext] = CommandGroup("context")
 
 
@@ -35,6 +37,9 @@ async def at(context: CommandContext, time: Annotated[Span, TIME]) -> Report:
         f"The context at {local(past.moment)}, with a window of {past.hours}h: {amount}.",
         "The system prompt and the documents are not kept; a request would have today's.",
     ]
+    if past.summary is not None:
+        folded = counted(past.folded_number, "message")
+        lines.append(f"The first {folded} were summarised as: {shortened(past.summary.content, _LONGEST_SUMMARY)}")
     name = place.persona.name
     rows = [(local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in past.messages]
     table = [Table("", ("When", "Who", "What"), tuple(rows))] if rows else []

@@ -64,7 +64,9 @@ async def compact(context: CommandContext, focus: Annotated[str, FOCUS] = "") ->
     if summary is None:
         raise CommandError(_NOT_ENOUGH)
     what = "added to the summary" if before.summary else "summarised"
-    lead = f"{counted(number, 'message')} {what}, which has ~{summary.token_count:,} tokens. /undo takes that back."
+    lead = (
+        f"{counted(number, 'message')} {what}, which has ~{summary.token_count or 0:,} tokens. /undo takes that back."
+    )
     return Message(f"{lead}\n\n{summary.content}")
 
 
@@ -106,6 +108,6 @@ def _described(view: View, summary: Summary) -> str:
     ids = ", ".join([*runs[:_MOST_RUNS], *(["…"] if len(runs) > _MOST_RUNS else [])])
     author = summary.model or "you"
     return (
-        f"Summary of {number} ({ids}), by {author}, {local(summary.created_at)}, ~{summary.token_count:,} tokens. "
+        f"Summary of {number} ({ids}), by {author}, {local(summary.created_at)}, ~{summary.token_count or 0:,} tokens. "
         f"/context undo {summary.operation_id} takes it back."
     )

@@ -54,7 +54,7 @@ class Foundation:
         if summary is None:
             return self
         text = f"{self.text}\n\n{HEADING}\n{summary.content}"
-        return replace(self, text=text, summary_tokens=summary.token_count + _HEADING_TOKENS)
+        return replace(self, text=text, summary_tokens=(summary.token_count or 0) + _HEADING_TOKENS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,12 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class SavedThread:
-    """A thread as it was saved; ``summary`` stands for the older part of its context, empty if there was none."""
+    """A thread as it was saved; ``summary`` stands for its first ``summarised`` messages, empty if there was none."""
 
     id: int
     title: str = ""
     summary: str = ""
+    summarised: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +100,16 @@ def text_of(session: Session) -> str:
         "window_start": timestamps.to_text(session.window_start),
         "window_end": timestamps.to_text(session.window_end),
         "active_thread_id": session.active_thread_id,
-        "threads": [{"id": each.id, "title": each.title, "summary": each.summary} for each in session.threads],
+        "threads": [_written_thread(each) for each in session.threads],
         "messages": [_written(message) for message in session.messages],
     }
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+
+def _written_thread(thread: SavedThread) -> JsonValue:
+    always: dict[str, JsonValue] = {"id": thread.id, "title": thread.title, "summary": thread.summary}
+    summarised: dict[str, JsonValue] = {"summarised": thread.summarised} if thread.summarised else {}
+    return always | summarised
 
 
 def _written(message: SavedMessage) -> JsonValue:

@@ -172,7 +172,8 @@ def _shown(value: JsonValue) -> str:
 
 
 def _thread(value: _Object) -> SavedThread:
-    return SavedThread(value.number("id"), value.text("title"), value.text("summary"))
+    summarised = value.number("summarised", smallest=0) if value.has("summarised") else 0
+    return SavedThread(value.number("id"), value.text("title"), value.text("summary"), summarised)
 
 
 def _messages(document: _Object, threads: set[int]) -> tuple[SavedMessage, ...]:

@@ -19,14 +19,14 @@ class Summary:
     """What a fold has written: the text, and the messages that it stands for.
 
     ``operation_id`` is the fold's, ``base_operation_id`` that of the boundary that the view began at, if there was one.
-    ``model`` wrote it, ``None`` where the user did.
+    ``model`` wrote it, ``None`` where the user did. ``token_count`` is ``None`` while nobody has counted it.
     """
 
     operation_id: int
     base_operation_id: int | None
     stands_for: Runs
     content: str
-    token_count: int
+    token_count: int | None
     model: str | None
     created_at: datetime
 

@@ -67,7 +67,10 @@ class Context:
     async def view(self, place: Place, rows: ContextRows, since: datetime) -> View:
         """Return the view that rows of the store make, every message of it counted."""
         view = view_of(rows, place.thread_id, since)
-        return replace(view, messages=await self.counted(view.messages))
+        summary = view.summary
+        if summary is not None and summary.token_count is None:
+            summary = replace(summary, token_count=await asyncio.to_thread(self.counter.count, summary.content))
+        return replace(view, messages=await self.counted(view.messages), summary=summary)
 
     async def prompt(self, place: Place, now: datetime) -> Prompt:
         """Return the request that would be made at ``now``."""

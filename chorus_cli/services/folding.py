@@ -152,7 +152,7 @@ def _stored(connection: Connection, place: Place, fold: Fold, new: NewSummary, *
     slug, thread_id = place.persona.slug, place.thread_id
     ids = fold.message_ids
     present = view_of(context_rows(connection, slug, thread_id, fold.view.cutoff), thread_id, fold.view.cutoff)
-    same = present.base == fold.view.base and present.summary == fold.view.summary
+    same = present.base == fold.view.base and _operation_id(present.summary) == _operation_id(fold.view.summary)
     if not same or [row.id for row in present.messages[: len(ids)]] != ids:
         return None
     operation = operation_log.introduce(
@@ -165,3 +165,7 @@ def _stored(connection: Connection, place: Place, fold: Fold, new: NewSummary, *
     )
     summary_rows.store(connection, slug, thread_id, summary)
     return summary
+
+
+def _operation_id(summary: Summary | None) -> int:
+    return summary.operation_id if summary else 0

@@ -73,8 +73,14 @@ async def copied(context: Context, place: Place, now: datetime) -> ContextCopy:
         running += [message.turn_id for message in view.messages if message.status is Status.STREAMING]
         messages = tuple(filter(_can_be_saved, view.messages))
         if messages or thread_id == place.thread_id:
-            threads.append(ThreadCopy(SavedThread(thread_id, found.titles[thread_id]), view, messages))
+            threads.append(ThreadCopy(_saved_thread(thread_id, found.titles[thread_id], view), view, messages))
     return ContextCopy(tuple(threads), now, since, len(running), min(running, default=None), found.operation_id)
+
+
+def _saved_thread(thread_id: int, title: str, view: View) -> SavedThread:
+    if view.summary is None:
+        return SavedThread(thread_id, title)
+    return SavedThread(thread_id, title, view.summary.content, sum(map(_can_be_saved, view.folded)))
 
 
 def _can_be_saved(message: Message) -> bool:

@@ -21,12 +21,12 @@ from chorus_cli.storage import session_files, session_rows
 from chorus_cli.storage.session_rows import IDLE, MANUAL, Saving, Standing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
     from chorus_cli.core.messages import Message
-    from chorus_cli.core.session_format import SavedMessage
+    from chorus_cli.core.session_format import SavedMessage, SavedThread
     from chorus_cli.ports import Clock
     from chorus_cli.services.context import Context
     from chorus_cli.services.place import Place
@@ -154,7 +154,7 @@ class SessionSaving:
             token_estimate=sum(map(tokens_of, copy.messages)) + await asyncio.to_thread(self._tokens, aged),
             window_end=copy.now.astimezone(UTC),
             active_thread_id=place.thread_id,
-            threads=(*(each for each in old.threads if each.id not in known), *(each.thread for each in copy.threads)),
+            threads=(*(each for each in old.threads if each.id not in known), *_threads(copy, aged)),
             messages=messages,
         )
         return session, summary
@@ -204,6 +204,13 @@ def _merged(gone: Sequence[SavedMessage], copy: ContextCopy) -> tuple[tuple[Save
         merged += [each for each in aged if each.thread_id == thread.thread.id]
         merged += map(saved, thread.messages)
     return tuple(merged), aged
+
+
+def _threads(copy: ContextCopy, aged: Sequence[SavedMessage]) -> Iterator[SavedThread]:
+    """Return the threads of a copy; a summary does not stand for messages that are put before those it was made of."""
+    longer = {message.thread_id for message in aged}
+    for each in copy.threads:
+        yield replace(each.thread, summarised=0) if each.thread.id in longer else each.thread
 
 
 def _nothing(place: Place, copy: ContextCopy) -> str:

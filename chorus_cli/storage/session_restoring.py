@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core import session_matching, timestamps
 from chorus_cli.core.operations import Kind
-from chorus_cli.storage import message_log, operation_log, thread_rows
+from chorus_cli.core.runs import runs
+from chorus_cli.core.summary import Summary
+from chorus_cli.storage import message_log, operation_log, summary_rows, thread_rows
 from chorus_cli.storage.operation_log import NewOperation
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ def restore(connection: sqlite3.Connection, persona: str, session: Session, now:
     after = _before_running(connection, persona)
     new = NewOperation(persona, Kind.RESTORE, now, after_message_id=after, members=members)
     operation = operation_log.introduce(connection, new)
+    _restore_summaries(connection, persona, session, operation)
     added = sum(not isinstance(member, int) for member in members)
     thread_id = thread_of.get(session.active_thread_id) or _silent(connection, persona, session, known)
     chosen = thread_id or thread_of[session.messages[0].thread_id]
@@ -55,6 +58,26 @@ def restore(connection: sqlite3.Connection, persona: str, session: Session, now:
     )
     thread_rows.use(connection, persona, chosen)
     return Restored(operation, chosen, added)
+
+
+def _restore_summaries(connection: sqlite3.Connection, persona: str, session: Session, restored: Operation) -> None:
+    """Let the summaries of a session's threads stand again for the messages that they stood for."""
+    for thread in session.threads:
+        ids = [
+            member
+            for member, message in zip(restored.members, session.messages, strict=True)
+            if message.thread_id == thread.id
+        ][: thread.summarised]
+        if not thread.summary or not ids:
+            continue
+        (thread_id, _) = message_log.turns_of(connection, ids[:1])[ids[0]]
+        fold = operation_log.introduce(
+            connection,
+            NewOperation(persona, Kind.COMPACT, restored.created_at, thread_id, folds=runs(ids), automatic=True),
+        )
+        author = f"session {session.session_id}"
+        summary = Summary(fold.id, restored.id, fold.folds, thread.summary, None, author, restored.created_at)
+        summary_rows.store(connection, persona, thread_id, summary)
 
 
 def _rows_like(connection: sqlite3.Connection, persona: str, session: Session) -> list[Message]:

@@ -32,7 +32,7 @@ def of_effective_folds(connection: sqlite3.Connection, operations: Sequence[Oper
         (json.dumps(sorted(folds)[-_MOST:]),),
     ).fetchall()
     return [
-        Summary(id_, base, folds[id_].folds, content, tokens or 0, model, timestamps.from_text(created_at))
+        Summary(id_, base, folds[id_].folds, content, tokens, model, timestamps.from_text(created_at))
         for id_, base, content, tokens, model, created_at in found
     ]
 

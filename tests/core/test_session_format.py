@@ -23,7 +23,12 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 NUMBERS = st.integers(1, 2**63 - 1)
 MOMENTS = st.datetimes(datetime(1000, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001 - bounds
 CALLS = st.none() | st.just('[{"id": "c1",  "function": {"name": "search", "arguments": "{}"}}]')
-THREADS = st.lists(st.builds(SavedThread, NUMBERS, TEXT, TEXT), min_size=1, max_size=3, unique_by=lambda each: each.id)
+THREADS = st.lists(
+    st.builds(SavedThread, NUMBERS, TEXT, TEXT, st.integers(0, 9)),
+    min_size=1,
+    max_size=3,
+    unique_by=lambda each: each.id,
+)
 
 
 def messages_in(threads: list[SavedThread]) -> st.SearchStrategy[tuple[SavedMessage, ...]]:
