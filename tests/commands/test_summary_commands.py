@@ -95,7 +95,7 @@ async def test_summary_edit_that_leaves_it_or_empties_it_changes_nothing(talk: T
     assert (await talk.world.told("/context summary edit")).startswith("Nothing was changed")
     assert await talk.summary() == f"{PREFIX} f0! f1!"
     assert await talk.world.told("/context summary nonsense") == (
-        '"nonsense" cannot be done with a summary; /context summary edit opens it.'
+        "'nonsense' cannot be done with a summary; /context summary edit opens it."
     )
 
 
