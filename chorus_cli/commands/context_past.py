@@ -9,7 +9,7 @@ from chorus_cli.commands.parameters import TIME
 from chorus_cli.commands.registry import CommandGroup
 from chorus_cli.commands.replies import Message, Report, Table
 from chorus_cli.commands.wording import counted, local, shortened, speaker
-from chorus_cli.core.assembly import tokens_of
+from chorus_cli.core.message_tokens import tokens_of
 from chorus_cli.core.timespan import Span
 from chorus_cli.services.context_past import context_at
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.commands.replies import Message, Report, Table
 from chorus_cli.commands.wording import counted, local, reach, shortened, speaker
-from chorus_cli.core.assembly import tokens_of
+from chorus_cli.core.message_tokens import tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

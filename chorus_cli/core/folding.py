@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.assembly import KEPT_TURNS, tokens_of, usable
+from chorus_cli.core.assembly import usable
+from chorus_cli.core.fitting import KEPT_TURNS
+from chorus_cli.core.message_tokens import tokens_of
 from chorus_cli.core.messages import Message, Status, turns
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import calibration
-from chorus_cli.core.assembly import Foundation, assemble, system_text, text_tokens
+from chorus_cli.core.assembly import Foundation, assemble, system_text
 from chorus_cli.core.budget import Budget, budget, stretched
 from chorus_cli.core.errors import StorageError
+from chorus_cli.core.message_tokens import text_tokens, total_tokens
 from chorus_cli.core.operations import fold_is_undone
 from chorus_cli.services.held_cutoffs import HeldCutoffs
 from chorus_cli.storage import message_log, meta_rows, operation_log
@@ -21,11 +22,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.assembly import Prompt
-    from chorus_cli.core.budget import Limit
+    from chorus_cli.core.budget import Limit, Room
     from chorus_cli.core.messages import Message
     from chorus_cli.core.operations import Operation
     from chorus_cli.core.persona import Persona
-    from chorus_cli.core.summary import Summary
     from chorus_cli.core.view import View
     from chorus_cli.ports import TokenCounter
     from chorus_cli.services.place import Place
@@ -75,14 +75,13 @@ class Context:
     async def prompt(self, place: Place, now: datetime) -> Prompt:
         """Return the request that would be made at ``now``."""
         view, operations = await self.standing(place, now)
-        return await self.assembled(place, view.verbatim, view.summary, operations)
+        foundation = (await self.foundation(place.persona)).with_summary(view.summary)
+        return await self.assembled(foundation, view.verbatim, (await self.budget(place, operations)).room)
 
-    async def assembled(
-        self, place: Place, messages: Sequence[Message], summary: Summary | None, operations: Sequence[Operation]
-    ) -> Prompt:
-        """Build a request of messages that are counted and of the summary that stands for those before them."""
-        foundation = (await self.foundation(place.persona)).with_summary(summary)
-        room = (await self.budget(place, operations)).room
+    async def assembled(self, foundation: Foundation, messages: Sequence[Message], room: Room) -> Prompt:
+        """Build a request of messages that are counted; what is too large is cut in a thread."""
+        if foundation.tokens + total_tokens(messages) <= room.budget:
+            return assemble(foundation, messages, room, self.counter.count)
         return await asyncio.to_thread(assemble, foundation, messages, room, self.counter.count)
 
     async def foundation(self, persona: Persona) -> Foundation:
@@ -106,7 +105,12 @@ class Context:
             limit = replace(limit, tokens=chosen.context_token_limit, source="context_token_limit")
         text = await self.store.read(meta_rows.value, meta_rows.calibration_key(place.choice.model))
         allowed = budget(limit, chosen.context_usage_threshold, chosen.max_output_tokens, calibration.read(text))
-        return stretched(allowed, chosen.max_output_tokens) if fold_is_undone(operations) else allowed
+        return self.budget_after(place, allowed, operations)
+
+    def budget_after(self, place: Place, allowed: Budget, operations: Sequence[Operation]) -> Budget:
+        """Return a budget as the operations leave it that were not known when it was computed."""
+        output = place.persona.settings.max_output_tokens
+        return stretched(allowed, output) if fold_is_undone(operations) else allowed
 
     async def learn(self, model: str, estimated_tokens: int, reported_tokens: int) -> None:
         """Remember how far the estimate of a request was off."""

@@ -6,8 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.assembly import tokens_of, usable
+from chorus_cli.core.assembly import usable
 from chorus_cli.core.budget import TOKENS_PER_MESSAGE
+from chorus_cli.core.message_tokens import tokens_of
 from chorus_cli.core.messages import Status
 from chorus_cli.core.meter import Meter
 
@@ -104,8 +105,9 @@ async def meter(context: Context, clock: Clock, place: Place) -> Meter:
 
 async def _measured(context: Context, clock: Clock, place: Place) -> tuple[View, Prompt, Budget]:
     view, operations = await context.standing(place, clock.now())
-    prompt = await context.assembled(place, view.verbatim, view.summary, operations)
-    return view, prompt, await context.budget(place, operations)
+    foundation = (await context.foundation(place.persona)).with_summary(view.summary)
+    allowed = await context.budget(place, operations)
+    return view, await context.assembled(foundation, view.verbatim, allowed.room), allowed
 
 
 def _parts(place: Place, prompt: Prompt, view: View) -> tuple[Part, ...]:

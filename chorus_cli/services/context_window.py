@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from chorus_cli.core import timespan
-from chorus_cli.core.assembly import tokens_of
+from chorus_cli.core.message_tokens import tokens_of
 from chorus_cli.core.view import cutoff
 from chorus_cli.storage import window_rows
 

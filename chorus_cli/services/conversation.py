@@ -166,11 +166,13 @@ class Conversation:
 
     async def _reopen(self, place: Place) -> _Ready:
         """Store the retry with its empty reply, and return that reply and the request to send."""
+        foundation = await self.context.foundation(place.persona)
+        allowed = await self.context.budget(place)
         reopened = await self.store.write(self._reopened, place, self.outside.clock.now())
         messages = await self.context.counted(reopened.before)
-        return _Ready(
-            reopened.reply, await self.context.assembled(place, messages, reopened.summary, reopened.rows.operations)
-        )
+        room = self.context.budget_after(place, allowed, reopened.rows.operations).room
+        prompt = await self.context.assembled(foundation.with_summary(reopened.summary), messages, room)
+        return _Ready(reopened.reply, prompt)
 
     def _reopened(self, connection: Connection, place: Place, now: datetime) -> _Reopened:
         """Do what has to be one transaction: find the last turn in context, and begin its reply anew."""
@@ -215,7 +217,8 @@ class Conversation:
         opened = await self.store.write(self._opened, place, question)
         view = await self.context.view(place, opened.rows, opened.since)
         messages = [*view.verbatim, opened.turn.question]
-        prompt = await self.context.assembled(place, messages, view.summary, opened.rows.operations)
+        room = self.context.budget_after(place, allowed, opened.rows.operations).room
+        prompt = await self.context.assembled(foundation.with_summary(view.summary), messages, room)
         told = (
             pause_notice(opened.rows.last_spoken, now) if opened.turn.question.preamble else "",
             members_notice(view.base, opened.rows.last_spoken, now, place.persona.settings.context_hours),

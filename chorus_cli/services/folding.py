@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import folding
-from chorus_cli.core.assembly import total_tokens, usable
+from chorus_cli.core.assembly import usable
 from chorus_cli.core.cutting import cut_in_the_middle
+from chorus_cli.core.message_tokens import total_tokens
 from chorus_cli.core.operations import Kind, fold_is_undone
 from chorus_cli.core.runs import runs
 from chorus_cli.core.summary import Summary

@@ -56,6 +56,10 @@ def shortfalls(place: Place, prompt: Prompt) -> dict[str, str]:
             f"The oldest {_counted(number)} in the window did not fit {place.choice.model} and stayed out of this "
             "request. They are still in the log."
         )
+    if prompt.left_out_summary is not None:
+        found["summary"] = (
+            "The summary of the earlier conversation did not fit beside your message and stayed out of this request."
+        )
     if number := len(prompt.cut):
         found["cut"] = (
             f"{_counted(number).capitalize()} did not fit {place.choice.model} whole and went without the middle. "

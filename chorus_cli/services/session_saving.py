@@ -8,9 +8,9 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import session_summary
-from chorus_cli.core.assembly import tokens_of
 from chorus_cli.core.budget import TOKENS_PER_MESSAGE
 from chorus_cli.core.errors import ModelError, SessionError
+from chorus_cli.core.message_tokens import tokens_of
 from chorus_cli.core.safe_text import cleaned_input
 from chorus_cli.core.session_format import Session, saved
 from chorus_cli.core.session_names import slug, stem

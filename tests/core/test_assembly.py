@@ -9,15 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chorus_cli.core.assembly import (
-    LEAD,
-    Foundation,
-    Prompt,
-    assemble,
-    text_tokens,
-    tokens_of,
-)
+from chorus_cli.core.assembly import LEAD, Foundation, Prompt, assemble
 from chorus_cli.core.budget import TOKENS_PER_MESSAGE, Room
+from chorus_cli.core.message_tokens import text_tokens, tokens_of
 from chorus_cli.core.messages import Message, Role, Status
 from chorus_cli.core.summary import Summary
 from tests.fakes import START, WordCounter
@@ -124,13 +118,18 @@ def conversations(draw: st.DrawFn) -> list[Message]:
     return [*rows, question]
 
 
+SUMMARIES = st.none() | st.integers(1, 300).map(
+    lambda words: Summary(1, None, ((1, 4),), " ".join(["s"] * words), words, "model", START)
+)
+
+
 @settings(max_examples=300, deadline=None)
-@given(conversations(), st.integers(0, 300), st.integers(0, 1000))
+@given(conversations(), SUMMARIES, st.integers(0, 300), st.integers(0, 1000))
 def test_any_conversation_fits_any_room_that_its_newest_question_fits(
-    view: list[Message], spare: int, half: int
+    view: list[Message], summary: Summary | None, spare: int, half: int
 ) -> None:
     room = Room(FOUNDATION.tokens + tokens_of(view[-1]) + spare, half)
-    prompt = assemble(FOUNDATION, view, room, COUNT)
+    prompt = assemble(FOUNDATION.with_summary(summary), view, room, COUNT)
     counted = sum(COUNT(each.content) + COUNT(each.tool_calls or "") for each in prompt.messages)
     assert prompt.tokens <= room.budget
     assert counted + TOKENS_PER_MESSAGE * len(prompt.messages) <= room.budget

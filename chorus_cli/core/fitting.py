@@ -1,0 +1,87 @@
+"""Makes the messages of a request fit its room: the oldest turns stay out, the longest messages lose their middle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.cutting import cut_in_the_middle
+from chorus_cli.core.message_tokens import LEAD_TOKENS, lead_tokens, text_tokens, tokens_of, total_tokens
+from chorus_cli.core.messages import Message, Role, turns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from chorus_cli.core.budget import Room
+
+KEPT_TURNS = 2
+"""How many turns before the newest question are never folded or left out while there is another way."""
+
+_SMALLEST_CAP = 64
+
+
+def fitting(rows: Sequence[Message], room: Room, fixed_tokens: int, count: Callable[[str], int]) -> list[Message]:
+    """Return what of the rows is sent, shortened copies among them, beside ``fixed_tokens`` that stand before them.
+
+    The newest user message is among them, whole; if it has room, so has the result.
+    """
+    return _cut_to_fit(_without_oldest_turns(rows, room, fixed_tokens), room.budget - fixed_tokens, count)
+
+
+def _without_oldest_turns(rows: Sequence[Message], room: Room, fixed_tokens: int) -> list[Message]:
+    """Leave out whole turns from the oldest, down to half of the limit, if there is too much."""
+    if fixed_tokens + total_tokens(rows) <= room.budget:
+        return list(rows)
+    groups = turns(rows)
+    newest_question = max((place for place, group in enumerate(groups) if _asks(group)), default=len(groups) - 1)
+    is_open = bool(groups) and groups[-1][-1].role is Role.USER
+    first, last = 0, min(len(groups) - KEPT_TURNS - is_open, newest_question)
+    left = fixed_tokens + sum(map(tokens_of, rows))
+    while first < last and left + lead_tokens(groups[first]) > room.half:
+        left -= sum(map(tokens_of, groups[first]))
+        first += 1
+    return [row for group in groups[first:] for row in group]
+
+
+def _asks(group: Sequence[Message]) -> bool:
+    return any(row.role is Role.USER for row in group)
+
+
+def _cut_to_fit(rows: list[Message], room_tokens: int, count: Callable[[str], int]) -> list[Message]:
+    """Cut the longest messages until all fit; where that is not enough, leave out the oldest of what is left."""
+    if total_tokens(rows) <= room_tokens:
+        return rows
+    newest_question = next((row for row in reversed(rows) if row.role is Role.USER), None)
+    # Halves of halves, not what just fits: so a message stays cut in the same place while the talk goes on.
+    cap = room_tokens // 2
+    while cap >= _SMALLEST_CAP:
+        cut = [row if row is newest_question else _cut(row, cap, count) for row in rows]
+        if total_tokens(cut) <= room_tokens:
+            return cut
+        cap //= 2
+    cut = [row if row is newest_question else _cut(row, _SMALLEST_CAP, count) for row in rows]
+    return _without_oldest_rows(cut, newest_question, room_tokens)
+
+
+def _cut(row: Message, cap_tokens: int, count: Callable[[str], int]) -> Message:
+    if tokens_of(row) <= cap_tokens:
+        return row
+    content_tokens = count(row.content)
+    allowed_tokens = max(0, cap_tokens - (tokens_of(row) - content_tokens))
+    shortened = replace(row, content=cut_in_the_middle(row.content, content_tokens, allowed_tokens, count))
+    return replace(shortened, token_count=text_tokens(shortened, count))
+
+
+def _without_oldest_rows(rows: list[Message], kept: Message | None, room_tokens: int) -> list[Message]:
+    """Leave out message by message from the oldest, a tool's call and its result together, but never ``kept``."""
+    units: dict[object, list[Message]] = {}
+    for row in rows:
+        is_tool = row.role in {Role.TOOL_USE, Role.TOOL_RESULT}
+        units.setdefault((row.turn_id, row.tool_call_id) if is_tool else row.id, []).append(row)
+    gone: set[int] = set()
+    left = LEAD_TOKENS + sum(map(tokens_of, rows))
+    for unit in units.values():
+        if left > room_tokens and kept not in unit:
+            left -= sum(map(tokens_of, unit))
+            gone |= {row.id for row in unit}
+    return [row for row in rows if row.id not in gone]
