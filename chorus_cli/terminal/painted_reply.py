@@ -101,6 +101,13 @@ class PaintedReply:
         self._progress.end()
         self._stop_painting()
         self._arrived.append(self._safe.close())
+        # Whoever stops a reply before its first word need not wait for rich.
+        if any(self._arrived) or "_markdown" in vars(self):
+            self._settle()
+        if self.done is not None and self.done.error is not None:
+            self._asides.error(str(self.done.error))
+
+    def _settle(self) -> None:
         self._take_in()
         self._markdown.close()
         for warning in (
@@ -109,8 +116,6 @@ class PaintedReply:
         ):
             if warning:
                 self._asides.notice(warning)
-        if self.done is not None and self.done.error is not None:
-            self._asides.error(str(self.done.error))
 
     @cached_property
     def _markdown(self) -> MarkdownStream:
