@@ -10,7 +10,7 @@ import asyncio
 import os
 import sys
 import threading
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,6 +25,7 @@ from chorus_cli.storage.database import Store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from chorus_cli.adapters.model_map import ModelMap
@@ -51,9 +52,20 @@ class Options(NamedTuple):
 
 
 class App:
-    """A running Chorus. ``run`` names this process in the rows that it is writing."""
+    """A running Chorus.
 
-    def __init__(self, places: Paths, store: Store, environment: Mapping[str, str], options: Options, run: str) -> None:
+    ``run`` names this process in the rows that it is writing. ``alone`` is entered while an editor has the terminal.
+    """
+
+    def __init__(
+        self,
+        places: Paths,
+        store: Store,
+        environment: Mapping[str, str],
+        options: Options,
+        run: str,
+        alone: Callable[[], AbstractContextManager[None]],
+    ) -> None:
         self.paths = places
         self.store = store
         self.clock = SystemClock()
@@ -61,6 +73,7 @@ class App:
         self.focus = Focus(self.personas, store, self.clock, Naming(options.model, environment, self._ask_ollama))
         self._environment = environment
         self._run = run
+        self._alone = alone
         self._indexing: asyncio.Task[None] | None = None
         self._tell: Callable[[str], None] | None = None
 
@@ -129,7 +142,7 @@ class App:
             personas=self.personas,
             roster=self.roster,
             settings=settings,
-            editing=Editing(UserEditor(self._environment), self.paths.drafts, self.clock, self._run),
+            editing=Editing(UserEditor(self._environment, self._alone), self.paths.drafts, self.clock, self._run),
             context_editing=ContextEditing(self.store, self.clock, self.is_alive),
             models=Models(self._known_models(), self._environment),
             context=self.context,
@@ -260,8 +273,12 @@ class App:
 
 
 @asynccontextmanager
-async def opened(options: Options, environment: Mapping[str, str]) -> AsyncGenerator[App, None]:
+async def opened(
+    options: Options, environment: Mapping[str, str], alone: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> AsyncGenerator[App, None]:
     """Open the user's data and yield the app; close it again however the run ends.
+
+    ``alone`` is entered while an editor has the terminal.
 
     Raises:
         HomeError: the folders cannot be made or written.
@@ -276,7 +293,7 @@ async def opened(options: Options, environment: Mapping[str, str]) -> AsyncGener
     with file_lock.hold(places.run / run):
         try:
             await store.open()
-            app = App(places, store, environment, options, run)
+            app = App(places, store, environment, options, run, alone)
             await store.write(orphans.mend, app.is_alive, app.clock.now())
             await app.focus.open(options.persona)
             try:

@@ -50,11 +50,13 @@ async def chat(chosen: argparse.Namespace, environment: Mapping[str, str]) -> in
 
     with typing_ahead(for_nobody_else=True):
         early = typed_early()
-        from chorus_cli.terminal.repl import Repl  # noqa: PLC0415 - the keyboard is taken before anything slow
+        from chorus_cli.terminal.progress import Progress  # noqa: PLC0415 - the keyboard is taken before anything slow
+        from chorus_cli.terminal.repl import Repl  # noqa: PLC0415
 
-        async with opened(_options(chosen, environment), environment) as app:
-            screen = standard_output()
-            repl = Repl(app.focus, app, screen, lambda error: _bug_sentence(app, error, environment), early)
+        screen = standard_output()
+        progress = Progress(screen)
+        async with opened(_options(chosen, environment), environment, progress.paused) as app:
+            repl = Repl(app.focus, app, screen, progress, lambda error: _bug_sentence(app, error, environment), early)
             await repl.run(app.warm_up)
     return DONE
 

@@ -19,6 +19,7 @@ from chorus_cli.services.uninterrupted import finished
 from chorus_cli.terminal.command_sign import is_command, unescaped
 from chorus_cli.terminal.key_bindings import Leave
 from chorus_cli.terminal.keyboard import typing_ahead
+from chorus_cli.terminal.progress import Wait
 from chorus_cli.terminal.prompt import Prompt
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.idle import IdleTimer
     from chorus_cli.services.place import Place
     from chorus_cli.terminal.input_history import InputHistory
+    from chorus_cli.terminal.progress import Progress
     from chorus_cli.terminal.screen import Screen
 
     class Answering(Protocol):
@@ -66,6 +68,8 @@ _WAYS_OUT = (
     "For a language model set a provider's key, such as OPENAI_API_KEY, or start Ollama and say /model ollama/NAME."
 )
 _SIGNAL_SECONDS = 0.3
+_PATIENCE_SECONDS = 1.0
+_STOPPABLE = ", Ctrl-C stops it"
 _SETTLING_SECONDS = 2.0
 _UNSENT = (
     " Your message was not sent and is at the prompt again. "
@@ -76,8 +80,8 @@ _UNSENT = (
 class Repl:
     """One run of the chat.
 
-    ``report_bug`` keeps a traceback and returns the sentence that says where; ``typed_early`` is what was typed before
-    anybody listened.
+    ``progress`` is a line on ``screen``. ``report_bug`` keeps a traceback and returns the sentence that says where;
+    ``typed_early`` is what was typed before anybody listened.
     """
 
     def __init__(
@@ -85,12 +89,14 @@ class Repl:
         focus: Focus,
         answering: Answering,
         screen: Screen,
+        progress: Progress,
         report_bug: Callable[[Exception], str],
         typed_early: str = "",
     ) -> None:
         self._focus = focus
         self._answering = answering
         self._screen = screen
+        self._progress = progress
         self._report_bug = report_bug
         self._work: asyncio.Task[object] | None = None
         self._unsent = ""
@@ -211,9 +217,11 @@ class Repl:
 
         commands = self._answering.commands
         bound = resolve(commands.registry, line, commands.clock.now())
-        answer = await self._carried_out(bound.run(commands), stoppable=bound.command.stoppable)
+        stoppable = bound.command.stoppable
+        with self._progress.of(Wait(bound.command.path, _PATIENCE_SECONDS, _STOPPABLE if stoppable else "")):
+            answer = await self._carried_out(bound.run(commands), stoppable=stoppable)
         while isinstance(answer, Question):
-            answer = await self._decided(answer)
+            answer = await self._decided(answer, bound.command.path)
         if isinstance(answer, Exit):
             return True
         if isinstance(answer, Refill):
@@ -234,7 +242,7 @@ class Repl:
             self._screen.notice("Stopped; nothing was done.")
             raise
 
-    async def _decided(self, question: Question) -> Reply:
+    async def _decided(self, question: Question, command: str) -> Reply:
         """Have the user decide, and carry that out; being stopped before that is a no, too."""
         try:
             chosen = await self._prompt.confirm(question.text, discardable=question.discarded is not None)
@@ -242,7 +250,10 @@ class Repl:
             self._screen.paragraph(question.declined.text)
             raise
         work = {"y": question.confirmed, "d": question.discarded}.get(chosen)
-        return question.declined if work is None else (await finished(work()))[0]
+        if work is None:
+            return question.declined
+        with self._progress.of(Wait(command, _PATIENCE_SECONDS)):
+            return (await finished(work()))[0]
 
     async def _show(self, events: AsyncGenerator[TurnEvent, None]) -> None:
         from chorus_cli.terminal.reply_stream import show_events  # noqa: PLC0415

@@ -88,13 +88,19 @@ def test_a_locked_database_does_not_freeze_the_keyboard(home: Home) -> None:
             chat.type(TIRED[0])
             chat.await_line(f"{PROMPT} {TIRED[0]}")
             chat.press("enter")
-            chat.type("and hungry")
-            chat.watch(2)
+            chat.type("/new")
+            chat.await_text("preparing the request … 2 s")
             assert TIRED[1] not in chat.screen_text()
             other.execute("ROLLBACK")
-        chat.await_text(TIRED[1])
-        chat.await_line(f"{PROMPT} and hungry")
-    assert home.seen() == [*TIRED]
+            chat.await_text(TIRED[1])
+            chat.await_line(f"{PROMPT} /new")
+            other.execute("BEGIN EXCLUSIVE")
+            chat.press("enter")
+            chat.await_text("/context clear … 1 s")
+            other.execute("ROLLBACK")
+        chat.await_text(f"{TIRED[1]}\n\n{PROMPT} /new\n--- New conversation ---")
+        chat.await_line(PROMPT)
+    assert home.said() == [TIRED[0]]
 
 
 def test_an_impatient_user_of_a_locked_database_leaves_no_reply_that_streams_for_ever(home: Home) -> None:
