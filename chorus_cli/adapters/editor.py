@@ -36,6 +36,8 @@ _FILE_AND_LINE = frozenset({"subl", "zed", "hx"})
 
 # What Ctrl-C and Ctrl-\ send to every process in the foreground.
 _KEY_SIGNALS = (signal.SIGINT, signal.SIGQUIT)
+# And Ctrl-Z, which stops this process too: nobody else may do anything about the terminal then.
+_WHILE_LENT = {**dict.fromkeys(_KEY_SIGNALS, signal.SIG_IGN), signal.SIGTSTP: signal.SIG_DFL}
 # Python ignores the other two.
 _IGNORED_HERE = (*_KEY_SIGNALS, signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -183,7 +185,7 @@ def _keys_left_to_the_editor() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in _KEY_SIGNALS}
+    before = {number: signal.signal(number, handler) for number, handler in _WHILE_LENT.items()}
     try:
         yield
     finally:

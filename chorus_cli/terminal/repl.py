@@ -18,7 +18,7 @@ from chorus_cli.services.arrival import drafts_notices
 from chorus_cli.services.uninterrupted import finished
 from chorus_cli.terminal.command_sign import is_command, unescaped
 from chorus_cli.terminal.key_bindings import Leave
-from chorus_cli.terminal.keyboard import typing_ahead
+from chorus_cli.terminal.keyboard import suspendable, typing_ahead
 from chorus_cli.terminal.progress import Wait
 from chorus_cli.terminal.prompt import Prompt
 
@@ -268,7 +268,7 @@ class Repl:
         """Do ``work`` while Ctrl-C stops it and whatever else is typed waits for the prompt."""
         task = asyncio.create_task(self._stoppable(work))
         try:
-            with self._idle.busy(), typing_ahead():
+            with self._idle.busy(), typing_ahead(), suspendable(self._screen.take_down, self._prompt.feed):
                 await asyncio.wait({task})
         except asyncio.CancelledError:
             task.cancel()

@@ -1,10 +1,18 @@
-"""What interrupts the chat from outside: Ctrl-C on a model that is silent, and a window of another size."""
+"""What interrupts the chat from outside: Ctrl-C on a model that is silent, Ctrl-Z, and a window of another size."""
 
 from __future__ import annotations
 
-from tests import mock_provider
-from tests.terminal.driver import LONG_MESSAGE, PROMPT, Home
+import shlex
+from typing import TYPE_CHECKING
 
+from tests import mock_provider
+from tests.terminal.driver import LONG_MESSAGE, PROGRAM, PROMPT, SHELL_PROMPT, Home, Terminal
+from tests.terminal.editors import editor
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CHAT = shlex.join(PROGRAM)
 REPLY = "Since when are you word0"
 """How ELIZA's answer to `LONG_MESSAGE` begins."""
 
@@ -53,6 +61,71 @@ def test_a_window_of_another_size_keeps_what_is_being_typed_and_what_is_being_sa
         assert all(f" word{number}" in reply.replace("\n", " ") for number in range(1, 50))
         assert chat.screen_text().count(REPLY) == 1
     assert home.said() == [LONG_MESSAGE]
+
+
+def test_ctrl_z_leaves_the_shell_a_sane_terminal_and_fg_goes_on(home: Home, tmp_path: Path) -> None:
+    scribe = editor(tmp_path, 'echo now editing; read line; echo "$line" > "$file"')
+    with home.shell_in_terminal(EDITOR=scribe) as shell:
+        shell.say(CHAT)
+        shell.await_line(PROMPT)
+        shell.type("I am ti")
+        shell.await_line(f"{PROMPT} I am ti")
+        suspend(shell)
+        resume(shell)
+        shell.await_line(f"{PROMPT} I am ti")
+        shell.ask("red", "made you tired?")
+
+        shell.say(LONG_MESSAGE)
+        shell.await_text(REPLY)
+        shell.type("typed ahead")
+        suspend(shell)
+        assert [status for _, status in home.replies()] == ["complete", "streaming"]
+        resume(shell)
+        shell.await_text("word49?")
+        shell.await_line(f"{PROMPT} typed ahead")
+        assert shell.screen_text().count(REPLY) == 1
+
+        shell.press("ctrl-c")
+        shell.say("/editor")
+        shell.await_text("now editing")
+        suspend(shell)
+        resume(shell)
+        shell.type("I am glad")
+        shell.await_line("I am glad")
+        assert shell.echoes
+        shell.ask("", "glad?")
+        shell.press("ctrl-d")
+        shell.await_line(SHELL_PROMPT)
+        assert shell.echoes
+    assert home.said() == ["I am tired", LONG_MESSAGE, "I am glad"]
+    assert {status for _, status in home.replies()} == {"complete"}
+
+
+def test_ctrl_z_in_one_turn_without_the_chat_spoils_neither_the_reply_nor_the_shells_lines(home: Home) -> None:
+    with home.shell_in_terminal() as shell:
+        shell.say(f"{CHAT} ask '{LONG_MESSAGE}'")
+        shell.await_text(REPLY)
+        suspend(shell)
+        resume(shell)
+        shell.await_text("word49?")
+        shell.await_line(SHELL_PROMPT)
+        assert shell.screen_text().count(REPLY) == 1
+        assert f"{SHELL_PROMPT} fg\n{CHAT[:20]}" in shell.screen_text()
+
+
+def suspend(shell: Terminal) -> None:
+    """Press Ctrl-Z and look whether the shell has the terminal as it wants it."""
+    shell.press("ctrl-z")
+    shell.await_line(SHELL_PROMPT)
+    assert shell.echoes
+
+
+def resume(shell: Terminal) -> None:
+    """Have the shell go on with what was suspended; it names the program first."""
+    resumed = f"{SHELL_PROMPT} fg\n{CHAT[:20]}"
+    times = shell.screen_text().count(resumed) + 1
+    shell.say("fg")
+    shell.await_text(resumed, times=times)
 
 
 def typed_line(text: str, columns: int) -> str:
