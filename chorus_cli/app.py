@@ -10,13 +10,13 @@ import asyncio
 import os
 import sys
 import threading
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.adapters.paths import Paths, paths, shipped_personas
 from chorus_cli.adapters.system_clock import SystemClock
-from chorus_cli.core.errors import ChorusError, StorageError
+from chorus_cli.core.errors import ChorusError
 from chorus_cli.services.focus import Focus, Naming
 from chorus_cli.services.personas import Personas
 from chorus_cli.services.uninterrupted import finished
@@ -25,20 +25,16 @@ from chorus_cli.storage.database import Store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
+    from contextlib import AbstractContextManager
 
     from chorus_cli.adapters.model_map import ModelMap
     from chorus_cli.commands.command_context import CommandContext
-    from chorus_cli.core.meter import Meter
     from chorus_cli.services.context import Context
     from chorus_cli.services.conversation import Conversation
-    from chorus_cli.services.idle import IdleTimer
     from chorus_cli.services.models import KnownModels
-    from chorus_cli.services.place import Place
     from chorus_cli.services.roster import Roster
     from chorus_cli.services.search import Search
     from chorus_cli.services.sessions import Sessions
-    from chorus_cli.services.unsent import Unsent
-    from chorus_cli.terminal.input_history import InputHistory
 
 
 _SETTLING_SECONDS = 2.0
@@ -53,18 +49,31 @@ class Options(NamedTuple):
 
 
 class App:
-    """A running Chorus. ``run`` names this process in the rows that it is writing."""
+    """A running Chorus.
 
-    def __init__(self, places: Paths, store: Store, environment: Mapping[str, str], options: Options, run: str) -> None:
+    ``run`` names this process in the rows that it is writing. ``tell`` is set while the chat is open. ``alone`` is
+    entered while an editor has the terminal.
+    """
+
+    def __init__(
+        self,
+        places: Paths,
+        store: Store,
+        environment: Mapping[str, str],
+        options: Options,
+        run: str,
+        alone: Callable[[], AbstractContextManager[None]],
+    ) -> None:
         self.paths = places
         self.store = store
         self.clock = SystemClock()
         self.personas = Personas(places.personas, places.config_file)
         self.focus = Focus(self.personas, store, self.clock, Naming(options.model, environment, self._ask_ollama))
         self._environment = environment
-        self._run = run
+        self.run = run
+        self._alone = alone
         self._indexing: asyncio.Task[None] | None = None
-        self._tell: Callable[[str], None] | None = None
+        self.tell: Callable[[str], None] | None = None
 
     @cached_property
     def context(self) -> Context:
@@ -111,7 +120,7 @@ class App:
             is_alive=self.is_alive,
         )
         folding = Folding(self.context, Summarizer(models, self.context), self.clock)
-        return Conversation(self.store, self.context, outside, MakingRoom(folding, self._report_bug), self._run)
+        return Conversation(self.store, self.context, outside, MakingRoom(folding, self.report_bug), self.run)
 
     @cached_property
     def commands(self) -> CommandContext:
@@ -135,7 +144,7 @@ class App:
             personas=self.personas,
             roster=self.roster,
             settings=settings,
-            editing=Editing(UserEditor(self._environment), self.paths.drafts, self.clock, self._run),
+            editing=Editing(UserEditor(self._environment, self._alone), self.paths.drafts, self.clock, self.run),
             context_editing=ContextEditing(self.store, self.clock, self.is_alive),
             models=Models(self._known_models(), self._environment),
             context=self.context,
@@ -169,48 +178,10 @@ class App:
 
         return Search(self.store, self.clock)
 
-    async def meter(self, place: Place) -> Meter:
-        """Return how full the next request is."""
-        from chorus_cli.services.context_report import meter  # noqa: PLC0415
-
-        return await meter(self.context, self.clock, place)
-
-    @cached_property
-    def unsent(self) -> Unsent:
-        """What was typed and not sent."""
-        from chorus_cli.services.unsent import Unsent  # noqa: PLC0415 - only the chat has a prompt
-
-        return Unsent(self.paths.drafts, self._run, self.clock, self.is_alive)
-
     def _say(self, text: str) -> None:
         """Say something while a command is being carried out, if the chat is open: nobody else reads along."""
-        if self._tell is not None:
-            self._tell(text)
-
-    def history(self, slug: str) -> InputHistory:
-        """Return what was typed to a persona before; it is read when it is first wanted."""
-        from chorus_cli.core.safe_text import cleaned_input  # noqa: PLC0415
-        from chorus_cli.storage import input_rows  # noqa: PLC0415
-        from chorus_cli.terminal.input_history import InputHistory  # noqa: PLC0415
-
-        async def write(line: str) -> None:
-            # A line that cannot be remembered is no reason to disturb the talk.
-            with suppress(StorageError):
-                await self.store.write(input_rows.add, slug, cleaned_input(line)[0], self.clock.now())
-
-        return InputHistory(lambda: self.store.read(input_rows.newest, slug), write)
-
-    def idle_timer(self, tell: Callable[[str], None], report_bug: Callable[[Exception], str]) -> IdleTimer:
-        """Make what saves a persona's talk as a session when nothing is said to it for a while."""
-        from chorus_cli.commands.sessions import saved_text  # noqa: PLC0415
-        from chorus_cli.services.idle import IdleTimer  # noqa: PLC0415
-        from chorus_cli.services.idle_keeping import IdleKeeping  # noqa: PLC0415
-
-        self._tell = tell
-        self.conversation.room.fold_behind_the_talk(tell)
-        journal = self.commands.journal
-        keeping = IdleKeeping(self.store, self.focus, self.sessions.saving, journal, saved_text).keeping()
-        return IdleTimer(self.clock, keeping, lambda: self.focus.slug, tell, report_bug)
+        if self.tell is not None:
+            self.tell(text)
 
     @cached_property
     def roster(self) -> Roster:
@@ -249,7 +220,8 @@ class App:
             # A second signal must not close the store under it.
             await finished(asyncio.wait({self._indexing}))
 
-    def _report_bug(self, error: Exception) -> str:
+    def report_bug(self, error: Exception) -> str:
+        """Keep a traceback, and return the sentence that says where."""
         from chorus_cli.adapters.bug_log import report_bug  # noqa: PLC0415
 
         return report_bug(self.paths.log_file, error, self._environment)
@@ -260,7 +232,7 @@ class App:
             await asyncio.sleep(_SETTLING_SECONDS)
             await self.search.keep_up()
         except Exception as error:  # noqa: BLE001 - nobody waits for it, and every search brings the index up to date
-            self._report_bug(error)
+            self.report_bug(error)
 
     def _load(self) -> None:
         from chorus_cli.preparation import prepare  # noqa: PLC0415
@@ -271,12 +243,16 @@ class App:
             # Whatever is missing or broken is told to whoever comes to need it.
             return
         except Exception as error:  # noqa: BLE001 - nobody waits for this thread, and its traceback is no part of the talk
-            self._report_bug(error)
+            self.report_bug(error)
 
 
 @asynccontextmanager
-async def opened(options: Options, environment: Mapping[str, str]) -> AsyncGenerator[App, None]:
+async def opened(
+    options: Options, environment: Mapping[str, str], alone: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> AsyncGenerator[App, None]:
     """Open the user's data and yield the app; close it again however the run ends.
+
+    ``alone`` is entered while an editor has the terminal.
 
     Raises:
         HomeError: the folders cannot be made or written.
@@ -291,7 +267,7 @@ async def opened(options: Options, environment: Mapping[str, str]) -> AsyncGener
     with file_lock.hold(places.run / run):
         try:
             await store.open()
-            app = App(places, store, environment, options, run)
+            app = App(places, store, environment, options, run, alone)
             await store.write(orphans.mend, app.is_alive, app.clock.now())
             await app.focus.open(options.persona)
             try:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Coroutine, Mapping
 
-    from chorus_cli.app import App, Options
+    from chorus_cli.app import Options
 
     Subcommand = Callable[[argparse.Namespace, Mapping[str, str]], Coroutine[None, None, int]]
 
@@ -46,15 +46,18 @@ async def chat(chosen: argparse.Namespace, environment: Mapping[str, str]) -> in
     if sys.stdin is None or not sys.stdin.isatty():
         raise CommandError("The chat needs a terminal to type in. For one question use: chorus ask TEXT")
     from chorus_cli.app import opened  # noqa: PLC0415
+    from chorus_cli.chat import Chat  # noqa: PLC0415
     from chorus_cli.terminal.keyboard import typed_early, typing_ahead  # noqa: PLC0415
 
     with typing_ahead(for_nobody_else=True):
         early = typed_early()
-        from chorus_cli.terminal.repl import Repl  # noqa: PLC0415 - the keyboard is taken before anything slow
+        from chorus_cli.terminal.progress import Progress  # noqa: PLC0415 - the keyboard is taken before anything slow
+        from chorus_cli.terminal.repl import Repl  # noqa: PLC0415
 
-        async with opened(_options(chosen, environment), environment) as app:
-            screen = standard_output()
-            repl = Repl(app.focus, app, screen, lambda error: _bug_sentence(app, error, environment), early)
+        screen = standard_output()
+        progress = Progress(screen)
+        async with opened(_options(chosen, environment), environment, progress.paused) as app:
+            repl = Repl(app.focus, Chat(app), screen, progress, app.report_bug, early)
             await repl.run(app.warm_up)
     return DONE
 
@@ -189,12 +192,6 @@ async def show_paths(chosen: argparse.Namespace, environment: Mapping[str, str])
     for name, place in paths(environment, vars(chosen).get("home")).listing():
         standard_output().line(f"{name:<9} {place}")
     return DONE
-
-
-def _bug_sentence(app: App, error: Exception, environment: Mapping[str, str]) -> str:
-    from chorus_cli.adapters.bug_log import report_bug  # noqa: PLC0415 - only a bug needs it
-
-    return report_bug(app.paths.log_file, error, environment)
 
 
 def _options(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Options:

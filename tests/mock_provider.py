@@ -63,11 +63,13 @@ def running() -> Iterator[MockProvider]:
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         provider = MockProvider(f"http://127.0.0.1:{port}")
         deadline = time.monotonic() + 20
-        while not provider.is_up():
-            assert time.monotonic() < deadline, "llmock does not start"
-            time.sleep(0.05)
-        yield provider
-        process.terminate()
+        try:
+            while not provider.is_up():
+                assert time.monotonic() < deadline, "llmock does not start"
+                time.sleep(0.05)
+            yield provider
+        finally:
+            process.terminate()
 
 
 def free_port() -> int:

@@ -12,7 +12,7 @@ import shutil
 import signal
 import termios
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import EditorError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
 _INPUT, _OUTPUT = 0, 1
 _FALLBACKS = ("editor", "nano", "vi")
@@ -35,6 +36,8 @@ _FILE_AND_LINE = frozenset({"subl", "zed", "hx"})
 
 # What Ctrl-C and Ctrl-\ send to every process in the foreground.
 _KEY_SIGNALS = (signal.SIGINT, signal.SIGQUIT)
+# And Ctrl-Z, which stops this process too: nobody else may do anything about the terminal then.
+_WHILE_LENT = {**dict.fromkeys(_KEY_SIGNALS, signal.SIG_IGN), signal.SIGTSTP: signal.SIG_DFL}
 # Python ignores the other two.
 _IGNORED_HERE = (*_KEY_SIGNALS, signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -55,9 +58,13 @@ _IN_TERMINAL = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class UserEditor:
-    """The editor that ``environment`` names; it is started with that environment and nothing else."""
+    """The editor that ``environment`` names; it is started with that environment and nothing else.
+
+    ``alone`` is entered while the terminal is lent out: nobody writes to it then.
+    """
 
     environment: Mapping[str, str]
+    alone: Callable[[], AbstractContextManager[None]] = nullcontext
 
     async def open(self, path: Path, line: int | None = None) -> str:
         """Wait until the user has left the editor; return a sentence if it did not end well, else nothing.
@@ -71,7 +78,7 @@ class UserEditor:
         if not (os.isatty(_INPUT) and os.isatty(_OUTPUT)):
             raise EditorError("An editor needs a terminal; open the chat in one with: chorus")
         command = _command(self.environment)
-        with _terminal_lent(), _keys_left_to_the_editor():
+        with self.alone(), _terminal_lent(), _keys_left_to_the_editor():
             process_id = _started([*command, *_file_at(command[0], str(path), line)], self.environment)
             _, status = await asyncio.to_thread(os.waitpid, process_id, 0)
         return _complaint(Path(command[0]).name, os.waitstatus_to_exitcode(status))
@@ -178,7 +185,7 @@ def _keys_left_to_the_editor() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in _KEY_SIGNALS}
+    before = {number: signal.signal(number, handler) for number, handler in _WHILE_LENT.items()}
     try:
         yield
     finally:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chorus_cli.adapters import litellm_library
 from chorus_cli.adapters.model_limits import is_on_this_machine, server_address
+from chorus_cli.adapters.patience import Patience
 from chorus_cli.adapters.provider_errors import model_error, silence_error
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.events import ReasoningDelta, ReplyEnd, TextDelta
@@ -90,13 +91,14 @@ class LiteLLMClient:
             ModelError: the provider refused, failed or fell silent; what was yielded before stands.
         """
         begun = False
-        first_deadline = asyncio.get_running_loop().time() + self._first_token_seconds
-        stream = await self._in_time(self._ask(request), request, first_deadline, begun=begun)
+        patience = Patience(self._first_token_seconds)
+        stream = await self._in_time(self._ask(request), request, patience, begun=begun)
         reply = _Reply()
         try:
             while True:
-                deadline = asyncio.get_running_loop().time() + self._gap_seconds if begun else first_deadline
-                chunk = await self._in_time(_next_chunk(stream), request, deadline, begun=begun)
+                if begun:
+                    patience = Patience(self._gap_seconds)
+                chunk = await self._in_time(_next_chunk(stream), request, patience, begun=begun)
                 if chunk is None:
                     break
                 for event in reply.events(chunk):
@@ -148,17 +150,15 @@ class LiteLLMClient:
         return {"api_base": address}
 
     async def _in_time(
-        self, awaitable: Awaitable[_Answer], request: ModelRequest, deadline: float, *, begun: bool
+        self, awaitable: Awaitable[_Answer], request: ModelRequest, patience: Patience, *, begun: bool
     ) -> _Answer:
-        """Await one answer of litellm until ``deadline``, and turn whatever it raises into a sentence."""
-        watchdog = asyncio.timeout_at(deadline)
+        """Await one answer of litellm with ``patience``, and turn whatever it raises into a sentence."""
         try:
-            async with watchdog:
-                return await awaitable
+            return await patience.wait_for(awaitable)
         except ModelError:
             raise
         except Exception as error:  # noqa: BLE001 - litellm raises what its many libraries raise
-            if watchdog.expired():
+            if patience.is_over:
                 seconds = self._gap_seconds if begun else self._first_token_seconds
                 raise silence_error(request.model, seconds, begun=begun) from None
             secrets = secrets_in(self._environment)

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Asking:
+    """Everything is stored, and ``model`` is being asked; what comes next is its own."""
+
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
 class TextDelta:
     """The next piece of the reply."""
 
@@ -60,4 +67,4 @@ class TurnDone:
 
 
 ModelEvent = TextDelta | ReasoningDelta | ReplyEnd
-TurnEvent = TextDelta | ReasoningDelta | Notice | TurnDone
+TurnEvent = Asking | TextDelta | ReasoningDelta | Notice | TurnDone

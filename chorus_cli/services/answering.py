@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ModelError, StorageError
-from chorus_cli.core.events import Notice, ReplyEnd, TextDelta, TurnDone
+from chorus_cli.core.events import Asking, Notice, ReplyEnd, TextDelta, TurnDone
 from chorus_cli.core.messages import Status
 from chorus_cli.core.outcome import outcome
 from chorus_cli.core.retry import PAUSES_SECONDS, pause_before_retry
@@ -98,11 +98,12 @@ class Answering:
         except StorageError as error:
             raise self.rescued(error, row.persona, "assistant", writer.text) from error
 
-    async def _attempts(self, request: ModelRequest) -> AsyncGenerator[ModelEvent | Notice, None]:
+    async def _attempts(self, request: ModelRequest) -> AsyncGenerator[ModelEvent | Asking | Notice, None]:
         """Stream the reply, trying again, in the open, while nothing of it has arrived yet."""
         failures = 0
         while True:
             started = False
+            yield Asking(request.model)
             try:
                 async with aclosing(self.outside.model.stream(request)) as events:
                     async for event in events:

@@ -8,23 +8,26 @@ from typing import TYPE_CHECKING
 from chorus_cli.terminal.keyboard import typed_early, typing_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
+    from contextlib import AbstractContextManager
 
 
 class Foreground:
     """At most one piece of work at a time; at the prompt, where there is none, Ctrl-C is a key and no signal.
 
-    ``typed_ahead`` is what was typed for the next prompt when a signal ended the run.
+    ``suspendable`` is what lets Ctrl-Z suspend it. ``typed_ahead`` is what was typed for the next prompt when a signal
+    ended the run.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, suspendable: Callable[[], AbstractContextManager[None]]) -> None:
         self.typed_ahead = ""
+        self._suspendable = suspendable
         self._work: asyncio.Task[object] | None = None
 
     async def carry_out(self, work: Coroutine[None, None, bool]) -> bool:
         """Do ``work`` while Ctrl-C stops it and whatever else is typed waits for the prompt; stopped, it is false."""
         task = asyncio.create_task(self._stoppable(work))
-        with typing_ahead():
+        with typing_ahead(), self._suspendable():
             try:
                 await asyncio.wait({task})
             except asyncio.CancelledError:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import select
+import signal
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 _MOST_EARLY_BYTES = 65_536
@@ -50,15 +52,68 @@ def typing_ahead(*, for_nobody_else: bool = False) -> Iterator[None]:
         _mark_pastes("l")
 
 
+@contextmanager
+def suspendable(take_down: Callable[[], None], feed: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Have Ctrl-Z hand a sane terminal to the shell, and go on when the shell says so.
+
+    ``take_down`` takes away what is painted for a while, so that the shell does not write into it. Where keys are typed
+    ahead, ``feed`` takes them: left where they are, the shell would read them.
+    """
+    if signal.getsignal(signal.SIGTSTP) is signal.SIG_IGN:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTSTP, _suspend, take_down, feed)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGTSTP)
+
+
 def typed_early() -> str:
     """Return what was typed before line editing was turned off: until then the terminal made a line feed of Enter."""
+    return _waiting_keys().replace("\n", "\r")
+
+
+def _waiting_keys() -> str:
     try:
         descriptor = sys.stdin.fileno()
         ready, _, _ = select.select([descriptor], [], [], 0)
         data = os.read(descriptor, _MOST_EARLY_BYTES) if ready else b""
     except (AttributeError, ValueError, OSError):
         return ""
-    return data.decode(errors="replace").replace("\n", "\r")
+    return data.decode(errors="replace")
+
+
+def _suspend(take_down: Callable[[], None], feed: Callable[[str], None] | None) -> None:
+    """Stop as the signal would have done it, with the terminal in order meanwhile."""
+    take_down()
+    with nullcontext() if feed is None else _shell_typing(feed):
+        handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, handler)
+
+
+@contextmanager
+def _shell_typing(feed: Callable[[str], None]) -> Iterator[None]:
+    """Turn echo and line editing on for a while; what was typed until then is given to ``feed``."""
+    import termios  # noqa: PLC0415 - see above
+
+    feed(_waiting_keys())
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    plain = [*before]
+    plain[0] = before[0] | termios.ICRNL
+    plain[3] = before[3] & ~termios.NOFLSH | termios.ECHO | termios.ICANON
+    termios.tcsetattr(descriptor, termios.TCSANOW, plain)
+    _mark_pastes("l")
+    try:
+        yield
+    finally:
+        # A window that was closed meanwhile needs no restoring.
+        with suppress(termios.error):
+            termios.tcsetattr(descriptor, termios.TCSANOW, before)
+        _mark_pastes("h")
 
 
 def _mark_pastes(switch: str) -> None:

@@ -9,11 +9,14 @@ from chorus_cli.commands.command_line import resolve
 from chorus_cli.commands.replies import Question, Reply, plain
 from chorus_cli.core.errors import MessageRefusedError
 from chorus_cli.terminal.drawing import draw
+from chorus_cli.terminal.keyboard import suspendable
 from chorus_cli.terminal.reply_stream import show_events
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from chorus_cli.commands.command_context import CommandContext
-    from chorus_cli.core.events import TurnDone
+    from chorus_cli.core.events import TurnEvent
     from chorus_cli.services.conversation import Conversation
     from chorus_cli.terminal.screen import Screen
 
@@ -23,7 +26,7 @@ async def carry_out(line: str, commands: CommandContext, answers: Screen, asides
     await commands.focus.settle()
     answer = await resolve(commands.registry, line, commands.clock.now()).run(commands)
     if not isinstance(answer, Reply):
-        return _exit_code(await show_events(answer, answers, asides))
+        return await _shown(answer, answers, asides)
     if isinstance(answer, Question):
         # Nobody can be asked, so nothing is done.
         asides.error(plain(answer))
@@ -37,10 +40,12 @@ async def ask(text: str, commands: CommandContext, conversation: Conversation, a
     place = commands.focus.place()
     for warning in place.persona.warnings:
         asides.notice(warning)
-    return _exit_code(await show_events(conversation.answer(place, text), answers, asides))
+    return await _shown(conversation.answer(place, text), answers, asides)
 
 
-def _exit_code(done: TurnDone | None) -> int:
+async def _shown(events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen) -> int:
+    with suspendable(answers.take_down):
+        done = await show_events(events, answers, asides)
     return 0 if done is not None and done.error is None else 1
 
 

@@ -1,4 +1,7 @@
-"""One reply on a terminal: Markdown that is painted while it arrives, and one line for what the model thinks."""
+"""One reply on a terminal: Markdown that is painted while it arrives, below it one line for what the model thinks.
+
+Until it says or thinks anything, the line is for what is waited for.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.events import Notice, ReasoningDelta, TextDelta, TurnDone
-from chorus_cli.core.safe_text import SafeTextStream, hidden_warning
+from chorus_cli.core.events import Asking, Notice, ReasoningDelta, TextDelta, TurnDone
+from chorus_cli.core.safe_text import SafeTextStream, hidden_warning, safe_line
+from chorus_cli.terminal.progress import Progress, Wait
 from chorus_cli.terminal.thinking import Thinking
 
 if TYPE_CHECKING:
@@ -24,6 +28,9 @@ if TYPE_CHECKING:
 _FRAME_SECONDS = 1 / 15
 _REST_PER_WORK = 9
 """How much longer than a frame took the next one waits: painting takes a tenth of the time at most."""
+
+_PREPARING = Wait("preparing the request", 1.0)
+_QUICK_ANSWER_SECONDS = 0.3
 
 
 class PaintedReply:
@@ -45,11 +52,14 @@ class PaintedReply:
         self._monotonic = monotonic
         self._size = size
         self._safe = SafeTextStream()
-        self._thinking = Thinking(monotonic, colour=answers.colour)
+        self._progress = Progress(answers, monotonic, size)
+        self._thinking = Thinking(answers, monotonic)
         self._arrived: list[str] = []
         self._news = asyncio.Event()
         self._is_closed = False
         self._painting = asyncio.create_task(self._paint())
+        self._progress.begin(_PREPARING)
+        answers.painted.append(self._take_down)
 
     def show(self, event: TurnEvent) -> None:
         """Take one event of the turn; it appears with the next frame.
@@ -60,10 +70,14 @@ class PaintedReply:
         if self._painting.done():
             self._painting.result()
         match event:
+            case Asking(model):
+                self._progress.begin(Wait(f"waiting for {safe_line(model)}", _QUICK_ANSWER_SECONDS))
             case TextDelta(text):
+                self._progress.end()
                 self._thinking.end()
                 self._arrived.append(self._safe.feed(text))
             case ReasoningDelta(text):
+                self._progress.end()
                 self._thinking.feed(text)
             case Notice(text):
                 self._tell(text)
@@ -83,8 +97,17 @@ class PaintedReply:
         if self._is_closed:
             return
         self._is_closed = True
+        self._answers.painted.remove(self._take_down)
+        self._progress.end()
         self._stop_painting()
         self._arrived.append(self._safe.close())
+        # Whoever stops a reply before its first word need not wait for rich.
+        if any(self._arrived) or "_markdown" in vars(self):
+            self._settle()
+        if self.done is not None and self.done.error is not None:
+            self._asides.error(str(self.done.error))
+
+    def _settle(self) -> None:
         self._take_in()
         self._markdown.close()
         for warning in (
@@ -93,8 +116,6 @@ class PaintedReply:
         ):
             if warning:
                 self._asides.notice(warning)
-        if self.done is not None and self.done.error is not None:
-            self._asides.error(str(self.done.error))
 
     @cached_property
     def _markdown(self) -> MarkdownStream:
@@ -105,8 +126,14 @@ class PaintedReply:
 
     def _tell(self, text: str) -> None:
         """Write a sentence above what is still open."""
-        self._markdown.take_down()
+        self._progress.end()
+        self._answers.take_down()
         self._asides.notice(text)
+
+    def _take_down(self) -> None:
+        if "_markdown" in vars(self):
+            self._markdown.take_down()
+            self._news.set()
 
     def _take_in(self) -> None:
         self._markdown.feed("".join(self._arrived))

@@ -18,57 +18,27 @@ from chorus_cli.terminal.command_sign import is_command, unescaped
 from chorus_cli.terminal.foreground import Foreground
 from chorus_cli.terminal.greeting import greet
 from chorus_cli.terminal.key_bindings import Compose, Leave
+from chorus_cli.terminal.keyboard import suspendable
+from chorus_cli.terminal.progress import Wait
 from chorus_cli.terminal.prompt import Prompt
 from chorus_cli.terminal.toolbar import Toolbar
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine
-    from typing import Protocol
 
-    from chorus_cli.commands.command_context import CommandContext
     from chorus_cli.commands.replies import Answer, Question, Reply
     from chorus_cli.core.events import TurnEvent
-    from chorus_cli.core.meter import Meter
-    from chorus_cli.services.conversation import Conversation
     from chorus_cli.services.focus import Focus
     from chorus_cli.services.idle import IdleTimer
     from chorus_cli.services.place import Place
-    from chorus_cli.services.unsent import Unsent
+    from chorus_cli.terminal.chat_parts import ChatParts
     from chorus_cli.terminal.input_history import InputHistory
+    from chorus_cli.terminal.progress import Progress
     from chorus_cli.terminal.screen import Screen
 
-    class Answering(Protocol):
-        """What answers, made when it is first asked for."""
-
-        @property
-        def commands(self) -> CommandContext:
-            """The commands and the services behind them."""
-            ...
-
-        @property
-        def conversation(self) -> Conversation:
-            """Whoever answers messages."""
-            ...
-
-        @property
-        def unsent(self) -> Unsent:
-            """What comes back to the prompt."""
-            ...
-
-        async def meter(self, place: Place) -> Meter:
-            """Return how full the next request is."""
-            ...
-
-        def history(self, slug: str) -> InputHistory:
-            """Return what was typed to a persona before."""
-            ...
-
-        def idle_timer(self, tell: Callable[[str], None], report_bug: Callable[[Exception], str]) -> IdleTimer:
-            """Make what keeps the talk when nothing is said."""
-            ...
-
-
 _SIGNAL_SECONDS = 0.3
+_PATIENCE_SECONDS = 1.0
+_STOPPABLE = ", Ctrl-C stops it"
 _SETTLING_SECONDS = 2.0
 _RETURNED = "What you had typed when the chat was ended is at the prompt again."
 _UNSENT = (
@@ -80,23 +50,25 @@ _UNSENT = (
 class Repl:
     """One run of the chat.
 
-    ``report_bug`` keeps a traceback and returns the sentence that says where; ``typed_early`` is what was typed before
-    anybody listened.
+    ``progress`` is a line on ``screen``. ``report_bug`` keeps a traceback and returns the sentence that says where;
+    ``typed_early`` is what was typed before anybody listened.
     """
 
     def __init__(
         self,
         focus: Focus,
-        answering: Answering,
+        answering: ChatParts,
         screen: Screen,
+        progress: Progress,
         report_bug: Callable[[Exception], str],
         typed_early: str = "",
     ) -> None:
         self._focus = focus
         self._answering = answering
         self._screen = screen
+        self._progress = progress
         self._report_bug = report_bug
-        self._foreground = Foreground()
+        self._foreground = Foreground(lambda: suspendable(screen.take_down, self._prompt.feed))
         self._unsent = answering.unsent
         self._histories: dict[str, InputHistory] = {}
         self._arriving: asyncio.Future[None] | None = None
@@ -234,9 +206,11 @@ class Repl:
 
         commands = self._answering.commands
         bound = resolve(commands.registry, line, commands.clock.now())
-        answer = await self._carried_out(bound.run(commands), stoppable=bound.command.stoppable)
+        stoppable = bound.command.stoppable
+        with self._progress.of(Wait(bound.command.path, _PATIENCE_SECONDS, _STOPPABLE if stoppable else "")):
+            answer = await self._carried_out(bound.run(commands), stoppable=stoppable)
         while isinstance(answer, Question):
-            answer = await self._decided(answer)
+            answer = await self._decided(answer, bound.command.path)
         if isinstance(answer, Exit):
             return True
         if isinstance(answer, Refill):
@@ -268,7 +242,7 @@ class Repl:
             self._screen.notice("Stopped; nothing was done.")
             raise
 
-    async def _decided(self, question: Question) -> Reply:
+    async def _decided(self, question: Question, command: str) -> Reply:
         """Have the user decide, and carry that out; being stopped before that is a no, too."""
         try:
             chosen = await self._prompt.confirm(question.text, discardable=question.discarded is not None)
@@ -276,7 +250,10 @@ class Repl:
             self._screen.paragraph(question.declined.text)
             raise
         work = {"y": question.confirmed, "d": question.discarded}.get(chosen)
-        return question.declined if work is None else (await finished(work()))[0]
+        if work is None:
+            return question.declined
+        with self._progress.of(Wait(command, _PATIENCE_SECONDS)):
+            return (await finished(work()))[0]
 
     async def _show(self, events: AsyncGenerator[TurnEvent, None]) -> None:
         from chorus_cli.terminal.reply_stream import show_events  # noqa: PLC0415

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.events import Notice, ReasoningDelta, TextDelta, TurnDone
+from chorus_cli.core.events import Asking, Notice, ReasoningDelta, TextDelta, TurnDone
 from chorus_cli.core.safe_text import SafeTextStream, hidden_warning
 from chorus_cli.terminal.painted_reply import PaintedReply
 
@@ -33,7 +33,7 @@ async def show_events(events: AsyncGenerator[TurnEvent, None], answers: Screen, 
 class PlainReply:
     """One reply on its way to ``answers``, only ever added to; what is not the reply goes to ``asides``.
 
-    What the model thinks is not shown.
+    What the model thinks is not shown, nor what is waited for.
     """
 
     def __init__(self, answers: Screen, asides: Screen) -> None:
@@ -49,7 +49,7 @@ class PlainReply:
         match event:
             case TextDelta(text):
                 self._write(self._safe.feed(text))
-            case ReasoningDelta():
+            case Asking() | ReasoningDelta():
                 return
             case Notice(text):
                 self._end_line()

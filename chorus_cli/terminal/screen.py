@@ -14,7 +14,7 @@ from chorus_cli.core.safe_text import safe_text
 from chorus_cli.terminal.guard import TerminalGuard
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _DIM = "\x1b[2m"
 _RED = "\x1b[31m"
@@ -22,9 +22,11 @@ _END = "\x1b[0m"
 
 
 class Screen:
-    """One of the process's output streams, made safe; ``colour`` says whether styles may be used.
+    """One of the process's output streams, made safe.
 
-    What cannot be shown on an ``optional`` one is dropped: nobody reads it, and the answer matters more.
+    ``colour`` says whether styles may be used, ``unicode`` whether every character can be shown. ``painted`` are ways
+    to take down what stands at the end for a while; whoever painted it does so again. What cannot be shown on an
+    ``optional`` one is dropped: nobody reads it, and the answer matters more.
     """
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str] = os.environ, *, optional: bool = False) -> None:
@@ -33,6 +35,8 @@ class Screen:
         self.is_terminal = stream.isatty()
         self.colour = terminal and not environment.get("NO_COLOR")
         self.guard = TerminalGuard(stream, allow_sequences=terminal)
+        self.unicode = self.guard.encoding.lower().startswith("utf")
+        self.painted: list[Callable[[], None]] = []
 
     def write(self, text: str) -> None:
         """Show text that is safe already, as it is, at once; a terminal that is gone shows nothing and harms nobody.
@@ -53,10 +57,12 @@ class Screen:
 
     def line(self, text: str) -> None:
         """Show a paragraph by whomever."""
+        self.take_down()
         self.write(safe_text(text) + "\n")
 
     def paragraph(self, text: str) -> None:
         """Show sentences, broken between words."""
+        self.take_down()
         self.write(self._wrapped(safe_text(text)) + "\n")
 
     def notice(self, text: str) -> None:
@@ -67,7 +73,13 @@ class Screen:
         """Show what went wrong."""
         self._styled(_RED, text)
 
+    def take_down(self) -> None:
+        """Take away what is painted at the end for a while, so that something else may be written there."""
+        for take_down in self.painted:
+            take_down()
+
     def _styled(self, style: str, text: str) -> None:
+        self.take_down()
         safe = self._wrapped(safe_text(text))
         self.write(f"{style}{safe}{_END}\n" if self.colour else f"{safe}\n")
 

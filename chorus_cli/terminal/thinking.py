@@ -5,21 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.safe_text import SafeTextStream
-from chorus_cli.terminal.painted_rows import Row, widest
+from chorus_cli.terminal.dim_row import dim_row, dots, end_of
+from chorus_cli.terminal.painted_rows import widest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_DIM, _END = "\x1b[2m", "\x1b[0m"
+    from chorus_cli.terminal.painted_rows import Row
+    from chorus_cli.terminal.screen import Screen
+
 _LATEST_CHARACTERS = 500
 
 
 class Thinking:
     """The thoughts that came since the last piece of the reply; ``monotonic`` tells the time in seconds."""
 
-    def __init__(self, monotonic: Callable[[], float], *, colour: bool) -> None:
+    def __init__(self, screen: Screen, monotonic: Callable[[], float]) -> None:
+        self._screen = screen
         self._monotonic = monotonic
-        self._colour = colour
         self._safe = SafeTextStream()
         self._latest = ""
         self._begun: float | None = None
@@ -41,16 +44,6 @@ class Thinking:
         """Return how long it has lasted and as much as there is room for of the latest thoughts; nothing if none."""
         if self._begun is None:
             return []
-        told = f"thinking … {self._monotonic() - self._begun:.0f} s"
-        words = _end_of(" ".join(self._latest.split()), columns - widest(told) - 2)
-        line = f"{told}  {words}" if words else told
-        return [Row(f"{_DIM}{line}{_END}" if self._colour else line, line, widest(line))]
-
-
-def _end_of(text: str, columns: int) -> str:
-    """Return as much of the end of ``text`` as surely has room."""
-    start = len(text)
-    while start and columns >= widest(text[start - 1]):
-        start -= 1
-        columns -= widest(text[start])
-    return text[start:]
+        told = f"thinking {dots(unicode=self._screen.unicode)} {self._monotonic() - self._begun:.0f} s"
+        words = end_of(" ".join(self._latest.split()), columns - widest(told) - 2)
+        return [dim_row(f"{told}  {words}" if words else told, columns, colour=self._screen.colour)]

@@ -200,6 +200,18 @@ async def test_a_gap_within_the_limit_is_no_fault(mock_provider: MockProvider, t
     assert events[-1].finish_reason == "stop"
 
 
+async def test_the_time_in_which_the_process_was_stopped_is_no_silence(
+    mock_provider: MockProvider, test_key: str
+) -> None:
+    mock_provider.behave(type="stream_fault", kind="stall", after_chunks=2, stall_seconds=0.2)
+    began = time.monotonic()
+    asyncio.get_running_loop().call_later(0.1, time.sleep, 2 * PATIENCE_SECONDS)
+    events = await events_of(f"{mock_provider.address}/v1", test_key)
+    assert time.monotonic() - began > 2 * PATIENCE_SECONDS
+    assert isinstance(events[-1], ReplyEnd)
+    assert events[-1].finish_reason == "stop"
+
+
 @pytest.mark.parametrize(
     ("pieces", "events"),
     [

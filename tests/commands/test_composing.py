@@ -12,6 +12,7 @@ import pytest
 from chorus_cli.commands.command_line import resolve
 from chorus_cli.commands.replies import Refill
 from chorus_cli.core.errors import CommandError, EditorError
+from tests.services.world import words_come
 
 if TYPE_CHECKING:
     from chorus_cli.core.events import TurnEvent
@@ -78,7 +79,7 @@ async def test_a_turn_that_is_stopped_before_its_first_word_has_stored_the_messa
     world.editor.enqueue("Stop me")
     world.model.enqueue(asyncio.Event())
     events = await begun(world)
-    turn = asyncio.ensure_future(events.__anext__())
+    turn = asyncio.ensure_future(words_come(events))
     while not world.model.requests:  # noqa: ASYNC110 - the scripted model has nothing to wait for
         await asyncio.sleep(0.001)
     turn.cancel()

@@ -13,11 +13,11 @@ import pytest
 
 from chorus_cli.core.assembly import BROKEN_OFF
 from chorus_cli.core.errors import MessageRefusedError, ModelError, StorageError
-from chorus_cli.core.events import ReasoningDelta, ReplyEnd, TextDelta
+from chorus_cli.core.events import Asking, Notice, ReasoningDelta, ReplyEnd, TextDelta, TurnDone
 from chorus_cli.core.messages import Role, Status
 from chorus_cli.storage import message_log
 from tests.fakes import WordCounter
-from tests.services.world import MODEL, built
+from tests.services.world import MODEL, built, words_come
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -193,6 +193,16 @@ async def test_a_busy_provider_is_tried_again_in_the_open(world: World) -> None:
     assert (await world.log())[-1].content == "At last."
 
 
+async def test_who_is_asked_is_said_at_each_attempt_once_the_message_is_stored(world: World) -> None:
+    world.model.enqueue(ModelError("Busy.", retryable=True))
+    world.model.enqueue(TextDelta("At last."), ReplyEnd("stop"))
+    events = world.conversation.answer(world.focus.place(), "Hello")
+    assert await anext(events) == Asking(MODEL)
+    assert [message.content for message in await world.log()] == ["Hello", ""]
+    kinds = [type(event) async for event in events]
+    assert kinds == [Notice, Asking, TextDelta, TurnDone]
+
+
 async def test_after_two_retries_the_turn_fails(world: World) -> None:
     for _ in range(3):
         world.model.enqueue(ModelError("Busy.", retryable=True))
@@ -223,8 +233,9 @@ async def test_stopping_a_reply_keeps_what_has_arrived(world: World) -> None:
 
     async def listen() -> None:
         async with aclosing(world.conversation.answer(world.focus.place(), "Hello")) as events:
-            async for _ in events:
-                arrived.set()
+            await words_come(events)
+            arrived.set()
+            await words_come(events)
 
     turn = asyncio.create_task(listen())
     await arrived.wait()
@@ -238,7 +249,7 @@ async def test_stopping_a_reply_keeps_what_has_arrived(world: World) -> None:
 async def test_a_listener_that_goes_away_keeps_what_has_arrived(world: World) -> None:
     world.model.enqueue(TextDelta("Half"), TextDelta("Rest"), ReplyEnd("stop"))
     async with aclosing(world.conversation.answer(world.focus.place(), "Hello")) as events:
-        await anext(events)
+        await words_come(events)
     reply = (await world.log())[-1]
     assert (reply.content, reply.status) == ("Half", Status.INTERRUPTED)
 
@@ -247,9 +258,9 @@ async def test_a_reply_is_checkpointed_while_it_streams(world: World) -> None:
     hold = asyncio.Event()
     world.model.enqueue(TextDelta("One "), TextDelta("two "), hold, TextDelta("three"), ReplyEnd("stop"))
     async with aclosing(world.conversation.answer(world.focus.place(), "Hello")) as events:
-        await anext(events)
+        await words_come(events)
         world.clock.advance(timedelta(seconds=0.6))
-        await anext(events)
+        await words_come(events)
         half = await world.log_row_with_content(-1)
         assert (half.content, half.status, half.run) == ("One two ", Status.STREAMING, "this-run")
         hold.set()
@@ -261,7 +272,7 @@ async def test_a_reply_still_streaming_when_the_context_is_cleared_stays_out_wit
     hold = asyncio.Event()
     world.model.enqueue(TextDelta("Late"), hold, TextDelta(" reply"), ReplyEnd("stop"))
     async with aclosing(world.conversation.answer(world.focus.place(), "Old question")) as events:
-        await anext(events)
+        await words_come(events)
         await world.journal.clear(world.focus.place())
         hold.set()
         _ = [event async for event in events]
@@ -324,7 +335,7 @@ async def test_a_reply_that_cannot_be_stored_is_rescued(world: World) -> None:
     hold = asyncio.Event()
     world.model.enqueue(TextDelta("Precious reply"), hold, ReplyEnd("stop"))
     async with aclosing(world.conversation.answer(world.focus.place(), "Hello")) as events:
-        await anext(events)
+        await words_come(events)
         await world.store.read(lambda connection: connection.execute("PRAGMA query_only = ON") and None)
         hold.set()
         with pytest.raises(StorageError, match="The text is kept in"):
@@ -402,7 +413,7 @@ async def test_what_a_killed_process_left_is_in_the_next_request(world: World) -
     hold = asyncio.Event()
     world.model.enqueue(TextDelta("Half"), hold)
     events = world.conversation.answer(world.focus.place(), "First")
-    await anext(events)
+    await words_come(events)
     await world.store.write(
         lambda connection: (
             connection.execute("UPDATE messages SET run = 'dead', content = 'Half' WHERE id = 2") and None

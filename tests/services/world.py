@@ -12,7 +12,7 @@ from chorus_cli.commands.command_line import resolve
 from chorus_cli.commands.replies import Question, Reply, plain
 from chorus_cli.core.budget import Limit
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.core.events import Notice, TurnDone
+from chorus_cli.core.events import Notice, TextDelta, TurnDone
 from chorus_cli.services.answering import Outside
 from chorus_cli.services.context import Context
 from chorus_cli.services.context_editing import ContextEditing
@@ -36,9 +36,10 @@ from chorus_cli.storage import message_log
 from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, WordCounter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
+    from chorus_cli.core.events import TurnEvent
     from chorus_cli.core.messages import Message, Status
     from chorus_cli.storage.database import Store
 
@@ -185,6 +186,12 @@ class World:
 def unexpected(bug: Exception) -> None:
     """Fail where a bug would be reported."""
     raise AssertionError from bug
+
+
+async def words_come(events: AsyncIterator[TurnEvent]) -> None:
+    """Follow a turn until the next words of the model have come."""
+    while not isinstance(await anext(events), TextDelta):
+        pass
 
 
 async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedModel, limit_tokens: int) -> World:

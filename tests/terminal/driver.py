@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 
 PROGRAM = (sys.executable, "-m", "chorus_cli")
 PROMPT = "Chorus ❯"
+SHELL_PROMPT = "shell$"
 PATIENCE_SECONDS = 10.0
 _LOOK_SECONDS = 0.05
 _LINES, _COLUMNS, _HISTORY_LINES = 40, 100, 2000
+_MARKED_PASTES = 2004 << 5  # as pyte keeps the modes that only some terminals have
 _KEYS = {
     "enter": "\r",
     "alt-enter": "\x1b\r",
@@ -44,6 +46,7 @@ _KEYS = {
     "ctrl-c": "\x03",
     "ctrl-d": "\x04",
     "ctrl-j": "\n",
+    "ctrl-z": "\x1a",
 }
 
 LONG_MESSAGE = "I am " + " ".join(f"word{number}" for number in range(50))
@@ -105,6 +108,14 @@ class Home:
         finally:
             terminal.close()
 
+    @contextmanager
+    def shell_in_terminal(self, **variables: str) -> Iterator[Terminal]:
+        """Open an interactive shell, which starts programs as jobs, and wait for its prompt."""
+        plain = {"PS1": f"{SHELL_PROMPT} ", "ENV": ""}
+        with closing(Terminal({**self.environment, **plain, **variables}, command=["sh", "-i"])) as terminal:
+            terminal.await_line(SHELL_PROMPT)
+            yield terminal
+
     def sql(self, statement: str, *values: str | int) -> list[Any]:
         """Read the database or change it by plain SQL; a row of one column is returned as its value."""
         with closing(sqlite3.connect(self.path / "chorus.db", timeout=PATIENCE_SECONDS)) as connection, connection:
@@ -140,16 +151,21 @@ def finished(command: Sequence[str | bytes], environment: Mapping[str, str], std
 
 
 class Terminal:
-    """The chat in a pseudo-terminal, and the screen that its user sees."""
+    """The chat, or another program, in a pseudo-terminal, and the screen that its user sees."""
 
-    def __init__(self, environment: Mapping[str, str], screen: pyte.HistoryScreen | None = None) -> None:
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        screen: pyte.HistoryScreen | None = None,
+        command: Sequence[str] = PROGRAM,
+    ) -> None:
         self._screen = screen or pyte.HistoryScreen(_COLUMNS, _LINES, history=_HISTORY_LINES)
         size = (self._screen.lines, self._screen.columns)
         self._stream = pyte.ByteStream(self._screen)
         with warnings.catch_warnings():
             # Newer Pythons warn of forking beside the threads of a test runner; the child runs another program at once.
             warnings.simplefilter("ignore", DeprecationWarning)
-            self._child = pexpect.spawn(PROGRAM[0], [*PROGRAM[1:]], env=environment, dimensions=size)
+            self._child = pexpect.spawn(command[0], [*command[1:]], env=environment, dimensions=size)
         # pexpect waits 50 ms before each key unless told otherwise.
         self._child.delaybeforesend = None
         self._child.ptyproc.delayafterclose = 0
@@ -163,7 +179,8 @@ class Terminal:
     @property
     def echoes(self) -> bool:
         """Whether the terminal shows what is typed and hands it on by lines, as a shell wants to find it."""
-        return bool(self._modes & termios.ECHO and self._modes & termios.ICANON)
+        marks_pastes = _MARKED_PASTES in self._screen.mode
+        return bool(self._modes & termios.ECHO and self._modes & termios.ICANON and not marks_pastes)
 
     def type(self, text: str | bytes) -> None:
         """Send keys, one for each character."""
@@ -236,6 +253,11 @@ class Terminal:
             self._look()
         self._look()
         return int(self._child.exitstatus if self._child.signalstatus is None else -self._child.signalstatus)
+
+    def resize(self, columns: int, lines: int = _LINES) -> None:
+        """Make the window another size; what stands there is not rearranged."""
+        self._screen.resize(lines, columns)
+        self._child.setwinsize(lines, columns)
 
     def hang_up(self, seconds: float = PATIENCE_SECONDS) -> int:
         """Close the terminal's window and return the program's exit code as soon as it has noticed."""

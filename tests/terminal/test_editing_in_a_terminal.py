@@ -190,7 +190,7 @@ KEPT, DISCARDED = f"{LEFT} text is kept in", f"{LEFT} edit is discarded."
 
 ENDINGS = {
     "saves nothing": Ending(': > "$file"', "an empty text was saved."),
-    "looks on and leaves": Ending("sleep 2", "Nothing was changed."),
+    "looks on and leaves": Ending("printf 'My own line. '; sleep 2", "My own line. Nothing was changed."),
     "goes to the background": Ending(
         '(sleep 0.3; echo "# later" >> "$file") > /dev/null 2>&1 &', "The draft stays in", kept=b"# later"
     ),

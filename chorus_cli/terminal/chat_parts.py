@@ -1,0 +1,47 @@
+"""What the chat in the terminal needs from below, as it sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from chorus_cli.commands.command_context import CommandContext
+    from chorus_cli.core.meter import Meter
+    from chorus_cli.services.conversation import Conversation
+    from chorus_cli.services.idle import IdleTimer
+    from chorus_cli.services.place import Place
+    from chorus_cli.services.unsent import Unsent
+    from chorus_cli.terminal.input_history import InputHistory
+
+
+class ChatParts(Protocol):
+    """What answers and what remembers, made when it is first asked for."""
+
+    @property
+    def commands(self) -> CommandContext:
+        """The commands and the services behind them."""
+        ...
+
+    @property
+    def conversation(self) -> Conversation:
+        """Whoever answers messages."""
+        ...
+
+    @property
+    def unsent(self) -> Unsent:
+        """What comes back to the prompt."""
+        ...
+
+    async def meter(self, place: Place) -> Meter:
+        """Return how full the next request is."""
+        ...
+
+    def history(self, slug: str) -> InputHistory:
+        """Return what was typed to a persona before."""
+        ...
+
+    def idle_timer(self, tell: Callable[[str], None], report_bug: Callable[[Exception], str]) -> IdleTimer:
+        """Make what keeps the talk when nothing is said."""
+        ...

@@ -1,0 +1,136 @@
+"""What interrupts the chat from outside: Ctrl-C on a model that is silent, Ctrl-Z, and a window of another size."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from tests import mock_provider
+from tests.terminal.driver import LONG_MESSAGE, PROGRAM, PROMPT, SHELL_PROMPT, Home, Terminal
+from tests.terminal.editors import editor
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CHAT = shlex.join(PROGRAM)
+REPLY = "Since when are you word0"
+"""How ELIZA's answer to `LONG_MESSAGE` begins."""
+
+
+def test_ctrl_c_ends_the_waiting_for_a_silent_model_within_a_second(home: Home) -> None:
+    with mock_provider.running() as provider:
+        model = {"OPENAI_BASE_URL": f"{provider.address}/v1", "OPENAI_API_KEY": "sk-test", "CHORUS_MODEL": "openai/x"}
+        with home.chat(**model) as chat:
+            for line, chunks, seen, told in (
+                ("say something", 4, "Mock response from", "Stopped. What had arrived is kept"),
+                ("say nothing", 0, "waiting for openai/x … 1 s", "Stopped. What had arrived is kept"),
+                ("/context save", 0, "/context save … 1 s, Ctrl-C stops it", "Stopped; nothing was done."),
+            ):
+                provider.behave(type="stream_fault", kind="stall", after_chunks=chunks)
+                told_before = chat.screen_text().count(told)
+                chat.say(line)
+                chat.await_text(seen)
+                chat.press("ctrl-c")
+                chat.await_text(told, seconds=1, times=told_before + 1)
+                chat.await_line(PROMPT, seconds=1)
+            assert " … " not in chat.screen_text()
+            chat.press("ctrl-d")
+            assert chat.await_end() == 0
+            assert chat.echoes
+    assert home.replies() == [("Mock response from ", "interrupted"), ("", "interrupted")]
+
+
+def test_a_window_of_another_size_keeps_what_is_being_typed_and_what_is_being_said(home: Home) -> None:
+    with home.chat() as chat:
+        chat.await_text("chorus/eliza answers")
+        chat.type(LONG_MESSAGE)
+        chat.await_text("word49")
+        for columns in (50, 120, 80):
+            chat.resize(columns)
+            chat.await_text(f"{PROMPT} I am word0 word1")
+            chat.await_line(typed_line(LONG_MESSAGE, columns))
+            assert chat.screen_text().count("❯") == 1
+        chat.press("enter")
+        chat.await_text(REPLY)
+        for columns in (50, 120, 80):
+            chat.resize(columns)
+            chat.watch(0.1)
+        chat.await_text("word49?")
+        chat.await_line(PROMPT)
+        reply = chat.screen_text().partition(REPLY)[2]
+        assert all(f" word{number}" in reply.replace("\n", " ") for number in range(1, 50))
+        assert chat.screen_text().count(REPLY) == 1
+    assert home.said() == [LONG_MESSAGE]
+
+
+def test_ctrl_z_leaves_the_shell_a_sane_terminal_and_fg_goes_on(home: Home, tmp_path: Path) -> None:
+    scribe = editor(tmp_path, 'echo now editing; read line; echo "$line" > "$file"')
+    with home.shell_in_terminal(EDITOR=scribe) as shell:
+        shell.say(CHAT)
+        shell.await_line(PROMPT)
+        shell.type("I am ti")
+        shell.await_line(f"{PROMPT} I am ti")
+        suspend(shell)
+        resume(shell)
+        shell.await_line(f"{PROMPT} I am ti")
+        shell.ask("red", "made you tired?")
+
+        shell.say(LONG_MESSAGE)
+        shell.await_text(REPLY)
+        shell.type("typed ahead")
+        suspend(shell)
+        assert [status for _, status in home.replies()] == ["complete", "streaming"]
+        resume(shell)
+        shell.await_text("word49?")
+        shell.await_line(f"{PROMPT} typed ahead")
+        assert shell.screen_text().count(REPLY) == 1
+
+        shell.press("ctrl-c")
+        shell.say("/editor")
+        shell.await_text("now editing")
+        suspend(shell)
+        resume(shell)
+        shell.type("I am glad")
+        shell.await_line("I am glad")
+        assert shell.echoes
+        shell.ask("", "glad?")
+        shell.press("ctrl-d")
+        shell.await_line(SHELL_PROMPT)
+        assert shell.echoes
+    assert home.said() == ["I am tired", LONG_MESSAGE, "I am glad"]
+    assert {status for _, status in home.replies()} == {"complete"}
+
+
+def test_ctrl_z_in_one_turn_without_the_chat_spoils_neither_the_reply_nor_the_shells_lines(home: Home) -> None:
+    with home.shell_in_terminal() as shell:
+        shell.say(f"{CHAT} ask '{LONG_MESSAGE}'")
+        shell.await_text(REPLY)
+        suspend(shell)
+        resume(shell)
+        shell.await_text("word49?")
+        shell.await_line(SHELL_PROMPT)
+        assert shell.screen_text().count(REPLY) == 1
+        assert f"{SHELL_PROMPT} fg\n{CHAT[:20]}" in shell.screen_text()
+
+
+def suspend(shell: Terminal) -> None:
+    """Press Ctrl-Z and look whether the shell has the terminal as it wants it."""
+    shell.press("ctrl-z")
+    shell.await_line(SHELL_PROMPT)
+    assert shell.echoes
+
+
+def resume(shell: Terminal) -> None:
+    """Have the shell go on with what was suspended; it names the program first."""
+    resumed = f"{SHELL_PROMPT} fg\n{CHAT[:20]}"
+    times = shell.screen_text().count(resumed) + 1
+    shell.say("fg")
+    shell.await_text(resumed, times=times)
+
+
+def typed_line(text: str, columns: int) -> str:
+    """Return the last row of a text that is being typed."""
+    rest = f"{PROMPT} {text}"
+    while len(rest) >= columns:
+        rest = f"  {rest[columns:]}"
+    return rest
