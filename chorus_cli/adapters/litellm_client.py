@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chorus_cli.adapters import litellm_library
-from chorus_cli.adapters.model_limits import is_on_this_machine, server_address
 from chorus_cli.adapters.provider_errors import model_error, silence_error
+from chorus_cli.adapters.server_addresses import is_on_this_machine, server_address
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.redaction import secrets_in

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.adapters.model_limits import context_limit, is_on_this_machine, server_address
+from chorus_cli.adapters.model_limits import context_limit
 from chorus_cli.adapters.model_map import ModelMap
 from chorus_cli.core.budget import Limit
 
@@ -52,35 +52,3 @@ def test_the_limit_says_where_it_comes_from(
 
 def test_without_a_map_every_limit_is_a_default(tmp_path: Path) -> None:
     assert context_limit("gpt-x", {}, ModelMap(tmp_path)) == Limit(128_000, "the default")
-
-
-@pytest.mark.parametrize(
-    ("address", "here"),
-    [
-        ("http://localhost:11434", True),
-        ("http://LocalHost/v1", True),
-        ("localhost:11434", True),
-        ("http://api.localhost", True),
-        ("http://127.8.9.10:80/v1", True),
-        ("http://[::1]:80", True),
-        ("http://0.0.0.0:11434", True),
-        ("http://user:word@127.0.0.1/v1", True),
-        ("http://localhost.example", False),
-        ("http://127.0.0.1.example", False),
-        ("http://192.168.1.2:11434", False),
-        ("https://api.openai.com/v1", False),
-        ("http://[::1", False),
-        ("", False),
-    ],
-)
-def test_this_machine_is_known_by_its_loopback_addresses(address: str, here: bool) -> None:  # noqa: FBT001 - a table
-    assert is_on_this_machine(address) is here
-
-
-def test_the_first_variable_that_is_not_empty_names_the_server() -> None:
-    environment = {"OPENAI_BASE_URL": " ", "OPENAI_API_BASE": "http://second/v1"}
-    assert server_address("openai/x", environment) == "http://second/v1"
-    assert server_address("ollama/x", environment) == "http://localhost:11434"
-    assert server_address("ollama_chat/x", {"OLLAMA_HOST": "gpu:1"}) == "http://gpu:1"
-    assert server_address("anthropic/x", environment) == ""
-    assert server_address("openai", environment) == ""
