@@ -69,17 +69,12 @@ class App:
     @cached_property
     def context(self) -> Context:
         """What is in context, counted by the real vocabulary."""
-        from chorus_cli.adapters.model_limits import context_limit  # noqa: PLC0415
+        from chorus_cli.adapters.model_limits import ModelLimits  # noqa: PLC0415
         from chorus_cli.adapters.token_counter import VocabularyCounter  # noqa: PLC0415
         from chorus_cli.services.context import Context  # noqa: PLC0415
 
-        model_map = self.model_map
-        return Context(
-            self.store,
-            VocabularyCounter(),
-            lambda model: context_limit(model, self._environment, model_map),
-            model_map.input_cost,
-        )
+        limits = ModelLimits(self._environment, self.model_map)
+        return Context(self.store, VocabularyCounter(), limits.of_model, self.model_map.input_cost)
 
     @cached_property
     def model_map(self) -> ModelMap:

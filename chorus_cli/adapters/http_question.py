@@ -117,6 +117,7 @@ def _request(server: _Server, question: Question) -> bytes:
         f"{'POST' if body else 'GET'} {server.root}{question.path} HTTP/1.0",
         f"Host: {server.host}",
         "Accept: application/json",
+        "Connection: close",
     ]
     if body:
         lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]

@@ -1,4 +1,4 @@
-"""The addresses of the servers that answer for models, as far as litellm does not know them by itself."""
+"""Where the servers are that answer for models, as far as litellm does not know that by itself, and their keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chorus_cli.adapters.http_question import ip
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_OLLAMA = ("ollama", "ollama_chat")
+_OLLAMA = ("ollama/", "ollama_chat/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +31,27 @@ _SERVERS = {
 }
 
 
+def is_ollama(model: str) -> bool:
+    """Return whether an Ollama answers for ``model``."""
+    return model.startswith(_OLLAMA)
+
+
 def server_address(model: str, environment: Mapping[str, str]) -> str:
     """Return the address of the server that answers for ``model``, or nothing where only litellm knows it."""
-    prefix, slash, _ = model.partition("/")
-    if slash and prefix in _OLLAMA:
+    if is_ollama(model):
         return ollama.server_address(environment)
+    prefix, slash, _ = model.partition("/")
     server = _SERVERS.get(prefix) if slash else None
     if server is None:
         return ""
     named = (environment.get(variable, "").strip() for variable in server.variables)
     return next(filter(None, named), server.default)
+
+
+def server_key(model: str, environment: Mapping[str, str]) -> str:
+    """Return the key that litellm sends to the server of ``model``, or nothing if there is none."""
+    provider = "ollama" if is_ollama(model) else model.partition("/")[0]
+    return environment.get(f"{provider.upper()}_API_KEY", "").strip()
 
 
 def is_on_this_machine(address: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.adapters.server_addresses import is_on_this_machine, server_address
+from chorus_cli.adapters.server_addresses import is_ollama, is_on_this_machine, server_address
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,17 @@ def test_the_first_variable_that_is_not_empty_names_the_server() -> None:
     assert server_address("ollama_chat/x", {"OLLAMA_HOST": "gpu:1"}) == "http://gpu:1"
     assert server_address("anthropic/x", environment) == ""
     assert server_address("openai", environment) == ""
+
+
+@pytest.mark.parametrize(
+    ("model", "asked"),
+    [
+        ("ollama/x", True),
+        ("ollama_chat/x", True),
+        ("ollama", False),
+        ("ollama_cloud/x", False),
+        ("openai/ollama/x", False),
+    ],
+)
+def test_ollama_is_known_by_the_models_prefix(model: str, asked: bool) -> None:  # noqa: FBT001 - a table
+    assert is_ollama(model) is asked
