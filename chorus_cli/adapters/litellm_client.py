@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chorus_cli.adapters import litellm_library
 from chorus_cli.adapters.provider_errors import model_error, silence_error
-from chorus_cli.adapters.server_addresses import is_on_this_machine, server_address
+from chorus_cli.adapters.server_addresses import is_ollama, is_on_this_machine, server_address
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.redaction import secrets_in
@@ -130,6 +130,9 @@ class LiteLLMClient:
             arguments["temperature"] = request.temperature
         if request.max_output_tokens is not None:
             arguments["max_tokens"] = request.max_output_tokens
+        if is_ollama(request.model) and request.context_tokens is not None:
+            # Ollama reserves a few thousand tokens unless it is told, and silently cuts what is longer.
+            arguments["num_ctx"] = request.context_tokens
         return arguments | self._server_arguments(request.model)
 
     def _server_arguments(self, model: str) -> dict[str, object]:

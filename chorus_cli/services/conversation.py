@@ -59,11 +59,12 @@ class _Opened:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A stored question's empty reply, the request to send, and what the user should know of it."""
+    """A stored question's empty reply, the request to send, what the user should know of it, and the model's limit."""
 
     reply: Message
     prompt: Prompt
     notices: tuple[str, ...]
+    limit_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class Conversation:
             await self._answering.abandon(ready.reply)
             raise asyncio.CancelledError
         notices = (*([_ALTERED] if altered else []), *ready.notices)
-        async with aclosing(self._answering.reply(ready.reply, _request(place, ready.prompt), notices)) as events:
+        async with aclosing(self._answering.reply(ready.reply, _request(place, ready), notices)) as events:
             async for event in events:
                 yield event
 
@@ -117,7 +118,7 @@ class Conversation:
             if stopped:
                 await self._answering.abandon(ready.reply)
                 raise asyncio.CancelledError
-            request = _request(place, ready.prompt)
+            request = _request(place, ready)
             async with aclosing(self._answering.reply(ready.reply, request, ready.notices)) as events:
                 async for event in events:
                     yield event
@@ -134,7 +135,7 @@ class Conversation:
         allowed = await self.context.budget(place)
         reopened = await self.store.write(self._reopened, place, self.outside.clock.now())
         prompt = assemble(foundation, await self.context.counted(reopened.before), allowed.tokens)
-        return _Ready(reopened.reply, prompt, _notices(place, prompt))
+        return _Ready(reopened.reply, prompt, _notices(place, prompt), allowed.limit.tokens)
 
     def _reopened(self, connection: Connection, place: Place, now: datetime) -> _Reopened:
         """Do what has to be one transaction: find the last turn in context, and begin its reply anew."""
@@ -184,7 +185,7 @@ class Conversation:
             members_notice(view.base, opened.rows.last_spoken, now, place.persona.settings.context_hours),
             *_notices(place, prompt),
         )
-        return _Ready(opened.turn.reply, prompt, tuple(filter(None, told)))
+        return _Ready(opened.turn.reply, prompt, tuple(filter(None, told)), allowed.limit.tokens)
 
     def _opened(self, connection: Connection, place: Place, question: Question, since: datetime) -> _Opened:
         """Do what has to be one transaction: mend orphans, read the context, store the question with its preamble."""
@@ -199,9 +200,9 @@ class Conversation:
         return _Opened(rows, turn, since)
 
 
-def _request(place: Place, prompt: Prompt) -> ModelRequest:
-    chosen = place.persona.settings
-    return ModelRequest(place.choice.model, prompt.messages, chosen.temperature, chosen.max_output_tokens)
+def _request(place: Place, ready: _Ready) -> ModelRequest:
+    chosen, messages = place.persona.settings, ready.prompt.messages
+    return ModelRequest(place.choice.model, messages, chosen.temperature, chosen.max_output_tokens, ready.limit_tokens)
 
 
 def _refuse_unreadable(content: str) -> None:

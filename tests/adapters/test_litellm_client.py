@@ -430,6 +430,25 @@ async def test_settings_that_are_not_set_are_not_sent(test_key: str) -> None:
     assert set(server.asked[0].body) == {"model", "messages", "stream", "stream_options"}
 
 
+@pytest.mark.parametrize("model", ["ollama/llama3.2", "ollama_chat/llama3.2"])
+@pytest.mark.parametrize(("tokens", "options"), [(16_384, {"num_ctx": 16_384}), (None, {})])
+async def test_ollama_is_told_how_much_to_hold(
+    test_key: str, model: str, tokens: int | None, options: Mapping[str, int]
+) -> None:
+    assert test_key
+    async with serving(STREAM_HEAD) as server:
+        client = LiteLLMClient({"OLLAMA_API_BASE": server.address})
+        _ = [event async for event in client.stream(ModelRequest(model, HELLO, context_tokens=tokens))]
+    assert [asked.body["options"] for asked in server.asked] == [options]
+
+
+async def test_nobody_else_is_told_how_much_to_hold(test_key: str) -> None:
+    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
+        client = LiteLLMClient({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key})
+        _ = [event async for event in client.stream(ModelRequest("openai/m", HELLO, context_tokens=16_384))]
+    assert set(server.asked[0].body) == {"model", "messages", "stream", "stream_options"}
+
+
 @pytest.mark.parametrize("pieces", [(), (STREAM_HEAD, chunk("Once"))], ids=["before", "within the reply"])
 async def test_cancelling_hangs_up_at_once(test_key: str, pieces: tuple[bytes, ...]) -> None:
     async with serving(*pieces, hangs=True) as server:
