@@ -93,7 +93,7 @@ class App:
         from chorus_cli.services.conversation import Conversation  # noqa: PLC0415
         from chorus_cli.storage.rescue import rescue  # noqa: PLC0415
 
-        models = ModelRouter(ElizaClient(self.clock), LiteLLMClient(self._environment))
+        models = ModelRouter(ElizaClient(self.clock), LiteLLMClient(self._environment, self.model_map))
         counter = self.context.counter
         outside = Outside(
             models,

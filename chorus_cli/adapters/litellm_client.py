@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chorus_cli.adapters import litellm_library
+from chorus_cli.adapters.litellm_messages import litellm_messages, wants_markers
 from chorus_cli.adapters.provider_errors import model_error, silence_error
 from chorus_cli.adapters.server_addresses import is_ollama, is_on_this_machine, server_address
 from chorus_cli.core.errors import ModelError
@@ -18,8 +18,9 @@ from chorus_cli.core.safe_text import join_surrogates
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequence
 
+    from chorus_cli.adapters.model_map import ModelMap
     from chorus_cli.core.events import ModelEvent
-    from chorus_cli.core.exchange import ModelRequest, PromptMessage
+    from chorus_cli.core.exchange import ModelRequest
 
 _Answer = TypeVar("_Answer")
 
@@ -71,13 +72,20 @@ class LiteLLMClient:
     """A ``ModelClient`` for every model but the embedded one.
 
     litellm reads keys from the process's own environment; ``environment`` says which addresses are meant and what must
-    not be shown. The first token may take ``first_token_seconds``, and no later chunk more than ``gap_seconds``.
+    not be shown, ``model_map`` which models keep the beginning of a prompt. The first token may take
+    ``first_token_seconds``, and no later chunk more than ``gap_seconds``.
     """
 
     def __init__(
-        self, environment: Mapping[str, str], *, first_token_seconds: float = 300, gap_seconds: float = 60
+        self,
+        environment: Mapping[str, str],
+        model_map: ModelMap,
+        *,
+        first_token_seconds: float = 300,
+        gap_seconds: float = 60,
     ) -> None:
         self._environment = environment
+        self._model_map = model_map
         self._first_token_seconds = first_token_seconds
         self._gap_seconds = gap_seconds
 
@@ -119,7 +127,7 @@ class LiteLLMClient:
         """Return what litellm is called with: no retries of its own, for nobody would see them."""
         arguments: dict[str, object] = {
             "model": request.model,
-            "messages": [_as_litellm(message) for message in request.messages],
+            "messages": litellm_messages(request.messages, with_markers=wants_markers(request.model, self._model_map)),
             "stream": True,
             "stream_options": {"include_usage": True},
             "max_retries": 0,
@@ -233,13 +241,3 @@ def _reported_usage(total: object, chunks: Sequence[_Chunk]) -> dict[str, int]:
         return {}
     figures = ((name, getattr(total, name, None)) for name in _USAGE_NAMES)
     return {name: figure for name, figure in figures if isinstance(figure, int)}
-
-
-def _as_litellm(message: PromptMessage) -> dict[str, object]:
-    """Return ``message`` in the shape of the OpenAI API, which litellm translates for every provider."""
-    translated: dict[str, object] = {"role": message.role, "content": join_surrogates(message.content)}
-    if message.tool_calls is not None:
-        translated["tool_calls"] = json.loads(message.tool_calls)
-    if message.tool_call_id is not None:
-        translated["tool_call_id"] = message.tool_call_id
-    return translated
