@@ -78,17 +78,12 @@ class App:
     @cached_property
     def context(self) -> Context:
         """What is in context, counted by the real vocabulary."""
-        from chorus_cli.adapters.model_limits import context_limit  # noqa: PLC0415
+        from chorus_cli.adapters.model_limits import ModelLimits  # noqa: PLC0415
         from chorus_cli.adapters.token_counter import VocabularyCounter  # noqa: PLC0415
         from chorus_cli.services.context import Context  # noqa: PLC0415
 
-        model_map = self.model_map
-        return Context(
-            self.store,
-            VocabularyCounter(),
-            lambda model: context_limit(model, self._environment, model_map),
-            model_map.input_cost,
-        )
+        limits = ModelLimits(self._environment, self.model_map)
+        return Context(self.store, VocabularyCounter(), limits.of_model, self.model_map.input_cost)
 
     @cached_property
     def model_map(self) -> ModelMap:
@@ -110,7 +105,7 @@ class App:
         from chorus_cli.services.summarizer import Summarizer  # noqa: PLC0415
         from chorus_cli.storage.rescue import rescue  # noqa: PLC0415
 
-        models = ModelRouter(ElizaClient(self.clock), LiteLLMClient(self._environment))
+        models = ModelRouter(ElizaClient(self.clock), LiteLLMClient(self._environment, self.model_map))
         counter = self.context.counter
         outside = Outside(
             models,

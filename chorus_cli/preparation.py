@@ -35,10 +35,10 @@ def prepare(app: Prepared) -> None:
     commands = app.commands
     place = commands.focus.place()
     commands.context.counter.count("warm")
-    commands.context.limit_of(place.choice.model)
     if place.choice.model != ELIZA:
         # Two seconds of import that only those wait for who talk to a provider.
         warm()
+    commands.context.limit_of(place.choice.model)
     commands.models.load()
     # The schema lies where the settings of personas point to, for editors that complete and check by it.
     persona_files.renew_schema(app.paths.personas, schema_text())

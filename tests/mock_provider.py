@@ -25,16 +25,17 @@ class MockProvider:
     address: str
 
     def behave(self, **behaviour: object) -> None:
-        """Forget what was, and treat the next request as ``behaviour`` says."""
+        """Forget what was, and treat the next request for a reply as ``behaviour`` says."""
         self._post("/_llmock/reset", {})
-        self._post("/_llmock/scenario", {"behaviors": [behaviour]})
+        self._post("/_llmock/scenario", {"behaviors": [{"match": {"stream": True}, **behaviour}]})
 
     def requests(self) -> list[list[dict[str, Any]]]:
-        """Return the messages of each request since the last ``behave``, oldest first."""
-        return [request["body"]["messages"] for request in self._recorded()["requests"]]
+        """Return the messages of each request for a reply since the last ``behave``, oldest first."""
+        # What is asked for besides, such as the list of models, is not streamed.
+        return [request["body"]["messages"] for request in self._recorded()["requests"] if request["stream"]]
 
     def request_count(self) -> int:
-        return int(self._recorded()["count"])
+        return len(self.requests())
 
     def is_up(self) -> bool:
         try:

@@ -19,6 +19,7 @@ import pytest
 
 from chorus_cli.core import timestamps
 from tests import mock_provider
+from tests.adapters.fake_ollama import Received, listening, ollama
 from tests.adapters.fault_server import DONE, HTML_ANSWER, STREAM_HEAD, chunk, serving
 from tests.mock_provider import MockProvider
 
@@ -35,8 +36,11 @@ def provider() -> Iterator[MockProvider]:
         yield running
 
 
-def chorus(home: Path, address: str, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "CHORUS_HOME": str(home), "OPENAI_BASE_URL": f"{address}/v1", "OPENAI_API_KEY": KEY}
+def chorus(
+    home: Path, address: str, *arguments: str, stdin: str = "", **variables: str
+) -> subprocess.CompletedProcess[str]:
+    openai = {"OPENAI_BASE_URL": f"{address}/v1", "OPENAI_API_KEY": KEY}
+    environment = {**os.environ, **openai, **variables, "CHORUS_HOME": str(home)}
     return subprocess.run(
         [sys.executable, "-m", "chorus_cli", *arguments],
         env=environment,
@@ -151,3 +155,23 @@ def test_an_unreachable_server_and_an_unknown_model_are_told(tmp_path: Path) -> 
     assert unknown.returncode == 1
     assert "nosuch/x is not a model name that litellm knows" in unknown.stderr
     assert [row[2] for row in rows(tmp_path)] == ["complete", "failed", "complete", "failed"]
+
+
+def test_ollama_is_asked_what_its_model_could_hold_and_told_what_is_planned_for(tmp_path: Path) -> None:
+    shown = {"model_info": {"general.architecture": "llama", "llama.context_length": 131_072}}
+    received: list[Received] = []
+    llama = ("--model", "ollama_chat/llama3.2")
+    with listening(ollama(shown=shown, reply="Hello from the llama."), received) as address:
+
+        def run(*arguments: str) -> str:
+            finished = chorus(tmp_path, "http://127.0.0.1:9", *llama, *arguments, OLLAMA_API_BASE=address)
+            assert (finished.returncode, finished.stderr) == (0, "")
+            return finished.stdout
+
+        assert "16,384 tokens (Ollama's /api/show, 16,384 of 131,072)" in " ".join(run("context").split())
+        assert run("ask", "Hello") == "Hello from the llama.\n"
+        run("ask", "/settings set context_token_limit 32000")
+        assert json.loads(run("context", "--json"))["limit"] == 32_000
+        assert run("ask", "Hello again") == "Hello from the llama.\n"
+    said = [json.loads(each.body) for each in received if each.path == "/api/chat"]
+    assert [each["options"]["num_ctx"] for each in said] == [16_384, 32_000]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chorus_cli.adapters import litellm_library
-from chorus_cli.adapters.model_limits import is_on_this_machine, server_address
+from chorus_cli.adapters.litellm_messages import litellm_messages, wants_markers
 from chorus_cli.adapters.patience import Patience
 from chorus_cli.adapters.provider_errors import model_error, silence_error
+from chorus_cli.adapters.server_addresses import is_ollama, is_on_this_machine, server_address
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.redaction import secrets_in
@@ -19,8 +19,9 @@ from chorus_cli.core.safe_text import join_surrogates
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequence
 
+    from chorus_cli.adapters.model_map import ModelMap
     from chorus_cli.core.events import ModelEvent
-    from chorus_cli.core.exchange import ModelRequest, PromptMessage
+    from chorus_cli.core.exchange import ModelRequest
 
 _Answer = TypeVar("_Answer")
 
@@ -72,13 +73,20 @@ class LiteLLMClient:
     """A ``ModelClient`` for every model but the embedded one.
 
     litellm reads keys from the process's own environment; ``environment`` says which addresses are meant and what must
-    not be shown. The first token may take ``first_token_seconds``, and no later chunk more than ``gap_seconds``.
+    not be shown, ``model_map`` which models keep the beginning of a prompt. The first token may take
+    ``first_token_seconds``, and no later chunk more than ``gap_seconds``.
     """
 
     def __init__(
-        self, environment: Mapping[str, str], *, first_token_seconds: float = 300, gap_seconds: float = 60
+        self,
+        environment: Mapping[str, str],
+        model_map: ModelMap,
+        *,
+        first_token_seconds: float = 300,
+        gap_seconds: float = 60,
     ) -> None:
         self._environment = environment
+        self._model_map = model_map
         self._first_token_seconds = first_token_seconds
         self._gap_seconds = gap_seconds
 
@@ -123,7 +131,7 @@ class LiteLLMClient:
         """Return what litellm is called with: no retries of its own, for nobody would see them."""
         arguments: dict[str, object] = {
             "model": request.model,
-            "messages": [_as_litellm(message) for message in request.messages],
+            "messages": litellm_messages(request.messages, with_markers=wants_markers(request.model, self._model_map)),
             "stream": True,
             "stream_options": {"include_usage": True},
             "max_retries": 0,
@@ -134,6 +142,9 @@ class LiteLLMClient:
             arguments["temperature"] = request.temperature
         if request.max_output_tokens is not None:
             arguments["max_tokens"] = request.max_output_tokens
+        if is_ollama(request.model) and request.context_tokens is not None:
+            # Ollama reserves a few thousand tokens unless it is told, and silently cuts what is longer.
+            arguments["num_ctx"] = request.context_tokens
         return arguments | self._server_arguments(request.model)
 
     def _server_arguments(self, model: str) -> dict[str, object]:
@@ -232,13 +243,3 @@ def _reported_usage(total: object, chunks: Sequence[_Chunk]) -> dict[str, int]:
         return {}
     figures = ((name, getattr(total, name, None)) for name in _USAGE_NAMES)
     return {name: figure for name, figure in figures if isinstance(figure, int)}
-
-
-def _as_litellm(message: PromptMessage) -> dict[str, object]:
-    """Return ``message`` in the shape of the OpenAI API, which litellm translates for every provider."""
-    translated: dict[str, object] = {"role": message.role, "content": join_surrogates(message.content)}
-    if message.tool_calls is not None:
-        translated["tool_calls"] = json.loads(message.tool_calls)
-    if message.tool_call_id is not None:
-        translated["tool_call_id"] = message.tool_call_id
-    return translated

@@ -1,78 +1,66 @@
-"""How many tokens a model's context holds, and the address of the server that answers for a model."""
+"""How many tokens a model's context holds: what is known of it, else what its server says, else what is likely."""
 
 from __future__ import annotations
 
-import ipaddress
-from dataclasses import dataclass
+import threading
+import time
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from chorus_cli.adapters import ollama
+from chorus_cli.adapters.server_addresses import is_on_this_machine, server_address
+from chorus_cli.adapters.server_limits import server_limit
 from chorus_cli.core.budget import Limit
 from chorus_cli.core.model_choice import ELIZA
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from chorus_cli.adapters.model_map import ModelMap
 
 DEFAULT_LIMIT_TOKENS = 128_000
 LOOPBACK_LIMIT_TOKENS = 8192
-
-_OLLAMA = ("ollama", "ollama_chat")
-
-
-@dataclass(frozen=True, slots=True)
-class _Server:
-    """The variables that name a provider's address, and the address that is meant when none is set."""
-
-    variables: tuple[str, ...]
-    default: str = ""
+SECONDS_UNTIL_ASKED_AGAIN = 60.0
 
 
-_SERVERS = {
-    "openai": _Server(("OPENAI_BASE_URL", "OPENAI_API_BASE")),
-    "lm_studio": _Server(("LM_STUDIO_API_BASE",), "http://localhost:1234/v1"),
-    "hosted_vllm": _Server(("HOSTED_VLLM_API_BASE",), "http://localhost:8000/v1"),
-    "llamafile": _Server(("LLAMAFILE_API_BASE",), "http://127.0.0.1:8080/v1"),
-}
+class ModelLimits:
+    """Keeps what servers say: each is asked once for a model, and one that did not say again after a minute."""
 
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        model_map: ModelMap,
+        ask: Callable[[str, Mapping[str, str]], Limit | None] = server_limit,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._environment = environment
+        self._model_map = model_map
+        self._ask = ask
+        self._monotonic = monotonic
+        self._said: dict[str, Limit] = {}
+        self._silent_until: dict[str, float] = {}
+        self._asking = threading.Lock()
 
-def context_limit(model: str, environment: Mapping[str, str], model_map: ModelMap) -> Limit:
-    """Return what ``model``'s context holds, as far as that is known without asking its server."""
-    if model == ELIZA:
-        return Limit(DEFAULT_LIMIT_TOKENS, "the embedded ELIZA")
-    tokens = model_map.limit_tokens(model)
-    if tokens is not None:
-        return Limit(tokens, "litellm's model map")
-    if is_on_this_machine(server_address(model, environment)):
-        return Limit(LOOPBACK_LIMIT_TOKENS, "a server on this machine")
-    return Limit(DEFAULT_LIMIT_TOKENS, "the default")
+    def of_model(self, model: str) -> Limit:
+        """Return what ``model``'s context holds; may take half a second, so call it from a thread."""
+        if model == ELIZA:
+            return Limit(DEFAULT_LIMIT_TOKENS, "the embedded ELIZA")
+        tokens = self._model_map.limit_tokens(model)
+        if tokens is not None:
+            return Limit(tokens, "litellm's model map")
+        return self._from_server(model) or self._likely(model)
 
+    def _from_server(self, model: str) -> Limit | None:
+        """Return what the server said, asking it if it is time; whoever comes meanwhile waits for the answer."""
+        with self._asking:
+            if model in self._said or self._monotonic() < self._silent_until.get(model, 0.0):
+                return self._said.get(model)
+            limit = self._ask(model, self._environment)
+            if limit is None:
+                self._silent_until[model] = self._monotonic() + SECONDS_UNTIL_ASKED_AGAIN
+            else:
+                self._said[model] = limit
+            return limit
 
-def server_address(model: str, environment: Mapping[str, str]) -> str:
-    """Return the address of the server that answers for ``model``, or nothing where only litellm knows it."""
-    prefix, slash, _ = model.partition("/")
-    if slash and prefix in _OLLAMA:
-        return ollama.server_address(environment)
-    server = _SERVERS.get(prefix) if slash else None
-    if server is None:
-        return ""
-    named = (environment.get(variable, "").strip() for variable in server.variables)
-    return next(filter(None, named), server.default)
-
-
-def is_on_this_machine(address: str) -> bool:
-    """Return whether ``address``, with or without a scheme, leads to this machine's own loopback."""
-    try:
-        host = urlsplit(address if "//" in address else f"//{address}").hostname or ""
-    except ValueError:
-        return False
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        ip = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    # A server told to listen everywhere is often asked at 0.0.0.0 too, which means this machine.
-    return ip.is_loopback or ip.is_unspecified
+    def _likely(self, model: str) -> Limit:
+        if is_on_this_machine(server_address(model, self._environment)):
+            return Limit(LOOPBACK_LIMIT_TOKENS, "a server on this machine")
+        return Limit(DEFAULT_LIMIT_TOKENS, "the default")

@@ -37,6 +37,7 @@ class _Entry(NamedTuple):
 
     provider: str
     chats: bool
+    caches_prompts: bool
     limit_tokens: int | None
     input_cost: float | None
 
@@ -67,6 +68,10 @@ class ModelMap:
         """
         prices = (entry.input_cost for entry in self._entries_for(model))
         return next((price for price in prices if price is not None), None)
+
+    def caches_prompts(self, model: str) -> bool:
+        """Return whether the map says that ``model``'s provider can keep the beginning of a prompt."""
+        return any(entry.caches_prompts for entry in self._entries_for(model))
 
     def names(self) -> frozenset[str]:
         """Return the models that can chat, as litellm takes them: with a provider, or without where it knows."""
@@ -144,7 +149,8 @@ def _entry_of(value: object) -> _Entry | None:
     input_cost = _price(value.get("input_cost_per_token"))
     if not chats and limit_tokens is None and input_cost is None:
         return None
-    return _Entry(intern(str(value.get("litellm_provider", ""))), chats, limit_tokens, input_cost)
+    caches_prompts = value.get("supports_prompt_caching") is True
+    return _Entry(intern(str(value.get("litellm_provider", ""))), chats, caches_prompts, limit_tokens, input_cost)
 
 
 def _tokens(value: object) -> int | None:

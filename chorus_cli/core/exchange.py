@@ -24,9 +24,13 @@ class PromptMessage:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One request: the model's name as litellm knows it, the messages, and the sampling settings that were set."""
+    """One request: the model's name as litellm knows it, the messages, and the sampling settings that were set.
+
+    ``context_tokens`` is what the request and its reply were planned for together, which some servers have to be told.
+    """
 
     model: str
     messages: tuple[PromptMessage, ...]
     temperature: float | None = None
     max_output_tokens: int | None = None
+    context_tokens: int | None = None

@@ -60,10 +60,11 @@ class _Opened:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A stored question's empty reply, the request to send, what the user should know of it, and the budget."""
+    """A stored question's empty reply, the request to send, the model's limit, and what the user should know of it."""
 
     reply: Message
     prompt: Prompt
+    limit_tokens: int
     notices: tuple[str, ...] = ()
 
     @property
@@ -142,7 +143,7 @@ class Conversation:
             yield Notice(_MAKING_ROOM)
             ready = await self._with_room(place, ready)
         notices = (*ready.notices, *self.room.news(place, shortfalls(place, ready.prompt)))
-        async with aclosing(self._answering.reply(ready.reply, _request(place, ready.prompt), notices)) as events:
+        async with aclosing(self._answering.reply(ready.reply, _request(place, ready), notices)) as events:
             async for event in events:
                 if isinstance(event, TurnDone):
                     await self._learn(place, ready.prompt, event)
@@ -157,7 +158,7 @@ class Conversation:
         except BaseException:
             await self._answering.abandon(ready.reply)
             raise
-        return _Ready(ready.reply, prompt, (*ready.notices, *([notice] if notice else [])))
+        return replace(ready, prompt=prompt, notices=(*ready.notices, *([notice] if notice else [])))
 
     async def _learn(self, place: Place, prompt: Prompt, done: TurnDone) -> None:
         reported = done.usage.get("prompt_tokens")
@@ -172,7 +173,7 @@ class Conversation:
         messages = await self.context.counted(reopened.before)
         room = self.context.budget_after(place, allowed, reopened.rows.operations).room
         prompt = await self.context.assembled(foundation.with_summary(reopened.summary), messages, room)
-        return _Ready(reopened.reply, prompt)
+        return _Ready(reopened.reply, prompt, allowed.limit.tokens)
 
     def _reopened(self, connection: Connection, place: Place, now: datetime) -> _Reopened:
         """Do what has to be one transaction: find the last turn in context, and begin its reply anew."""
@@ -223,7 +224,7 @@ class Conversation:
             pause_notice(opened.rows.last_spoken, now) if opened.turn.question.preamble else "",
             members_notice(view.base, opened.rows.last_spoken, now, place.persona.settings.context_hours),
         )
-        return _Ready(opened.turn.reply, prompt, tuple(filter(None, told)))
+        return _Ready(opened.turn.reply, prompt, allowed.limit.tokens, tuple(filter(None, told)))
 
     def _opened(self, connection: Connection, place: Place, question: Question) -> _Opened:
         """Do what has to be one transaction: mend orphans, read the context, store the question with its preamble."""
@@ -239,9 +240,9 @@ class Conversation:
         return _Opened(rows, turn, since)
 
 
-def _request(place: Place, prompt: Prompt) -> ModelRequest:
-    chosen = place.persona.settings
-    return ModelRequest(place.choice.model, prompt.messages, chosen.temperature, chosen.max_output_tokens)
+def _request(place: Place, ready: _Ready) -> ModelRequest:
+    chosen, messages = place.persona.settings, ready.prompt.messages
+    return ModelRequest(place.choice.model, messages, chosen.temperature, chosen.max_output_tokens, ready.limit_tokens)
 
 
 def _last_turn(seen: tuple[Message, ...]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:

@@ -19,6 +19,7 @@ from chorus_cli.core.transcript_slices import next_slice
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from chorus_cli.core.budget import Budget
     from chorus_cli.ports import ModelClient
     from chorus_cli.services.context import Context
     from chorus_cli.services.place import Place
@@ -64,24 +65,25 @@ class Summarizer:
             ) from error
 
     async def _extended(self, place: Place, task: str, so_far: str, entries: Sequence[str]) -> str:
-        budget_tokens = await self._budget_tokens(place)
+        allowed = await self._budget(place)
         rest = list(entries)
         while rest:
-            part, rest = await asyncio.to_thread(self._next, task, so_far, rest, budget_tokens)
+            part, rest = await asyncio.to_thread(self._next, task, so_far, rest, allowed.room.budget)
             heading = f"{_SO_FAR}\n\n{so_far}\n\n{_NEXT_PART}" if so_far else _BEGINNING
             messages = (PromptMessage("system", task), PromptMessage("user", f"{heading}\n\n{part}"))
+            request = ModelRequest(_model_of(place), messages, context_tokens=allowed.limit.tokens)
             async with asyncio.timeout(self.patience_seconds):
-                so_far = await self._reply(ModelRequest(_model_of(place), messages))
+                so_far = await self._reply(request)
         return so_far
 
-    async def _budget_tokens(self, place: Place) -> int:
+    async def _budget(self, place: Place) -> Budget:
         """Return what a request to the summary model may have; the persona's own limit is that of another model."""
         if _model_of(place) == place.choice.model:
-            return (await self.context.budget(place)).room.budget
+            return await self.context.budget(place)
         settings = replace(place.persona.settings, context_token_limit=None, max_output_tokens=None)
         persona = replace(place.persona, settings=settings)
         choice = ModelChoice(_model_of(place), "from summary_model")
-        return (await self.context.budget(replace(place, persona=persona, choice=choice))).room.budget
+        return await self.context.budget(replace(place, persona=persona, choice=choice))
 
     def _next(self, task: str, so_far: str, rest: Sequence[str], budget_tokens: int) -> tuple[str, list[str]]:
         count = self.context.counter.count

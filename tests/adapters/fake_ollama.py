@@ -7,27 +7,42 @@ import socket
 import threading
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     Answer = Callable[[socket.socket, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One request as it came; header names are in lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
 
 OK = b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"
 
 
 @contextmanager
-def listening(answer: Answer) -> Iterator[str]:
-    """Give every connection and the path asked for to ``answer``, each in a thread; yield the address."""
+def listening(answer: Answer, received: list[Received] | None = None) -> Iterator[str]:
+    """Give every connection and the path asked for to ``answer``, each in a thread; yield the address.
+
+    What came in before that is put into ``received``.
+    """
     connections: list[socket.socket] = []
 
     def serve(connection: socket.socket) -> None:
         with connection, suppress(OSError):
-            request = b""
-            while b"\r\n\r\n" not in request:
-                request += connection.recv(4096)
-            answer(connection, request.split(b" ")[1].decode())
+            request = _request(connection)
+            if received is not None:
+                received.append(request)
+            answer(connection, request.path)
 
     def accept() -> None:
         with suppress(OSError):
@@ -48,14 +63,33 @@ def listening(answer: Answer) -> Iterator[str]:
             acceptor.join(timeout=5)
 
 
+def _request(connection: socket.socket) -> Received:
+    head, body = b"", b""
+    while b"\r\n\r\n" not in head:
+        head += connection.recv(4096)
+    head, _, body = head.partition(b"\r\n\r\n")
+    first, *lines = head.decode().split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    while len(body) < int(headers.get("content-length", "0")):
+        body += connection.recv(4096)
+    method, path, _ = first.split(" ")
+    return Received(method, path, headers, body)
+
+
 def entry(name: str, moment: str = "", **more: object) -> dict[str, object]:
     """Return a model as both lists of Ollama have it."""
     return {"name": name, "model": name, "expires_at": moment, "modified_at": moment, **more}
 
 
-def ollama(*, in_memory: object = (), stored: object = (), root: str = "", reply: str = "") -> Answer:
-    """Answer as Ollama does: with its lists of models, and whatever is said with ``reply``."""
-    lists = {f"{root}/api/ps": in_memory, f"{root}/api/tags": stored}
+def ollama(
+    *, in_memory: object = (), stored: object = (), root: str = "", reply: str = "", shown: object = None
+) -> Answer:
+    """Answer as Ollama does: with its lists of models, what it shows of one, and whatever is said with ``reply``."""
+    documents = {
+        f"{root}/api/ps": {"models": in_memory},
+        f"{root}/api/tags": {"models": stored},
+        f"{root}/api/show": shown,
+    }
     said = {"message": {"role": "assistant", "content": reply}, "done": False}
     end = {"message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"}
 
@@ -65,8 +99,7 @@ def ollama(*, in_memory: object = (), stored: object = (), root: str = "", reply
                 OK + b"".join(json.dumps({"model": "x", **line}).encode() + b"\n" for line in (said, end))
             )
         else:
-            # litellm asks for what a model can do, and takes silence for an answer.
-            connection.sendall(OK + json.dumps({"models": lists[path]} if path in lists else {}).encode())
+            connection.sendall(OK + json.dumps(documents.get(path)).encode())
 
     return answer
 

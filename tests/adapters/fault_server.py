@@ -119,5 +119,5 @@ async def _request(reader: asyncio.StreamReader) -> Asked:
     head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
     pairs = (line.partition(":") for line in head[1:] if line)
     headers = {name.lower(): value.strip() for name, _, value in pairs}
-    body = json.loads(await reader.readexactly(int(headers.get("content-length", "0"))))
-    return Asked(head[0].split(" ")[1], headers, body)
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Asked(head[0].split(" ")[1], headers, json.loads(body or b"{}"))

@@ -8,13 +8,15 @@ import subprocess
 import sys
 import time
 import traceback
-from contextlib import aclosing
-from typing import TYPE_CHECKING
+from contextlib import aclosing, nullcontext, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from chorus_cli.adapters import litellm_library
 from chorus_cli.adapters.litellm_client import LiteLLMClient
+from chorus_cli.adapters.model_map import ModelMap
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.exchange import ModelRequest, PromptMessage
@@ -22,6 +24,7 @@ from tests.adapters.fault_server import (
     DONE,
     HTML_ANSWER,
     STREAM_HEAD,
+    Asked,
     chunk,
     chunked,
     event,
@@ -31,11 +34,12 @@ from tests.adapters.fault_server import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
 
     from chorus_cli.core.events import ModelEvent
     from tests.mock_provider import MockProvider
 
+MODEL_MAP = ModelMap()
 HELLO = (PromptMessage("user", "hello"),)
 STOP = chunk(finish_reason="stop") + DONE
 PATIENCE_SECONDS = 0.4
@@ -59,13 +63,20 @@ def _litellm_is_loaded() -> None:
     litellm_library.warm()
 
 
+@pytest.fixture(autouse=True)
+async def _no_connection_outlives_the_event_loop_of_its_test() -> AsyncIterator[None]:
+    yield
+    # litellm keeps its clients, and one that is thrown away later complains of its loop that is gone.
+    await litellm_library.load().close_litellm_async_clients()
+
+
 async def events_of(
     address: str, key: str, *, model: str = "openai/m", messages: tuple[PromptMessage, ...] = HELLO
 ) -> list[ModelEvent]:
     """Return all events; the environment names ``address`` for the providers that these tests use."""
     bare = address.removesuffix("/v1")
     environment = {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": key, "OLLAMA_API_BASE": bare}
-    client = LiteLLMClient(environment, first_token_seconds=PATIENCE_SECONDS, gap_seconds=PATIENCE_SECONDS)
+    client = LiteLLMClient(environment, MODEL_MAP, first_token_seconds=PATIENCE_SECONDS, gap_seconds=PATIENCE_SECONDS)
     return [event async for event in client.stream(ModelRequest(model, messages))]
 
 
@@ -165,7 +176,7 @@ async def test_a_reply_that_breaks_off_keeps_what_has_arrived(
     mock_provider: MockProvider, test_key: str, fault: Mapping[str, object], sentence: str
 ) -> None:
     mock_provider.behave(type="stream_fault", after_chunks=3, **fault)
-    client = LiteLLMClient({"OPENAI_BASE_URL": f"{mock_provider.address}/v1"}, gap_seconds=PATIENCE_SECONDS)
+    client = LiteLLMClient({"OPENAI_BASE_URL": f"{mock_provider.address}/v1"}, MODEL_MAP, gap_seconds=PATIENCE_SECONDS)
     arrived, error = await heard(client)
     assert text_of(arrived)
     assert str(error).startswith(sentence)
@@ -376,14 +387,14 @@ async def test_a_missing_key_is_named(
     assert test_key
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(ModelError) as caught:
-        _ = [event async for event in LiteLLMClient({}).stream(ModelRequest(model, HELLO))]
+        _ = [event async for event in LiteLLMClient({}, MODEL_MAP).stream(ModelRequest(model, HELLO))]
     assert str(caught.value) == f"There is no key for {model}; set {variable}, or choose another model with /model."
 
 
 async def test_a_server_on_this_machine_needs_no_key(test_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
-        client = LiteLLMClient({"OPENAI_API_BASE": server.address})
+        client = LiteLLMClient({"OPENAI_API_BASE": server.address}, MODEL_MAP)
         events = [event async for event in client.stream(ModelRequest("openai/m", HELLO))]
     assert text_of(events) == "hi"
     assert test_key not in str(server.asked)
@@ -396,12 +407,12 @@ async def test_a_server_on_this_machine_needs_no_key(test_key: str, monkeypatch:
 def test_what_is_meant_for_a_server_on_this_machine_does_not_go_to_openai(model: str, address: str) -> None:
     environment = {"OPENAI_BASE_URL": "https://llm.example/v1", "OPENAI_API_KEY": "sk-test"}
     # Not sent, for something may listen at these well-known ports.
-    assert LiteLLMClient(environment)._server_arguments(model) == {"api_base": address}
+    assert LiteLLMClient(environment, MODEL_MAP)._server_arguments(model) == {"api_base": address}
 
 
 async def test_an_address_that_is_given_is_asked_for_lm_studio(test_key: str) -> None:
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
-        client = LiteLLMClient({"LM_STUDIO_API_BASE": server.address})
+        client = LiteLLMClient({"LM_STUDIO_API_BASE": server.address}, MODEL_MAP)
         events = [event async for event in client.stream(ModelRequest("lm_studio/qwen", HELLO))]
     assert text_of(events) == "hi"
     assert test_key not in str(server.asked)
@@ -416,7 +427,7 @@ async def test_messages_and_settings_are_sent_in_the_shape_of_the_openai_api(tes
         PromptMessage("tool", "nothing found", tool_call_id="c1"),
     )
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
-        client = LiteLLMClient({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key})
+        client = LiteLLMClient({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key}, MODEL_MAP)
         request = ModelRequest("openai/m", messages, temperature=0.5, max_output_tokens=99)
         _ = [event async for event in client.stream(request)]
     (asked,) = server.asked
@@ -442,10 +453,142 @@ async def test_settings_that_are_not_set_are_not_sent(test_key: str) -> None:
     assert set(server.asked[0].body) == {"model", "messages", "stream", "stream_options"}
 
 
+@pytest.mark.parametrize("model", ["ollama/llama3.2", "ollama_chat/llama3.2"])
+@pytest.mark.parametrize(("tokens", "options"), [(16_384, {"num_ctx": 16_384}), (None, {})])
+async def test_ollama_is_told_how_much_to_hold(
+    test_key: str, model: str, tokens: int | None, options: Mapping[str, int]
+) -> None:
+    assert test_key
+    async with serving(STREAM_HEAD) as server:
+        client = LiteLLMClient({"OLLAMA_API_BASE": server.address}, MODEL_MAP)
+        _ = [event async for event in client.stream(ModelRequest(model, HELLO, context_tokens=tokens))]
+    assert [asked.body["options"] for asked in server.asked] == [options]
+
+
+async def test_nobody_else_is_told_how_much_to_hold(test_key: str) -> None:
+    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
+        client = LiteLLMClient({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key}, MODEL_MAP)
+        _ = [event async for event in client.stream(ModelRequest("openai/m", HELLO, context_tokens=16_384))]
+    assert set(server.asked[0].body) == {"model", "messages", "stream", "stream_options"}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A way to a Claude: the variable that names its address, and the secrets that litellm wants to see."""
+
+    model: str
+    address: str
+    secrets: tuple[str, ...]
+
+
+ANTHROPIC = Route("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_BASE", ("ANTHROPIC_API_KEY",))
+BARE = Route("claude-sonnet-4-5", "ANTHROPIC_API_BASE", ("ANTHROPIC_API_KEY",))
+UNMAPPED = Route("anthropic/claude-of-tomorrow", "ANTHROPIC_API_BASE", ("ANTHROPIC_API_KEY",))
+AZURE = Route("azure_ai/claude-sonnet-4-5", "AZURE_AI_API_BASE", ("AZURE_AI_API_KEY",))
+BEDROCK = Route(
+    "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+    "AWS_BEDROCK_RUNTIME_ENDPOINT",
+    ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION_NAME"),
+)
+CONVERSATION = (
+    PromptMessage("system", "Be kind."),
+    PromptMessage("user", "one"),
+    PromptMessage("assistant", "two"),
+    PromptMessage("user", "three"),
+    PromptMessage("assistant", "four"),
+    PromptMessage("user", "five"),
+)
+
+
+CLAUDES_USAGE = {
+    "input_tokens": 7,
+    "cache_creation_input_tokens": 20,
+    "cache_read_input_tokens": 100,
+    "output_tokens": 1,
+}
+CLAUDES_REPLY = (
+    {"type": "message_start", "message": {"id": "m", "model": "c", "content": [], "usage": CLAUDES_USAGE}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hi"}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}},
+    {"type": "message_stop"},
+)
+
+
+async def asked_of_claude(route: Route, key: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Asked, list[ModelEvent]]:
+    """Ask by ``route``, and return the request as it came and what became of the reply."""
+    for name in route.secrets:
+        monkeypatch.setenv(name, key)
+    async with serving(STREAM_HEAD, *map(event, CLAUDES_REPLY)) as server:
+        monkeypatch.setenv(route.address, server.address.removesuffix("/v1"))
+        client = LiteLLMClient({}, MODEL_MAP)
+        events: list[ModelEvent] = []
+        # Bedrock would frame its replies in another way.
+        with suppress(ModelError) if route is BEDROCK else nullcontext():
+            events = [each async for each in client.stream(ModelRequest(route.model, CONVERSATION))]
+    (asked,) = server.asked
+    return asked, events
+
+
+def texts_and_markers(body: Mapping[str, Any]) -> list[tuple[str, bool]]:
+    """Return each text of a request to Claude in its order, and whether a marker stands at it or right behind it."""
+    blocks = [*body["system"], *(block for message in body["messages"] for block in message["content"])]
+    found: list[tuple[str, bool]] = []
+    for block in blocks:
+        if block == {"cachePoint": {"type": "default"}}:
+            found[-1] = (found[-1][0], True)
+        else:
+            assert set(block) - {"type"} in ({"text"}, {"text", "cache_control"})
+            found.append((block["text"], block.get("cache_control") == {"type": "ephemeral"}))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("route", "path", "marked"),
+    [
+        (ANTHROPIC, "/v1/messages", {"Be kind.", "three", "five"}),
+        (BARE, "/v1/messages", {"Be kind.", "three", "five"}),
+        (AZURE, "/anthropic/v1/messages", {"Be kind.", "three", "five"}),
+        (BEDROCK, "/converse-stream", {"Be kind.", "three", "five"}),
+        (UNMAPPED, "/v1/messages", set()),
+    ],
+    ids=lambda value: value.model if isinstance(value, Route) else "",
+)
+async def test_claude_is_told_what_to_keep_of_a_prompt(
+    test_key: str, monkeypatch: pytest.MonkeyPatch, route: Route, path: str, marked: set[str]
+) -> None:
+    asked, _ = await asked_of_claude(route, test_key, monkeypatch)
+    assert asked.path.endswith(path)
+    assert texts_and_markers(asked.body) == [
+        (text, text in marked) for text in ("Be kind.", "one", "two", "three", "four", "five")
+    ]
+
+
+async def test_nobody_else_is_told_what_to_keep_of_a_prompt(test_key: str) -> None:
+    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
+        for model in ("openai/gpt-4o", "openai/claude-sonnet-4-5", "hosted_vllm/claude-sonnet-4-5"):
+            environment = {"OPENAI_BASE_URL": server.address, "HOSTED_VLLM_API_BASE": server.address}
+            client = LiteLLMClient({**environment, "OPENAI_API_KEY": test_key}, MODEL_MAP)
+            _ = [event async for event in client.stream(ModelRequest(model, CONVERSATION))]
+    plain = [{"role": each.role, "content": each.content} for each in CONVERSATION]
+    assert [asked.body["messages"] for asked in server.asked] == [plain] * 3
+
+
+async def test_what_claude_has_kept_counts_as_a_part_of_the_prompt(
+    test_key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, events = await asked_of_claude(ANTHROPIC, test_key, monkeypatch)
+    assert events == [
+        TextDelta("hi"),
+        ReplyEnd("stop", {"prompt_tokens": 127, "completion_tokens": 3, "total_tokens": 130}),
+    ]
+
+
 @pytest.mark.parametrize("pieces", [(), (STREAM_HEAD, chunk("Once"))], ids=["before", "within the reply"])
 async def test_cancelling_hangs_up_at_once(test_key: str, pieces: tuple[bytes, ...]) -> None:
     async with serving(*pieces, hangs=True) as server:
-        client = LiteLLMClient({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key})
+        client = LiteLLMClient({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key}, MODEL_MAP)
 
         async def read() -> None:
             async for _ in client.stream(ModelRequest("openai/m", HELLO)):
@@ -463,7 +606,7 @@ async def test_cancelling_hangs_up_at_once(test_key: str, pieces: tuple[bytes, .
 
 async def test_closing_the_reply_hangs_up(test_key: str) -> None:
     async with serving(STREAM_HEAD, chunk("Once"), hangs=True) as server:
-        client = LiteLLMClient({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key})
+        client = LiteLLMClient({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key}, MODEL_MAP)
         reply = client.stream(ModelRequest("openai/m", HELLO))
         async with aclosing(reply):
             assert await anext(reply) == TextDelta("Once")

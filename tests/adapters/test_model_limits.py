@@ -1,13 +1,17 @@
-"""What a model's context holds, by litellm's map or by where its server is."""
+"""What a model's context holds: by litellm's map, else by its server, else by where that server is."""
 
 from __future__ import annotations
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.adapters.model_limits import context_limit, is_on_this_machine, server_address
+from chorus_cli.adapters.model_limits import ModelLimits
 from chorus_cli.adapters.model_map import ModelMap
 from chorus_cli.core.budget import Limit
 
@@ -15,7 +19,26 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from tests.fakes import FakeClock
+
 MAP = {"gpt-x": {"litellm_provider": "openai", "max_input_tokens": 100_000, "max_tokens": 4000}}
+HERE = {"OPENAI_BASE_URL": "http://localhost:8080/v1"}
+TOLD = Limit(32_768, "the server's max_model_len")
+LIKELY = Limit(8192, "a server on this machine")
+
+
+@dataclass
+class Servers:
+    """Every server there is: what they say of models, how long that takes, and which models they were asked for."""
+
+    says: dict[str, Limit] = field(default_factory=dict)
+    seconds: float = 0.0
+    asked: list[str] = field(default_factory=list)
+
+    def ask(self, model: str, _environment: Mapping[str, str]) -> Limit | None:
+        self.asked.append(model)
+        time.sleep(self.seconds)
+        return self.says.get(model)
 
 
 @pytest.fixture
@@ -29,58 +52,64 @@ def model_map(tmp_path: Path) -> ModelMap:
     [
         ("chorus/eliza", {}, Limit(128_000, "the embedded ELIZA")),
         ("openai/gpt-x", {}, Limit(100_000, "litellm's model map")),
-        ("openai/gpt-x", {"OPENAI_BASE_URL": "http://localhost/v1"}, Limit(100_000, "litellm's model map")),
-        ("openai/mine", {"OPENAI_BASE_URL": "http://localhost:8080/v1"}, Limit(8192, "a server on this machine")),
-        ("openai/mine", {"OPENAI_API_BASE": "http://127.0.0.1:1"}, Limit(8192, "a server on this machine")),
+        ("openai/gpt-x", HERE, Limit(100_000, "litellm's model map")),
+        ("openai/mine", HERE, LIKELY),
+        ("openai/mine", {"OPENAI_API_BASE": "http://127.0.0.1:1"}, LIKELY),
         ("openai/mine", {"OPENAI_API_BASE": "https://llm.example/v1"}, Limit(128_000, "the default")),
         ("openai/mine", {}, Limit(128_000, "the default")),
-        ("ollama/llama3.2", {}, Limit(8192, "a server on this machine")),
-        ("ollama_chat/llama3.2", {"OLLAMA_API_BASE": "http://[::1]:11434"}, Limit(8192, "a server on this machine")),
+        ("ollama/llama3.2", {}, LIKELY),
+        ("ollama_chat/llama3.2", {"OLLAMA_API_BASE": "http://[::1]:11434"}, LIKELY),
         ("ollama/llama3.2", {"OLLAMA_API_BASE": "http://10.0.0.7:11434"}, Limit(128_000, "the default")),
-        ("ollama_chat/llama3.2", {"OLLAMA_HOST": ":1234"}, Limit(8192, "a server on this machine")),
+        ("ollama_chat/llama3.2", {"OLLAMA_HOST": ":1234"}, LIKELY),
         ("ollama_chat/llama3.2", {"OLLAMA_HOST": "10.0.0.7:1234"}, Limit(128_000, "the default")),
-        ("lm_studio/qwen", {}, Limit(8192, "a server on this machine")),
+        ("lm_studio/qwen", {}, LIKELY),
         ("hosted_vllm/qwen", {"HOSTED_VLLM_API_BASE": "http://gpu.example/v1"}, Limit(128_000, "the default")),
-        ("nosuch", {"OPENAI_BASE_URL": "http://localhost:8080/v1"}, Limit(128_000, "the default")),
+        ("nosuch", HERE, Limit(128_000, "the default")),
     ],
 )
-def test_the_limit_says_where_it_comes_from(
+def test_the_limit_says_where_it_comes_from_when_no_server_tells(
     model_map: ModelMap, model: str, environment: Mapping[str, str], limit: Limit
 ) -> None:
-    assert context_limit(model, environment, model_map) == limit
+    assert ModelLimits(environment, model_map, Servers().ask).of_model(model) == limit
 
 
 def test_without_a_map_every_limit_is_a_default(tmp_path: Path) -> None:
-    assert context_limit("gpt-x", {}, ModelMap(tmp_path)) == Limit(128_000, "the default")
+    limits = ModelLimits({}, ModelMap(tmp_path), Servers().ask)
+    assert limits.of_model("gpt-x") == Limit(128_000, "the default")
 
 
-@pytest.mark.parametrize(
-    ("address", "here"),
-    [
-        ("http://localhost:11434", True),
-        ("http://LocalHost/v1", True),
-        ("localhost:11434", True),
-        ("http://api.localhost", True),
-        ("http://127.8.9.10:80/v1", True),
-        ("http://[::1]:80", True),
-        ("http://0.0.0.0:11434", True),
-        ("http://user:word@127.0.0.1/v1", True),
-        ("http://localhost.example", False),
-        ("http://127.0.0.1.example", False),
-        ("http://192.168.1.2:11434", False),
-        ("https://api.openai.com/v1", False),
-        ("http://[::1", False),
-        ("", False),
-    ],
-)
-def test_this_machine_is_known_by_its_loopback_addresses(address: str, here: bool) -> None:  # noqa: FBT001 - a table
-    assert is_on_this_machine(address) is here
+def test_a_server_stands_over_what_is_likely_and_below_the_map(model_map: ModelMap) -> None:
+    servers = Servers({"openai/mine": TOLD, "openai/gpt-x": TOLD, "chorus/eliza": TOLD})
+    limits = ModelLimits(HERE, model_map, servers.ask)
+    assert limits.of_model("openai/mine") == TOLD
+    assert limits.of_model("openai/gpt-x") == Limit(100_000, "litellm's model map")
+    assert limits.of_model("chorus/eliza") == Limit(128_000, "the embedded ELIZA")
+    assert servers.asked == ["openai/mine"]
 
 
-def test_the_first_variable_that_is_not_empty_names_the_server() -> None:
-    environment = {"OPENAI_BASE_URL": " ", "OPENAI_API_BASE": "http://second/v1"}
-    assert server_address("openai/x", environment) == "http://second/v1"
-    assert server_address("ollama/x", environment) == "http://localhost:11434"
-    assert server_address("ollama_chat/x", {"OLLAMA_HOST": "gpu:1"}) == "http://gpu:1"
-    assert server_address("anthropic/x", environment) == ""
-    assert server_address("openai", environment) == ""
+def test_what_a_server_said_holds_and_who_did_not_say_is_asked_again_after_a_minute(
+    model_map: ModelMap, clock: FakeClock
+) -> None:
+    servers = Servers({"openai/mine": TOLD})
+    limits = ModelLimits(HERE, model_map, servers.ask, clock.monotonic)
+    for seconds, times_asked in [(0, 1), (0, 1), (59, 1), (2, 2), (59, 2), (2, 3)]:
+        clock.advance(timedelta(seconds=seconds))
+        assert (limits.of_model("openai/mine"), limits.of_model("openai/slow")) == (TOLD, LIKELY)
+        assert servers.asked.count("openai/slow") == times_asked
+    servers.says["openai/slow"] = TOLD
+    clock.advance(timedelta(seconds=60))
+    assert limits.of_model("openai/slow") == TOLD
+    clock.advance(timedelta(days=1))
+    assert limits.of_model("openai/slow") == TOLD
+    assert servers.asked.count("openai/mine") == 1
+    assert servers.asked.count("openai/slow") == 4
+
+
+@pytest.mark.parametrize("said", [TOLD, None])
+def test_whoever_comes_while_a_server_is_asked_waits_for_its_answer(model_map: ModelMap, said: Limit | None) -> None:
+    servers = Servers({"openai/mine": said} if said else {}, seconds=0.05)
+    limits = ModelLimits(HERE, model_map, servers.ask)
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(limits.of_model, ["openai/mine"] * 8))
+    assert found == [said or LIKELY] * 8
+    assert servers.asked == ["openai/mine"]

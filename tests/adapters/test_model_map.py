@@ -32,8 +32,14 @@ MODELS = {
         "input_cost_per_token": 2e-06,
     },
     "gpt-x-pro": {"litellm_provider": "openai", "mode": "responses", "input_cost_per_token": 1e-05},
+    "unsure": {"litellm_provider": "openai", "max_tokens": 4096, "supports_prompt_caching": "yes"},
     "ft:gpt-x": {"litellm_provider": "openai", "max_tokens": 4000, "mode": "chat"},
-    "claude-x": {"litellm_provider": "anthropic", "max_input_tokens": 200_000, "mode": "chat"},
+    "claude-x": {
+        "litellm_provider": "anthropic",
+        "max_input_tokens": 200_000,
+        "mode": "chat",
+        "supports_prompt_caching": True,
+    },
     "gemini/gem-x": {"litellm_provider": "gemini", "max_input_tokens": 1_000_000, "mode": "chat"},
     "gem-x": {"litellm_provider": "vertex_ai-language-models", "max_input_tokens": 900_000, "mode": "chat"},
     "deep-x": {"litellm_provider": "deepseek", "max_input_tokens": 64_000, "mode": "chat"},
@@ -42,7 +48,12 @@ MODELS = {
     "together-up-to-4b": {"litellm_provider": "together_ai", "mode": "chat", "input_cost_per_token": 1e-07},
     "gone/model": {"litellm_provider": "gone", "max_tokens": 4096, "mode": "chat"},
     "free": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 0},
-    "embedder": {"litellm_provider": "openai", "max_input_tokens": 8000, "mode": "embedding"},
+    "embedder": {
+        "litellm_provider": "openai",
+        "supports_prompt_caching": "yes",
+        "max_input_tokens": 8000,
+        "mode": "embedding",
+    },
     "unsaid": {"litellm_provider": "openai", "max_input_tokens": None, "mode": "chat", "input_cost_per_token": None},
     "zero": {"litellm_provider": "openai", "max_input_tokens": 0, "input_cost_per_token": -1},
     "strange": {"litellm_provider": "openai", "input_cost_per_token": float("nan"), "max_tokens": 7},
@@ -121,6 +132,22 @@ def test_the_map_is_asked_by_the_name_and_by_the_name_without_its_provider(
 )
 def test_a_price_is_what_one_token_of_input_costs(folder: Path, model: str, cost: float | None) -> None:
     assert ModelMap(folder).input_cost(model) == cost
+
+
+@pytest.mark.parametrize(
+    ("model", "caches"),
+    [
+        ("claude-x", True),
+        ("anthropic/claude-x", True),
+        ("openai/claude-x", False),
+        ("gpt-x", False),
+        ("unsure", False),
+        ("nosuch", False),
+        ("odd", False),
+    ],
+)
+def test_only_what_the_map_says_plainly_keeps_prompts(folder: Path, model: str, caches: bool) -> None:  # noqa: FBT001 - a table
+    assert ModelMap(folder).caches_prompts(model) is caches
 
 
 def test_the_names_are_what_can_chat_as_litellm_wants_it_typed(folder: Path) -> None:
