@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chorus_cli.adapters import litellm_library
-from chorus_cli.adapters.litellm_messages import litellm_messages, wants_markers
+from chorus_cli.adapters.litellm_messages import litellm_messages, reply_limit, wants_markers
 from chorus_cli.adapters.patience import Patience
 from chorus_cli.adapters.provider_errors import model_error, silence_error
 from chorus_cli.adapters.server_addresses import is_ollama, is_on_this_machine, server_address
@@ -140,8 +140,9 @@ class LiteLLMClient:
         }
         if request.temperature is not None:
             arguments["temperature"] = request.temperature
-        if request.max_output_tokens is not None:
-            arguments["max_tokens"] = request.max_output_tokens
+        most = reply_limit(request, self._model_map)
+        if most is not None:
+            arguments["max_tokens"] = most
         if is_ollama(request.model) and request.context_tokens is not None:
             # Ollama reserves a few thousand tokens unless it is told, and silently cuts what is longer.
             arguments["num_ctx"] = request.context_tokens

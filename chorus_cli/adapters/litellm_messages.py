@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from chorus_cli.adapters.model_map import ModelMap
-    from chorus_cli.core.exchange import PromptMessage
+    from chorus_cli.core.exchange import ModelRequest, PromptMessage
 
 # Those for which litellm passes markers on; others may refuse them, or a message that is no plain text.
 _PROVIDERS_BY_MARKER = ("anthropic", "azure_ai", "bedrock", "bedrock_converse", "vertex_ai")
@@ -23,6 +23,8 @@ _MARKER = {"type": "ephemeral"}
 # The newest question, up to where the next request will repeat this one, and the one before, up to where this request
 # repeats the last. With the system message that makes three of the four markers that a request may have.
 _MARKED_QUESTIONS = 2
+_MISJUDGED = 1.05
+"""By how much an estimate of tokens may be too small."""
 
 
 def wants_markers(model: str, model_map: ModelMap) -> bool:
@@ -31,6 +33,21 @@ def wants_markers(model: str, model_map: ModelMap) -> bool:
     if "claude" not in model or (slash and prefix not in _PROVIDERS_BY_MARKER):
         return False
     return model_map.caches_prompts(model)
+
+
+def reply_limit(request: ModelRequest, model_map: ModelMap) -> int | None:
+    """Return how long the reply to a request may be, in tokens, where the provider has to be told.
+
+    litellm asks Claude for the longest reply that it ever gives unless told otherwise, and a request that has no room
+    for that beside it would be refused.
+    """
+    longest = model_map.output_tokens(request.model)
+    if request.max_output_tokens is not None or request.context_tokens is None or request.prompt_tokens is None:
+        return request.max_output_tokens
+    room = request.context_tokens - int(request.prompt_tokens * _MISJUDGED)
+    if longest is None or room >= longest or not wants_markers(request.model, model_map):
+        return None
+    return max(1, room)
 
 
 def litellm_messages(messages: Sequence[PromptMessage], *, with_markers: bool) -> list[dict[str, object]]:

@@ -39,6 +39,7 @@ class _Entry(NamedTuple):
     chats: bool
     caches_prompts: bool
     limit_tokens: int | None
+    output_tokens: int | None
     input_cost: float | None
 
 
@@ -68,6 +69,11 @@ class ModelMap:
         """
         prices = (entry.input_cost for entry in self._entries_for(model))
         return next((price for price in prices if price is not None), None)
+
+    def output_tokens(self, model: str) -> int | None:
+        """Return the longest reply of ``model``, in tokens, or ``None`` if the map has no figure for it."""
+        figures = (entry.output_tokens for entry in self._entries_for(model))
+        return next((figure for figure in figures if figure is not None), None)
 
     def caches_prompts(self, model: str) -> bool:
         """Return whether the map says that ``model``'s provider can keep the beginning of a prompt."""
@@ -150,7 +156,14 @@ def _entry_of(value: object) -> _Entry | None:
     if not chats and limit_tokens is None and input_cost is None:
         return None
     caches_prompts = value.get("supports_prompt_caching") is True
-    return _Entry(intern(str(value.get("litellm_provider", ""))), chats, caches_prompts, limit_tokens, input_cost)
+    return _Entry(
+        intern(str(value.get("litellm_provider", ""))),
+        chats,
+        caches_prompts,
+        limit_tokens,
+        _tokens(value.get("max_output_tokens")),
+        input_cost,
+    )
 
 
 def _tokens(value: object) -> int | None:

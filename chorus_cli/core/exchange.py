@@ -26,7 +26,8 @@ class PromptMessage:
 class ModelRequest:
     """One request: the model's name as litellm knows it, the messages, and the sampling settings that were set.
 
-    ``context_tokens`` is what the request and its reply were planned for together, which some servers have to be told.
+    ``context_tokens`` is what the request and its reply were planned for together, which some servers have to be told;
+    ``prompt_tokens`` is what of them the request is expected to take.
     """
 
     model: str
@@ -34,3 +35,4 @@ class ModelRequest:
     temperature: float | None = None
     max_output_tokens: int | None = None
     context_tokens: int | None = None
+    prompt_tokens: int | None = None

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.assembly import Prompt
+    from chorus_cli.core.budget import Budget
     from chorus_cli.core.events import TurnEvent
     from chorus_cli.core.messages import Message
     from chorus_cli.core.summary import Summary
@@ -60,11 +61,11 @@ class _Opened:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A stored question's empty reply, the request to send, the model's limit, and what the user should know of it."""
+    """A stored question's empty reply, the request to send, the budget, and what the user should know of it."""
 
     reply: Message
     prompt: Prompt
-    limit_tokens: int
+    allowed: Budget
     notices: tuple[str, ...] = ()
 
     @property
@@ -173,7 +174,7 @@ class Conversation:
         messages = await self.context.counted(reopened.before)
         room = self.context.budget_after(place, allowed, reopened.rows.operations).room
         prompt = await self.context.assembled(foundation.with_summary(reopened.summary), messages, room)
-        return _Ready(reopened.reply, prompt, allowed.limit.tokens)
+        return _Ready(reopened.reply, prompt, allowed)
 
     def _reopened(self, connection: Connection, place: Place, now: datetime) -> _Reopened:
         """Do what has to be one transaction: find the last turn in context, and begin its reply anew."""
@@ -224,7 +225,7 @@ class Conversation:
             pause_notice(opened.rows.last_spoken, now) if opened.turn.question.preamble else "",
             members_notice(view.base, opened.rows.last_spoken, now, place.persona.settings.context_hours),
         )
-        return _Ready(opened.turn.reply, prompt, allowed.limit.tokens, tuple(filter(None, told)))
+        return _Ready(opened.turn.reply, prompt, allowed, tuple(filter(None, told)))
 
     def _opened(self, connection: Connection, place: Place, question: Question) -> _Opened:
         """Do what has to be one transaction: mend orphans, read the context, store the question with its preamble."""
@@ -241,8 +242,15 @@ class Conversation:
 
 
 def _request(place: Place, ready: _Ready) -> ModelRequest:
-    chosen, messages = place.persona.settings, ready.prompt.messages
-    return ModelRequest(place.choice.model, messages, chosen.temperature, chosen.max_output_tokens, ready.limit_tokens)
+    chosen = place.persona.settings
+    return ModelRequest(
+        place.choice.model,
+        ready.prompt.messages,
+        chosen.temperature,
+        chosen.max_output_tokens,
+        context_tokens=ready.allowed.limit.tokens,
+        prompt_tokens=ready.allowed.corrected(ready.prompt.tokens),
+    )
 
 
 def _last_turn(seen: tuple[Message, ...]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:

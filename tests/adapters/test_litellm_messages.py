@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.adapters.litellm_messages import litellm_messages, wants_markers
+from chorus_cli.adapters.litellm_messages import litellm_messages, reply_limit, wants_markers
 from chorus_cli.adapters.model_map import ModelMap
-from chorus_cli.core.exchange import PromptMessage
+from chorus_cli.core.exchange import ModelRequest, PromptMessage
 
 CALL = '[{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]'
 MESSAGES = {
@@ -76,3 +76,22 @@ def test_a_request_begins_as_the_one_before_it_up_to_its_marker() -> None:
     after = litellm_messages([MESSAGES[letter] for letter in "suauau"], with_markers=True)
     assert after[0] == before[0]
     assert after[3] == before[3]
+
+
+@pytest.mark.parametrize(
+    ("model", "most", "limit", "prompt", "told"),
+    [
+        pytest.param("claude-sonnet-4-5", None, 200_000, 1_000, None, id="there is room for the longest reply"),
+        pytest.param("claude-sonnet-4-5", None, 200_000, 160_000, 32_000, id="there is not"),
+        pytest.param("claude-sonnet-4-5", None, 4_000, 3_900, 1, id="there is hardly any"),
+        pytest.param("claude-sonnet-4-5", 500, 200_000, 160_000, 500, id="the user has said"),
+        pytest.param("claude-sonnet-4-5", None, None, None, None, id="nobody knows"),
+        pytest.param("gpt-4o", None, 128_000, 120_000, None, id="another provider"),
+        pytest.param("gpt-4o", 500, 128_000, 120_000, 500, id="another provider is told too"),
+    ],
+)
+def test_a_reply_is_promised_no_more_than_there_is_room_for(
+    model: str, most: int | None, limit: int | None, prompt: int | None, told: int | None
+) -> None:
+    request = ModelRequest(model, (), max_output_tokens=most, context_tokens=limit, prompt_tokens=prompt)
+    assert reply_limit(request, ModelMap()) == told
