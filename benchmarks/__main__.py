@@ -9,7 +9,18 @@ import platform
 import sys
 from typing import TYPE_CHECKING, Protocol
 
-from benchmarks import context_edit, first_character, interrupt, key_echo, long_log, search, start_up, streaming
+from benchmarks import (
+    assembly,
+    cache,
+    context_edit,
+    first_character,
+    interrupt,
+    key_echo,
+    long_log,
+    search,
+    start_up,
+    streaming,
+)
 from benchmarks.figures import table
 
 if TYPE_CHECKING:
@@ -28,10 +39,12 @@ _ROWS: Mapping[str, _Row] = {
     "key-echo": key_echo.measure,
     "interrupt": interrupt.measure,
     "long-log": long_log.measure,
+    "assembly": assembly.measure,
     "context-edit": context_edit.measure,
     "search": search.measure,
     "streaming": streaming.measure,
     "first-character": first_character.measure,
+    "cache": cache.measure,
 }
 
 

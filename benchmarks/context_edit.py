@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from benchmarks.figures import figure
+from benchmarks.surroundings import libraries_frozen
 from chorus_cli.core.edit_format import parse
 from chorus_cli.core.edit_matching import laid_out, matched
 from chorus_cli.core.messages import Message, Role
@@ -43,21 +42,10 @@ def measure(*, quick: bool) -> Iterator[Figure]:
 
 def compare(sizes: Sizes) -> Iterator[Figure]:
     """Yield the figure for ten times the messages: what takes linear time is ten times as long."""
-    with _libraries_frozen():
+    with libraries_frozen():
         large, small = _log(sizes.large), _log(sizes.small)
         pairs = [_pair(large, small) for _ in range(sizes.rounds + 1)][1:]
     yield figure(f"/context edit, {sizes.large:,} messages", f"{sizes.small:,} messages", pairs, GOAL)
-
-
-@contextmanager
-def _libraries_frozen() -> Iterator[None]:
-    """Spare the collector what was imported for the other rows, as the chat does with its libraries."""
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def _pair(large: Sequence[Message], small: Sequence[Message]) -> Pair:

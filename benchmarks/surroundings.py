@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import tempfile
 from contextlib import contextmanager
@@ -39,3 +40,14 @@ def temporary_folder() -> Iterator[Path]:
     finally:
         # A program that is still ending may put a last file there.
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def libraries_frozen() -> Iterator[None]:
+    """Spare the collector what was imported for other rows, as the chat does with its libraries."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

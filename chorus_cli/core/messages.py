@@ -32,7 +32,8 @@ class Status(StrEnum):
     @property
     def broke_off(self) -> bool:
         """Whether the reply ended before its author meant it to."""
-        return self in {Status.INTERRUPTED, Status.TRUNCATED, Status.FAILED}
+        # Every message of every request is asked, and a set of the others would be made anew each time.
+        return self is not Status.COMPLETE and self is not Status.STREAMING
 
 
 @dataclass(frozen=True, slots=True)

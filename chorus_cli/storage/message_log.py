@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,9 @@ _COLUMNS = (
     "id, persona, thread_id, COALESCE(turn_id, id), role, content, timestamp, preamble, tool_calls, tool_call_id, "
     "status, run, model, token_count, introduced_by, revises, usage"
 )
+
+# An enum takes several times as long as a cache to look a member up, and a long view has a thousand rows.
+_role, _status = cache(Role), cache(Status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,13 +263,13 @@ def _message(row: Sequence[Any]) -> Message:
             persona=persona,
             thread_id=thread_id,
             turn_id=turn_id,
-            role=Role(role),
+            role=_role(role),
             content=content,
             timestamp=_moment(timestamp, id_, persona),
             preamble=preamble,
             tool_calls=calls,
             tool_call_id=call_id,
-            status=Status(status),
+            status=_status(status),
             run=run,
             model=model,
             token_count=token_count,

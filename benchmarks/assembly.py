@@ -1,0 +1,125 @@
+"""A request of a hundred thousand tokens, assembled from counts that are stored with the messages."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from benchmarks.figures import figure
+from benchmarks.prose import prose
+from benchmarks.surroundings import libraries_frozen, temporary_folder
+from chorus_cli.adapters.token_counter import VocabularyCounter
+from chorus_cli.core import timestamps
+from chorus_cli.core.assembly import Foundation, Prompt, assemble
+from chorus_cli.core.budget import TOKENS_PER_MESSAGE, Room
+from chorus_cli.core.view import cutoff
+from chorus_cli.storage import migrations
+from chorus_cli.storage.context_rows import context_rows, view_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from benchmarks.figures import Figure, Pair
+    from chorus_cli.ports import TokenCounter
+
+_Row = tuple[str, int, str, str, str, int]
+
+GOAL = 0.2
+_HOURS = 8
+_NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
+_PERSONA = "chorus"
+_SYSTEM_PROMPT = "You keep a record of a long journey."
+_PAUSE = timedelta(seconds=10)
+
+
+Words = tuple[int, int]
+"""The fewest and the most words of a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many tokens the messages have together, how many words each question and each reply, and how often to look.
+
+    Reading takes its time by the message and counting by the letter: the shorter the messages, the larger the ratio.
+    """
+
+    tokens: int = 100_000
+    words: Sequence[tuple[Words, Words]] = (((10, 80), (50, 350)), ((20, 400), (100, 700)))
+    rounds: int = 101
+
+
+QUICK = Sizes(rounds=21)
+
+
+def measure(*, quick: bool) -> Iterator[Figure]:
+    """Time the assembly against counting what it has put together."""
+    return compare(QUICK if quick else Sizes())
+
+
+def compare(sizes: Sizes) -> Iterator[Figure]:
+    """Yield a figure for each length of messages; it is told if the stored counts and the counted ones differ."""
+    counter = VocabularyCounter()
+    for words in sizes.words:
+        rows = list(_rows(sizes.tokens, words, counter))
+        with temporary_folder() as folder, _log(folder, rows) as connection, libraries_frozen():
+            pairs = [_pair(connection, sizes.tokens, counter) for _ in range(sizes.rounds + 1)][1:]
+        name = f"assembling {sizes.tokens:,} tokens in {len(rows):,} messages"
+        yield figure(name, "counting them by tiktoken", pairs, GOAL)
+
+
+def _pair(connection: sqlite3.Connection, tokens: int, counter: TokenCounter) -> Pair:
+    begun = time.perf_counter()
+    prompt = _prompt(connection, tokens, counter)
+    between = time.perf_counter()
+    counted = sum(counter.count(message.content) + TOKENS_PER_MESSAGE for message in prompt.messages)
+    ended = time.perf_counter()
+    if counted != prompt.tokens or counted < tokens:
+        raise RuntimeError(f"The request has {counted} tokens, not the {prompt.tokens} of its stored counts.")
+    return between - begun, ended - between
+
+
+def _prompt(connection: sqlite3.Connection, tokens: int, counter: TokenCounter) -> Prompt:
+    """Do what a turn does between the clock and the model."""
+    since = cutoff(_NOW, _HOURS)
+    connection.execute("BEGIN")
+    rows = context_rows(connection, _PERSONA, 1, since)
+    connection.execute("COMMIT")
+    foundation = Foundation(_SYSTEM_PROMPT, counter.count(_SYSTEM_PROMPT), 0)
+    return assemble(foundation, view_of(rows, 1, since).verbatim, Room(2 * tokens, tokens), counter.count)
+
+
+@contextmanager
+def _log(folder: Path, rows: Sequence[_Row]) -> Iterator[sqlite3.Connection]:
+    """Make a database with one thread, all of it in the window."""
+    with closing(sqlite3.connect(folder / "chorus.db", isolation_level=None)) as connection:
+        migrations.migrate(connection)
+        connection.execute("BEGIN")
+        connection.execute("INSERT INTO threads(persona) VALUES (?)", (_PERSONA,))
+        connection.executemany(
+            "INSERT INTO messages(persona, thread_id, turn_id, role, content, timestamp, token_count) "
+            "VALUES (?, 1, ?, ?, ?, ?, ?)",
+            rows,
+        )
+        connection.execute("COMMIT")
+        yield connection
+
+
+def _rows(tokens: int, words: tuple[Words, Words], counter: TokenCounter) -> Iterator[_Row]:
+    """Yield questions and answers in turns, oldest first, until they have so many tokens."""
+    chance = random.Random(7)  # noqa: S311 - words, no secret
+    opening = cutoff(_NOW, _HOURS)
+    position = total = 0
+    while total < tokens:
+        role = "assistant" if position % 2 else "user"
+        text = prose(chance, chance.randint(*words[position % 2]))
+        count = counter.count(text)
+        moment = timestamps.to_text(opening + _PAUSE * (position + 1))
+        yield _PERSONA, position + 1 - position % 2, role, text, moment, count
+        total += count + TOKENS_PER_MESSAGE
+        position += 1

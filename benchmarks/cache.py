@@ -1,0 +1,135 @@
+"""What of each request a provider has in its cache already, and what that and the folds make of a talk's price.
+
+Played are turns of nothing but talk, older than its window: memory, tools and jobs have no part in it yet. Each talk is
+played twice, with a model that it outgrows, so that it is folded, and with one that takes all of its window.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os.path
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+from benchmarks.figures import Figure
+from benchmarks.played_talk import Talk, play
+from chorus_cli.adapters.token_counter import VocabularyCounter
+from chorus_cli.core.budget import TOKENS_PER_MESSAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from benchmarks.played_talk import Sent
+    from chorus_cli.core.exchange import PromptMessage
+
+NEW_GOAL = 0.1
+CALLS_GOAL = 0.1
+UNCACHED_GOAL = 0.25
+CACHED_GOAL = 1
+_CACHED_PRICE = 0.1
+_ENDLESS_TOKENS = 1_000_000
+_TALKS = (Talk(8, 44_000, 5), Talk(1, 16_000, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """The tokens of a request, and how many of them began the request of the talk before it.
+
+    ``is_compared`` if nothing but the next turn came between the two: no fold.
+    """
+
+    tokens: int
+    repeated_tokens: int
+    is_compared: bool
+
+    @property
+    def new_share(self) -> float:
+        """The part that no cache can have."""
+        return 1 - self.repeated_tokens / self.tokens
+
+    @property
+    def price(self) -> float:
+        """What it costs, in the price of a token that is in no cache."""
+        return self.tokens - self.repeated_tokens * (1 - _CACHED_PRICE)
+
+
+def measure(*, quick: bool) -> Iterator[Figure]:
+    """Play talks with a window of eight hours and of one; the first alone says most of it."""
+    for talk in _TALKS[:1] if quick else _TALKS:
+        yield from compare(talk)
+
+
+def compare(talk: Talk) -> Iterator[Figure]:
+    """Yield what is new in a request, folded or not, and what the folds cost and save."""
+    count = functools.cache(VocabularyCounter().count)
+    sent = asyncio.run(play(talk))
+    folded = list(charges(sent, count))
+    whole = list(charges(asyncio.run(play(replace(talk, limit_tokens=_ENDLESS_TOKENS))), count))
+    window = f"{talk.hours} h window, {talk.turns} turns"
+    yield _new(f"{window}: not in the request before", folded)
+    yield _new(f"{window}, never folded: not in the request before", whole)
+    calls = sum(each.is_for_summary for each in sent)
+    yield _single(f"{window}: summariser's calls", "one a turn", (calls, talk.turns), "calls", CALLS_GOAL)
+    price, uncached, cached = (
+        total / talk.turns for total in (_price(folded), sum(each.tokens for each in whole), _price(whole))
+    )
+    yield _single(f"{window}: price of a turn", "never folded or cached", (price, uncached), "tokens", UNCACHED_GOAL)
+    yield _single(f"{window}: price of a turn", "never folded, but cached", (price, cached), "tokens", CACHED_GOAL)
+
+
+def charges(sent: Iterable[Sent], count: Callable[[str], int]) -> Iterator[Charge]:
+    """Yield what each request comes to; those for a summary repeat nothing, nor does the first."""
+    before: Sequence[PromptMessage] = ()
+    is_compared = False
+    for each in sent:
+        tokens = sum(_tokens(message, count) for message in each.messages)
+        if each.is_for_summary:
+            yield Charge(tokens, 0, is_compared=False)
+        else:
+            yield Charge(tokens, repeated_tokens(before, each.messages, count), is_compared)
+            before = each.messages
+        is_compared = not each.is_for_summary
+
+
+def repeated_tokens(
+    before: Sequence[PromptMessage], after: Sequence[PromptMessage], count: Callable[[str], int]
+) -> int:
+    """Return how many tokens at the beginning of a request are those of the one before, as a provider reads them."""
+    repeated = 0
+    for known, message in zip(before, after, strict=False):
+        if known == message:
+            repeated += _tokens(message, count)
+            continue
+        if known.role == message.role:
+            repeated += count(os.path.commonprefix([known.content, message.content]))  # noqa: RUF071 - texts, no paths
+        break
+    return repeated
+
+
+def _tokens(message: PromptMessage, count: Callable[[str], int]) -> int:
+    return count(message.content) + TOKENS_PER_MESSAGE
+
+
+def _price(found: Iterable[Charge]) -> float:
+    return sum(charge.price for charge in found)
+
+
+def _new(name: str, found: Iterable[Charge]) -> Figure:
+    """Return what is new in a request that follows no fold."""
+    compared = [charge for charge in found if charge.is_compared]
+    return Figure(
+        name=name,
+        value=fmean(charge.tokens - charge.repeated_tokens for charge in compared),
+        reference="the whole request",
+        reference_value=fmean(charge.tokens for charge in compared),
+        unit="tokens",
+        pair_ratio=median(charge.new_share for charge in compared),
+        goal=NEW_GOAL,
+    )
+
+
+def _single(name: str, reference: str, pair: tuple[float, float], unit: str, goal: float) -> Figure:
+    value, reference_value = pair
+    return Figure(name, value, reference, reference_value, unit, value / reference_value, goal)

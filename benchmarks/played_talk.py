@@ -1,0 +1,159 @@
+"""A talk that is older than its window, played through the real services: only the clock and the model are made up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from benchmarks.prose import prose
+from benchmarks.surroundings import isolated, temporary_folder
+from chorus_cli.app import Options, opened
+from chorus_cli.core import timestamps
+from chorus_cli.core.events import ReplyEnd, TextDelta, TurnDone
+from chorus_cli.services.folding import Folding
+from chorus_cli.services.making_room import MakingRoom
+from chorus_cli.services.summarizer import Summarizer
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import AsyncGenerator, Iterator, Sequence
+
+    from chorus_cli.app import App
+    from chorus_cli.core.events import ModelEvent
+    from chorus_cli.core.exchange import ModelRequest, PromptMessage
+    from chorus_cli.services.conversation import Conversation
+
+_NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
+_MODEL = "openai/gpt-4o-mini"
+_SYSTEM_PROMPT = "You keep the record of a long journey, and say what you think of it."
+_OLD_WINDOWS = 3
+_SECONDS_BETWEEN_QUESTIONS = (30, 90)
+_REPLY_SECONDS = 10
+_QUESTION_WORDS, _REPLY_WORDS, _SUMMARY_WORDS = (10, 80), (50, 350), 800
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """How far the window reaches, what the model takes, how many turns there are, and how far the old ones are apart.
+
+    The old ones go back three windows.
+    """
+
+    hours: int
+    limit_tokens: int
+    minutes_between_old_turns: int
+    turns: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request as a provider sees it, for the talk or for a summary of it."""
+
+    messages: tuple[PromptMessage, ...]
+    is_for_summary: bool = False
+
+
+class _Clock:
+    """Time that passes only when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self._passed = timedelta()
+
+    def now(self) -> datetime:
+        return _NOW + self._passed
+
+    def monotonic(self) -> float:
+        return self._passed.total_seconds()
+
+    async def sleep(self, seconds: float) -> None:
+        self._passed += timedelta(seconds=seconds)
+
+
+class _Model:
+    """Answers whatever it is asked within some seconds, and remembers the requests."""
+
+    def __init__(self, clock: _Clock, chance: random.Random) -> None:
+        self.sent: list[Sent] = []
+        self._clock = clock
+        self._chance = chance
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        is_for_summary = not request.messages[0].content.startswith(_SYSTEM_PROMPT)
+        self.sent.append(Sent(request.messages, is_for_summary))
+        await self._clock.sleep(_REPLY_SECONDS)
+        words = _SUMMARY_WORDS if is_for_summary else self._chance.randint(*_REPLY_WORDS)
+        yield TextDelta(prose(self._chance, words))
+        yield ReplyEnd("stop")
+
+
+async def play(talk: Talk) -> Sequence[Sent]:
+    """Say what is to be said in a new home, a minute or so apart, and return what the model was sent."""
+    chance = random.Random(7)  # noqa: S311 - words, no secret
+    clock = _Clock()
+    model = _Model(clock, chance)
+    with temporary_folder() as home:
+        async with opened(Options(model=_MODEL), isolated(os.environ, home)) as app:
+            await _prepare(app, talk)
+            conversation = _conversation(app, clock, model)
+            for _ in range(talk.turns):
+                await clock.sleep(chance.uniform(*_SECONDS_BETWEEN_QUESTIONS) - _REPLY_SECONDS)
+                await _say(app, conversation, prose(chance, chance.randint(*_QUESTION_WORDS)))
+    return model.sent
+
+
+async def _prepare(app: App, talk: Talk) -> None:
+    """Write the persona's settings, and put the old turns into the log."""
+    chosen = {
+        "system_prompt": _SYSTEM_PROMPT,
+        "context_hours": talk.hours,
+        "context_token_limit": talk.limit_tokens,
+    }
+    app.personas.settings_path(app.focus.slug).write_text(json.dumps(chosen), encoding="utf-8")
+    await app.store.write(_fill, list(_old_rows(app, talk)))
+
+
+def _conversation(app: App, clock: _Clock, model: _Model) -> Conversation:
+    """Return the app's, which folds behind the talk as in the chat, with the clock and the model in their places."""
+    room = MakingRoom(Folding(app.context, Summarizer(model, app.context), clock), _fail)
+    room.fold_behind_the_talk(lambda _sentence: None)
+    outside = replace(app.conversation.outside, model=model, clock=clock)
+    return replace(app.conversation, outside=outside, room=room)
+
+
+async def _say(app: App, conversation: Conversation, text: str) -> None:
+    """Have a message answered, and read the reply for as long as a fold behind the talk takes."""
+    async for event in conversation.answer(app.focus.place(), text):
+        if isinstance(event, TurnDone) and event.error is not None:
+            raise event.error
+    await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+
+
+def _fail(bug: Exception) -> None:
+    raise bug
+
+
+def _old_rows(app: App, talk: Talk) -> Iterator[tuple[object, ...]]:
+    """Yield questions and answers, oldest first."""
+    chance = random.Random(11)  # noqa: S311 - words, no secret
+    place = app.focus.place()
+    pause = timedelta(minutes=talk.minutes_between_old_turns)
+    number = timedelta(hours=talk.hours) * _OLD_WINDOWS // pause
+    for position in range(number):
+        moment = timestamps.to_text(_NOW - pause * (number - position))
+        for role, words in (("user", _QUESTION_WORDS), ("assistant", _REPLY_WORDS)):
+            text = prose(chance, chance.randint(*words))
+            count = app.context.counter.count(text)
+            yield place.persona.slug, place.thread_id, 2 * position + 1, role, text, moment, count
+
+
+def _fill(connection: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> None:
+    connection.executemany(
+        "INSERT INTO messages(persona, thread_id, turn_id, role, content, timestamp, token_count) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        rows,
+    )
