@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 BROKEN_OFF = "[this reply broke off here]"
 LEAD = "(The conversation goes on.)"
+_TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 _HEADING_TOKENS = 10
 
 
@@ -92,7 +93,11 @@ def assemble(foundation: Foundation, view: Sequence[Message], room: Room, count:
     summary = foundation.summary
     if newest_question is not None and foundation.tokens + tokens_of(newest_question) > room.budget:
         foundation = foundation.with_summary(None)
-    fitted = fitting(rows, room, foundation.tokens, count)
+    tokens = total_tokens(rows)
+    fitted = rows
+    if foundation.tokens + tokens > room.budget:
+        fitted = fitting(rows, room, foundation.tokens, count)
+        tokens = total_tokens(fitted)
     known = {row.id: row for row in rows}
     sent = {row.id for row in fitted}
     lead = [PromptMessage("user", LEAD)] if needs_lead(fitted) else []
@@ -101,7 +106,7 @@ def assemble(foundation: Foundation, view: Sequence[Message], room: Room, count:
         sent=tuple(fitted),
         too_large=tuple(row for row in rows if row.id not in sent),
         foundation=foundation,
-        message_tokens=total_tokens(fitted),
+        message_tokens=tokens,
         cut=tuple(known[row.id] for row in fitted if row is not known[row.id]),
         left_out_summary=None if foundation.summary else summary,
     )
@@ -114,7 +119,7 @@ def usable(view: Sequence[Message]) -> list[Message]:
     paired = calls & results
 
     def is_usable(row: Message) -> bool:
-        if row.role in {Role.TOOL_USE, Role.TOOL_RESULT}:
+        if row.role in _TOOL_ROLES:
             return (row.turn_id, row.tool_call_id) in paired
         return row.status is not Status.STREAMING and bool(row.content.strip())
 
@@ -125,10 +130,10 @@ def _as_sent(message: Message) -> PromptMessage:
     match message.role:
         case Role.USER:
             return PromptMessage("user", joined(message.preamble, message.content))
+        case Role.ASSISTANT:
+            broken = f"{message.content}\n{BROKEN_OFF}" if message.status.broke_off else message.content
+            return PromptMessage("assistant", broken)
         case Role.TOOL_USE:
             return PromptMessage("assistant", message.content, tool_calls=message.tool_calls)
         case Role.TOOL_RESULT:
             return PromptMessage("tool", message.content, tool_call_id=message.tool_call_id)
-        case Role.ASSISTANT:
-            broken = f"{message.content}\n{BROKEN_OFF}" if message.status.broke_off else message.content
-            return PromptMessage("assistant", broken)
