@@ -77,15 +77,18 @@ class Folding:
         return self._summarizer.can_summarize(place)
 
     async def fold(self, place: Place) -> Summary | None:
-        """Fold as many of the oldest turns as bring the next request to about half of the limit.
+        """Fold as many of the oldest turns as bring the next request to about half of the limit, if it is time.
 
-        Return ``None`` if there is nothing to fold, or the context has changed meanwhile.
+        Return ``None`` if it is not, there is nothing to fold, or the context has changed meanwhile.
 
         Raises:
             ModelError: the summary could not be written; the one before stands.
             StorageError: it could not be stored.
         """
         async with self._lock(place):
+            # Whoever had the lock before may have made room.
+            if not await self._is_due(place):
+                return None
             fold = await self._planned(place)
             return await self._carried_out(place, fold, "", automatic=True) if fold.messages else None
 
@@ -104,14 +107,6 @@ class Folding:
             fold = Fold(view, messages, await self._context.budget(place, operations))
             return await self._carried_out(place, fold, focus, automatic=False), len(usable(messages))
 
-    async def is_due(self, place: Place) -> bool:
-        """Return whether the next request will be so large that it is time to fold, before that has to be at once."""
-        view, operations = await self._context.standing(place, self._clock.now())
-        allowed = await self._context.budget(place, operations)
-        foundation = (await self._context.foundation(place.persona)).with_summary(view.summary)
-        tokens = allowed.corrected(foundation.tokens + total_tokens(usable(view.verbatim)))
-        return tokens > (allowed.tokens if fold_is_undone(operations) else allowed.aside_tokens)
-
     async def reword(self, place: Place, view: View, content: str) -> Summary | None:
         """Store the user's own words as the summary of what it stands for now; ``None`` if that has changed."""
         allowed = await self._context.budget(place)
@@ -121,6 +116,14 @@ class Folding:
 
     def _lock(self, place: Place) -> asyncio.Lock:
         return self._locks.setdefault(place.thread_id, asyncio.Lock())
+
+    async def _is_due(self, place: Place) -> bool:
+        """Return whether the next request will be so large that it is time to fold, before that has to be at once."""
+        view, operations = await self._context.standing(place, self._clock.now())
+        allowed = await self._context.budget(place, operations)
+        foundation = (await self._context.foundation(place.persona)).with_summary(view.summary)
+        tokens = allowed.corrected(foundation.tokens + total_tokens(usable(view.verbatim)))
+        return tokens > (allowed.tokens if fold_is_undone(operations) else allowed.aside_tokens)
 
     async def _planned(self, place: Place) -> Fold:
         view, operations = await self._context.standing(place, self._clock.now())

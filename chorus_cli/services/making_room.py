@@ -57,8 +57,10 @@ class MakingRoom:
             summary = await self.folding.fold(place)
         except (ModelError, StorageError) as error:
             return self._failed(place, error)
+        if summary is None:
+            return ""
         self._of(place).told.clear()
-        return folded_text(summary) if summary else ""
+        return folded_text(summary)
 
     def behind(self, place: Place) -> None:
         """Fold behind the talk if it is time, unless that is being done already."""
@@ -85,8 +87,6 @@ class MakingRoom:
     async def _fold_behind(self, place: Place, tell: Callable[[str], None]) -> None:
         try:
             if not self.folding.is_possible(place) or self._of(place).resting_turns:
-                return
-            if not await self.folding.is_due(place):
                 return
             notice = await self.at_once(place)
         except ChorusError:

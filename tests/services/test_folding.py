@@ -10,6 +10,7 @@ import pytest
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.events import Notice, ReplyEnd, TextDelta
+from chorus_cli.core.messages import Status
 from chorus_cli.services.folding import Folding
 from chorus_cli.services.summarizer import Summarizer
 from tests.fakes import FakeClock
@@ -260,6 +261,22 @@ async def test_a_fold_behind_the_talk_uses_the_pause_and_says_so(talk: Talk) -> 
     assert sentence.startswith("The oldest 8 messages in context are summarised now.")
     assert await talk.say("next!") == []
     assert f"{PREFIX} f0! f1! f2!" in talk.last_request()
+    await room.close()
+
+
+async def test_a_turn_that_waits_for_a_fold_behind_the_talk_does_not_fold_again(talk: Talk) -> None:
+    told = asyncio.Queue[str]()
+    room = talk.world.conversation.room
+    room.fold_behind_the_talk(told.put_nowait)
+    talk.model.gate = asyncio.Event()
+    await talk.say(*facts(7))
+    await talk.model.asked.wait()
+    turn = asyncio.create_task(talk.say("next!"))
+    await talk.world.log_row_with_status(14, Status.COMPLETE)
+    talk.model.gate.set()
+    assert await turn == ["The conversation no longer fits its model; the older part is being summarised."]
+    assert (await told.get()).startswith("The oldest 8 messages in context are summarised now.")
+    assert len(talk.summaries()) == 1
     await room.close()
 
 
