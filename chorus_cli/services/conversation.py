@@ -140,7 +140,7 @@ class Conversation:
 
     async def _reply(self, place: Place, ready: _Ready) -> AsyncGenerator[TurnEvent, None]:
         """Have a stored question answered, after making room for it if need be, and learn from how that went."""
-        if ready.is_crowded and self.room.is_worth_trying(place):
+        if self.room.is_worth_trying(place) and ready.is_crowded:
             yield Notice(_MAKING_ROOM)
             ready = await self._with_room(place, ready)
         notices = (*ready.notices, *self.room.news(place, shortfalls(place, ready.prompt)))

@@ -280,6 +280,20 @@ async def test_a_turn_that_waits_for_a_fold_behind_the_talk_does_not_fold_again(
     await room.close()
 
 
+async def test_a_fold_behind_the_talk_that_fails_is_tried_again_some_turns_later(talk: Talk) -> None:
+    told = asyncio.Queue[str]()
+    talk.world.conversation.room.fold_behind_the_talk(told.put_nowait)
+    talk.model.failure = ModelError("The provider is down.")
+    await talk.say(*facts(7))
+    assert "could not be summarised: The provider is down." in await told.get()
+    talk.model.failure = None
+    await talk.say(*facts(2, 7), words=10)
+    assert len(talk.summaries()) == 1
+    await talk.say("later!", words=10)
+    assert (await asyncio.wait_for(told.get(), 5)).startswith("The oldest ")
+    await talk.world.conversation.room.close()
+
+
 async def test_leaving_gives_up_what_is_being_folded(talk: Talk) -> None:
     room = talk.world.conversation.room
     room.fold_behind_the_talk(pytest.fail)
