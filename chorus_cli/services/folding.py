@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from chorus_cli.services.summarizer import Summarizer
     from chorus_cli.storage.database import Connection
 
+_LEAST_GAIN = 1 / 8
+"""The share of the limit that a fold has to bring before it has to be."""
+
 _LONGEST_SUMMARY = 2
 """How many times as long as it was asked to be a summary may be, before its middle is left out."""
 
@@ -87,10 +90,8 @@ class Folding:
         """
         async with self._lock(place):
             # Whoever had the lock before may have made room.
-            if not await self._is_due(place):
-                return None
             fold = await self._planned(place)
-            return await self._carried_out(place, fold, "", automatic=True) if fold.messages else None
+            return await self._carried_out(place, fold, "", automatic=True) if fold else None
 
     async def fold_all(self, place: Place, focus: str) -> tuple[Summary | None, int]:
         """Fold everything but the last two turns, at the user's wish; return the summary and how many are new to it.
@@ -117,21 +118,21 @@ class Folding:
     def _lock(self, place: Place) -> asyncio.Lock:
         return self._locks.setdefault(place.thread_id, asyncio.Lock())
 
-    async def _is_due(self, place: Place) -> bool:
-        """Return whether the next request will be so large that it is time to fold, before that has to be at once."""
-        view, operations = await self._context.standing(place, self._clock.now())
-        allowed = await self._context.budget(place, operations)
-        foundation = (await self._context.foundation(place.persona)).with_summary(view.summary)
-        tokens = allowed.corrected(foundation.tokens + total_tokens(usable(view.verbatim)))
-        return tokens > (allowed.tokens if fold_is_undone(operations) else allowed.aside_tokens)
-
-    async def _planned(self, place: Place) -> Fold:
+    async def _planned(self, place: Place) -> Fold | None:
+        """Return what to fold if it is time: before a request is too large, when that brings much, and when it is."""
         view, operations = await self._context.standing(place, self._clock.now())
         allowed = await self._context.budget(place, operations)
         foundation = await self._context.foundation(place.persona)
-        tokens = foundation.tokens + allowed.summary_room + total_tokens(usable(view.verbatim))
-        groups = folding.foldable(view.verbatim)
-        return Fold(view, tuple(folding.chosen(groups, tokens, allowed.room.half)), allowed)
+        spoken_tokens = total_tokens(usable(view.verbatim))
+        tokens = allowed.corrected(foundation.with_summary(view.summary).tokens + spoken_tokens)
+        if tokens <= (allowed.tokens if fold_is_undone(operations) else allowed.aside_tokens):
+            return None
+        planned_tokens = foundation.tokens + allowed.summary_room + spoken_tokens
+        messages = folding.chosen(folding.foldable(view.verbatim), planned_tokens, allowed.room.half)
+        gain = allowed.corrected(total_tokens(usable(messages)))
+        if not messages or (tokens <= allowed.tokens and gain < _LEAST_GAIN * allowed.limit.tokens):
+            return None
+        return Fold(view, tuple(messages), allowed)
 
     async def _carried_out(self, place: Place, fold: Fold, focus: str, *, automatic: bool) -> Summary | None:
         """Have the summary written, and store it to its end, even if whoever waits for it is stopped meanwhile."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -351,3 +352,12 @@ async def test_a_notice_comes_before_the_wait(talk: Talk) -> None:
     talk.model.gate.set()
     async for _ in events:
         pass
+
+
+async def test_a_prompt_that_fills_most_of_the_limit_is_not_folded_turn_by_turn(talk: Talk) -> None:
+    talk.world.configure(json.dumps({"system_prompt": "p " * 680}))
+    told: list[str] = []
+    talk.world.conversation.room.fold_behind_the_talk(told.append)
+    await talk.say(*facts(5), words=10)
+    await talk.world.conversation.room.close()
+    assert (talk.summaries(), told) == ([], [])
