@@ -66,6 +66,11 @@ class Chat:
 
         return InputHistory(lambda: app.store.read(input_rows.newest, slug), write)
 
+    def begin(self, tell: Callable[[str], None], tell_aside: Callable[[str], None]) -> None:
+        """Let commands say something while they are carried out, and fold behind the talk, which is told aside."""
+        self._app.tell = tell
+        self._app.conversation.room.fold_behind_the_talk(tell_aside)
+
     def idle_timer(self, tell: Callable[[str], None], report_bug: Callable[[Exception], str]) -> IdleTimer:
         """Make what saves a persona's talk as a session when nothing is said to it for a while."""
         from chorus_cli.commands.sessions import saved_text  # noqa: PLC0415
@@ -73,8 +78,6 @@ class Chat:
         from chorus_cli.services.idle_keeping import IdleKeeping  # noqa: PLC0415
 
         app = self._app
-        app.tell = tell
-        app.conversation.room.fold_behind_the_talk(tell)
         journal = app.commands.journal
         keeping = IdleKeeping(app.store, app.focus, app.sessions.saving, journal, saved_text).keeping()
         return IdleTimer(app.clock, keeping, lambda: app.focus.slug, tell, report_bug)

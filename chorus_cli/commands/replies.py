@@ -33,10 +33,14 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Refill:
-    """A sentence, and a text that comes back to where the user types."""
+    """A sentence, and a text that comes back to where the user types.
+
+    One that the log has anyway ``gives_way`` when a command is typed instead.
+    """
 
     text: str
     typed: str
+    gives_way: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ async def undo(context: CommandContext) -> Message | Refill:
     undone = await context.journal.undo_newest(context.focus.place())
     if isinstance(undone, Operation):
         return Message(f"Undone: {deed(undone)}")
-    return Refill(f"Undone: {turn(undone)}", undone.content)
+    return Refill(f"Undone: {turn(undone)}", undone.content, gives_way=True)
 
 
 @GROUP.command("redo")

@@ -120,9 +120,15 @@ def base(operations: Sequence[Operation]) -> Operation | None:
 
 
 def fold_is_undone(operations: Sequence[Operation]) -> bool:
-    """Return whether the newest fold was taken back: then the user wants the words, not another summary of them."""
+    """Return whether the newest fold was taken back: then the user wants the words, not another summary of them.
+
+    Other words for the same messages, taken back, leave the fold as it was.
+    """
     folds = [operation for operation in operations if operation.kind is Kind.COMPACT]
-    return bool(folds) and max(folds, key=lambda fold: fold.id) not in effective(operations)
+    if not folds:
+        return False
+    newest = max(folds, key=lambda fold: fold.id)
+    return not any(fold.kind is Kind.COMPACT and fold.folds == newest.folds for fold in effective(operations))
 
 
 def undoable(operations: Sequence[Operation]) -> Operation | None:

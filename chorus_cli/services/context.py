@@ -14,7 +14,7 @@ from chorus_cli.core.errors import StorageError
 from chorus_cli.core.message_tokens import text_tokens, total_tokens
 from chorus_cli.core.operations import fold_is_undone
 from chorus_cli.services.held_cutoffs import HeldCutoffs
-from chorus_cli.storage import message_log, meta_rows, operation_log
+from chorus_cli.storage import message_log, meta_rows, operation_log, summary_rows
 from chorus_cli.storage.context_rows import context_rows, view_of
 
 if TYPE_CHECKING:
@@ -69,7 +69,10 @@ class Context:
         view = view_of(rows, place.thread_id, since)
         summary = view.summary
         if summary is not None and summary.token_count is None:
-            summary = replace(summary, token_count=await asyncio.to_thread(self.counter.count, summary.content))
+            tokens = await asyncio.to_thread(self.counter.count, summary.content)
+            summary = replace(summary, token_count=tokens)
+            with suppress(StorageError):
+                await self.store.write(summary_rows.store_token_count, summary.operation_id, tokens)
         return replace(view, messages=await self.counted(view.messages), summary=summary)
 
     async def prompt(self, place: Place, now: datetime) -> Prompt:
@@ -115,13 +118,12 @@ class Context:
     async def learn(self, model: str, estimated_tokens: int, reported_tokens: int) -> None:
         """Remember how far the estimate of a request was off."""
         key = meta_rows.calibration_key(model)
-        before = calibration.read(await self.store.read(meta_rows.value, key))
-        after = calibration.learned(before, estimated_tokens, reported_tokens)
-        if not calibration.differ(before, after):
-            return
+        # What cannot be stored now, the next report says again.
         with suppress(StorageError):
-            # The next report says the same.
-            await self.store.write(meta_rows.store, key, calibration.written(after))
+            before = calibration.read(await self.store.read(meta_rows.value, key))
+            after = calibration.learned(before, estimated_tokens, reported_tokens)
+            if calibration.differ(before, after):
+                await self.store.write(meta_rows.store, key, calibration.written(after))
 
     async def input_price(self, model: str) -> float | None:
         """Return what a token of input costs in US dollars, ``None`` where nobody knows."""

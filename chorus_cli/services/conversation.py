@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.budget import TOKENS_PER_MESSAGE
 from chorus_cli.core.errors import JournalError, ModelError, StorageError
 from chorus_cli.core.events import Notice, TurnDone
-from chorus_cli.core.exchange import ModelRequest
+from chorus_cli.core.message_tokens import text_tokens
 from chorus_cli.core.messages import Role, Status
 from chorus_cli.core.operations import Kind
 from chorus_cli.core.preamble import pause_notice, preamble
 from chorus_cli.core.safe_text import cleaned_input
 from chorus_cli.services.answering import Answering
 from chorus_cli.services.arrival import members_notice
+from chorus_cli.services.opened_turn import Limits, Opened, Ready, Reopened, Seen, request
 from chorus_cli.services.refusals import refuse_unreadable, shortfalls, unfitting
 from chorus_cli.services.uninterrupted import finished
 from chorus_cli.storage import introduced_rows, message_log, operation_log, orphans
@@ -29,59 +30,22 @@ from chorus_cli.storage.message_log import Question
 from chorus_cli.storage.operation_log import NewOperation
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Sequence
     from datetime import datetime
 
     from chorus_cli.core.assembly import Prompt
-    from chorus_cli.core.budget import Budget
     from chorus_cli.core.events import TurnEvent
     from chorus_cli.core.messages import Message
-    from chorus_cli.core.summary import Summary
+    from chorus_cli.core.operations import Operation
     from chorus_cli.services.answering import Outside
     from chorus_cli.services.context import Context
     from chorus_cli.services.making_room import MakingRoom
     from chorus_cli.services.place import Place
-    from chorus_cli.storage.context_rows import ContextRows
     from chorus_cli.storage.database import Connection, Store
-    from chorus_cli.storage.message_log import OpenedTurn
 
 _MAKING_ROOM = "The conversation no longer fits its model; the older part is being summarised."
 _PREAMBLE_TOKENS = 64
 _ALTERED = "Some characters of your message are not valid text and were replaced."
-
-
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    """What the opening transaction read and wrote, and the moment that the window reached back to."""
-
-    rows: ContextRows
-    turn: OpenedTurn
-    since: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """A stored question's empty reply, the request to send, the budget, and what the user should know of it."""
-
-    reply: Message
-    prompt: Prompt
-    allowed: Budget
-    notices: tuple[str, ...] = ()
-
-    @property
-    def is_crowded(self) -> bool:
-        """Whether something of the context has no room in the request."""
-        return bool(self.prompt.too_large or self.prompt.cut)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reopened:
-    """What stays of the context when a reply is asked for once more, the operations, and the empty reply."""
-
-    rows: ContextRows
-    before: tuple[Message, ...]
-    summary: Summary | None
-    reply: Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,51 +102,68 @@ class Conversation:
     def _answering(self) -> Answering:
         return Answering(self.store, self.outside)
 
-    async def _reply(self, place: Place, ready: _Ready) -> AsyncGenerator[TurnEvent, None]:
+    async def _reply(self, place: Place, ready: Ready) -> AsyncGenerator[TurnEvent, None]:
         """Have a stored question answered, after making room for it if need be, and learn from how that went."""
-        if self.room.is_worth_trying(place) and ready.is_crowded:
-            yield Notice(_MAKING_ROOM)
-            ready = await self._with_room(place, ready)
+        self.room.turn_begins(place)
+        try:
+            if ready.is_crowded:
+                is_due = await self.room.is_worth_trying(place)
+                if is_due:
+                    yield Notice(_MAKING_ROOM)
+                notice = await self.room.at_once(place) if is_due else ""
+                ready = await self._reassembled(place, ready, notice)
+        except BaseException:
+            await self._answering.abandon(ready.reply)
+            raise
         notices = (*ready.notices, *self.room.news(place, shortfalls(place, ready.prompt)))
-        async with aclosing(self._answering.reply(ready.reply, _request(place, ready), notices)) as events:
+        async with aclosing(self._answering.reply(ready.reply, request(place, ready), notices)) as events:
             async for event in events:
                 if isinstance(event, TurnDone):
                     await self._learn(place, ready.prompt, event)
                     self.room.behind(place)
                 yield event
 
-    async def _with_room(self, place: Place, ready: _Ready) -> _Ready:
-        """Fold the older part, and return the request as it is after that."""
-        try:
-            notice = await self.room.at_once(place)
-            prompt = await self.context.prompt(place, self.outside.clock.now())
-        except BaseException:
-            await self._answering.abandon(ready.reply)
-            raise
-        return replace(ready, prompt=prompt, notices=(*ready.notices, *([notice] if notice else [])))
+    async def _reassembled(self, place: Place, ready: Ready, notice: str) -> Ready:
+        """Return the request with the summary that stands by now; what others said meanwhile is no part of it."""
+        view, operations = await self.context.standing(place, self.outside.clock.now())
+        limits = await self._limits(place, operations)
+        seen = ready.seen.with_summary(view.summary)
+        prompt = await self._prompt(seen, limits)
+        return replace(
+            ready, seen=seen, prompt=prompt, allowed=limits.allowed, notices=(*ready.notices, *filter(None, [notice]))
+        )
+
+    async def _limits(self, place: Place, operations: Sequence[Operation] = ()) -> Limits:
+        return Limits(await self.context.foundation(place.persona), await self.context.budget(place, operations))
+
+    async def _prompt(self, seen: Seen, limits: Limits) -> Prompt:
+        foundation = limits.foundation.with_summary(seen.summary)
+        return await self.context.assembled(foundation, seen.messages[seen.folded_number :], limits.allowed.room)
 
     async def _learn(self, place: Place, prompt: Prompt, done: TurnDone) -> None:
         reported = done.usage.get("prompt_tokens")
         if reported:
             await self.context.learn(place.choice.model, prompt.tokens, reported)
 
-    async def _reopen(self, place: Place) -> _Ready:
+    async def _reopen(self, place: Place) -> Ready:
         """Store the retry with its empty reply, and return that reply and the request to send."""
-        foundation = await self.context.foundation(place.persona)
-        allowed = await self.context.budget(place)
-        reopened = await self.store.write(self._reopened, place, self.outside.clock.now())
-        messages = await self.context.counted(reopened.before)
-        room = self.context.budget_after(place, allowed, reopened.rows.operations).room
-        prompt = await self.context.assembled(foundation.with_summary(reopened.summary), messages, room)
-        return _Ready(reopened.reply, prompt, allowed)
+        limits = await self._limits(place)
+        reopened = await self.store.write(self._reopened, place, limits, self.outside.clock.now())
+        seen = replace(reopened.seen, messages=await self.context.counted(reopened.seen.messages))
+        allowed = self.context.budget_after(place, limits.allowed, reopened.operations)
+        prompt = await self._prompt(seen, Limits(limits.foundation, allowed))
+        return Ready(reopened.reply, seen, prompt, allowed)
 
-    def _reopened(self, connection: Connection, place: Place, now: datetime) -> _Reopened:
+    def _reopened(self, connection: Connection, place: Place, limits: Limits, now: datetime) -> Reopened:
         """Do what has to be one transaction: find the last turn in context, and begin its reply anew."""
         orphans.mend(connection, self.outside.is_alive, now)
         since = self.context.since(connection, place, now)
         rows = context_rows(connection, place.persona.slug, place.thread_id, since)
-        seen = view_of(rows, place.thread_id, since)
-        before, replies = _last_turn(seen.messages)
+        view = view_of(rows, place.thread_id, since)
+        before, replies = _last_turn(view.messages)
+        question_tokens = text_tokens(before[-1], self.outside.counter.count)
+        if limits.foundation.tokens + question_tokens + TOKENS_PER_MESSAGE > limits.allowed.room.budget:
+            raise unfitting(place, question_tokens, limits.foundation, limits.allowed)
         new = NewOperation(
             place.persona.slug,
             Kind.RETRY,
@@ -192,14 +173,15 @@ class Conversation:
         )
         retry = operation_log.introduce(connection, new)
         reply = introduced_rows.open_retry(connection, before[-1], retry, place.choice.model, self.run)
+        seen = Seen(before, view.base.id if view.base else None)
         # What is answered once more must be there word for word.
-        summary = seen.summary if seen.folded_number < len(before) else None
-        return _Reopened(rows, before[seen.folded_number if summary else 0 :], summary, reply)
+        is_whole = view.folded_number < len(before)
+        return Reopened(seen.with_summary(view.summary) if is_whole else seen, rows.operations, reply)
 
     async def _take_back_if_empty(self, reply: Message) -> None:
         await self.store.write(orphans.take_back_if_empty, reply.id, self.outside.clock.now())
 
-    async def _open(self, place: Place, content: str) -> _Ready:
+    async def _open(self, place: Place, content: str) -> Ready:
         """Store the question with its empty reply, and return that reply and the request to send."""
         refuse_unreadable(content)
         try:
@@ -207,27 +189,27 @@ class Conversation:
         except (StorageError, ModelError) as error:
             raise self._answering.rescued(error, place.persona.slug, "user", content) from error
 
-    async def _stored(self, place: Place, content: str) -> _Ready:
+    async def _stored(self, place: Place, content: str) -> Ready:
         """Read the context and store the question in one transaction, so that nothing can come between the two."""
         count = await asyncio.to_thread(self.outside.counter.count, content)
-        foundation = await self.context.foundation(place.persona)
-        allowed = await self.context.budget(place)
-        if foundation.tokens + count + _PREAMBLE_TOKENS + TOKENS_PER_MESSAGE > allowed.room.budget:
-            raise unfitting(place, count, foundation, allowed)
+        limits = await self._limits(place)
+        if limits.foundation.tokens + count + _PREAMBLE_TOKENS + TOKENS_PER_MESSAGE > limits.allowed.room.budget:
+            raise unfitting(place, count, limits.foundation, limits.allowed)
         now = self.outside.clock.now()
         question = Question(place.persona.slug, place.thread_id, content, now, "", count)
         opened = await self.store.write(self._opened, place, question)
         view = await self.context.view(place, opened.rows, opened.since)
-        messages = [*view.verbatim, opened.turn.question]
-        room = self.context.budget_after(place, allowed, opened.rows.operations).room
-        prompt = await self.context.assembled(foundation.with_summary(view.summary), messages, room)
+        allowed = self.context.budget_after(place, limits.allowed, opened.rows.operations)
+        base_id = view.base.id if view.base else None
+        seen = Seen((*view.messages, opened.turn.question), base_id, view.summary, view.folded_number)
+        prompt = await self._prompt(seen, Limits(limits.foundation, allowed))
         told = (
             pause_notice(opened.rows.last_spoken, now) if opened.turn.question.preamble else "",
             members_notice(view.base, opened.rows.last_spoken, now, place.persona.settings.context_hours),
         )
-        return _Ready(opened.turn.reply, prompt, allowed, tuple(filter(None, told)))
+        return Ready(opened.turn.reply, seen, prompt, allowed, tuple(filter(None, told)))
 
-    def _opened(self, connection: Connection, place: Place, question: Question) -> _Opened:
+    def _opened(self, connection: Connection, place: Place, question: Question) -> Opened:
         """Do what has to be one transaction: mend orphans, read the context, store the question with its preamble."""
         orphans.mend(connection, self.outside.is_alive, question.timestamp)
         since = self.context.since(connection, place, question.timestamp)
@@ -238,19 +220,7 @@ class Conversation:
         count = question.token_count + self.outside.counter.count(before)
         told = replace(question, preamble=before, token_count=count)
         turn = message_log.open_turn(connection, told, place.choice.model, self.run)
-        return _Opened(rows, turn, since)
-
-
-def _request(place: Place, ready: _Ready) -> ModelRequest:
-    chosen = place.persona.settings
-    return ModelRequest(
-        place.choice.model,
-        ready.prompt.messages,
-        chosen.temperature,
-        chosen.max_output_tokens,
-        context_tokens=ready.allowed.limit.tokens,
-        prompt_tokens=ready.allowed.corrected(ready.prompt.tokens),
-    )
+        return Opened(rows, turn, since)
 
 
 def _last_turn(seen: tuple[Message, ...]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:

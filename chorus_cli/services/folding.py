@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core import folding
 from chorus_cli.core.assembly import usable
 from chorus_cli.core.cutting import cut_in_the_middle
+from chorus_cli.core.errors import MessageRefusedError
 from chorus_cli.core.message_tokens import total_tokens
 from chorus_cli.core.operations import Kind, fold_is_undone
 from chorus_cli.core.runs import runs
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _LEAST_GAIN = 1 / 8
 """The share of the limit that a fold has to bring before it has to be."""
 
+_MOST_OWN_WORDS = 4
 _LONGEST_SUMMARY = 2
 """How many times as long as it was asked to be a summary may be, before its middle is left out."""
 
@@ -79,6 +81,10 @@ class Folding:
         """Return whether there is a model that writes summaries."""
         return self._summarizer.can_summarize(place)
 
+    async def is_due(self, place: Place) -> bool:
+        """Return whether it is time to fold, and there is something to be folded and a model for it."""
+        return self.is_possible(place) and await self._planned(place) is not None
+
     async def fold(self, place: Place) -> Summary | None:
         """Fold as many of the oldest turns as bring the next request to about half of the limit, if it is time.
 
@@ -109,9 +115,18 @@ class Folding:
             return await self._carried_out(place, fold, focus, automatic=False), len(usable(messages))
 
     async def reword(self, place: Place, view: View, content: str) -> Summary | None:
-        """Store the user's own words as the summary of what it stands for now; ``None`` if that has changed."""
+        """Store the user's own words as the summary of what it stands for now; ``None`` if that has changed.
+
+        Raises:
+            MessageRefusedError: they would take more than a quarter of every request.
+        """
         allowed = await self._context.budget(place)
         count = await asyncio.to_thread(self._context.counter.count, content)
+        most = allowed.room.budget // _MOST_OWN_WORDS
+        if count > most:
+            raise MessageRefusedError(
+                f"The summary has ~{count:,} tokens, which every request would have to carry; it may have {most:,}."
+            )
         new = NewSummary(content, count, None, self._clock.now())
         return await self._context.store.write(_stored, place, Fold(view, (), allowed), new, automatic=False)
 
@@ -142,7 +157,8 @@ class Folding:
         written = await self._summarizer.extended(place, task, so_far, entries)
         new = await asyncio.to_thread(self._measured, place, written, fold.allowed.summary_room * _LONGEST_SUMMARY)
         stored, stopped = await finished(self._context.store.write(_stored, place, fold, new, automatic=automatic))
-        if stopped:
+        # Whoever asked for it and stopped it too late is told what was done.
+        if stopped and (automatic or stored is None):
             raise asyncio.CancelledError
         return stored
 

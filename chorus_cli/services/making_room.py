@@ -22,7 +22,7 @@ _FAILED = "a failed fold"
 
 
 @dataclass
-class _Standing:
+class _Folds:
     """What became of the folds of a thread: turns to wait before the next try, and what was said already."""
 
     resting_turns: int = 0
@@ -36,20 +36,21 @@ class MakingRoom:
         self.folding = folding
         self._report_bug = report_bug
         self._tell: Callable[[str], None] | None = None
-        self._standings: dict[int, _Standing] = {}
+        self._folds: dict[int, _Folds] = {}
         self._behind: dict[int, asyncio.Task[None]] = {}
 
     def fold_behind_the_talk(self, tell: Callable[[str], None]) -> None:
         """Fold behind the talk too from now on; ``tell`` says a sentence beside it."""
         self._tell = tell
 
-    def is_worth_trying(self, place: Place) -> bool:
-        """Return whether a fold may help a turn that begins: there is a model, and the last try is a while ago."""
-        standing = self._of(place)
-        if standing.resting_turns:
-            standing.resting_turns -= 1
-            return False
-        return self.folding.is_possible(place)
+    def turn_begins(self, place: Place) -> None:
+        """Count a turn, for what failed is tried again some turns later."""
+        folds = self._of(place)
+        folds.resting_turns = max(0, folds.resting_turns - 1)
+
+    async def is_worth_trying(self, place: Place) -> bool:
+        """Return whether a fold may help: there is something to fold, a model, and the last try is a while ago."""
+        return not self._of(place).resting_turns and await self.folding.is_due(place)
 
     async def at_once(self, place: Place) -> str:
         """Fold now, and return what the user should be told of it."""
@@ -86,7 +87,7 @@ class MakingRoom:
 
     async def _fold_behind(self, place: Place, tell: Callable[[str], None]) -> None:
         try:
-            if not self.folding.is_possible(place) or self._of(place).resting_turns:
+            if not await self.is_worth_trying(place):
                 return
             notice = await self.at_once(place)
         except ChorusError:
@@ -105,8 +106,8 @@ class MakingRoom:
         self._of(place).told.add(_FAILED)
         return f"The older part of the conversation could not be summarised: {error} It is tried again soon."
 
-    def _of(self, place: Place) -> _Standing:
-        return self._standings.setdefault(place.thread_id, _Standing())
+    def _of(self, place: Place) -> _Folds:
+        return self._folds.setdefault(place.thread_id, _Folds())
 
 
 def folded_text(summary: Summary) -> str:

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 
 class Unsent:
-    """The text that shall stand at the next prompt, in ``text``.
+    """The text that shall stand at the next prompt, in ``text``; ``gives_way`` where a command may take its place.
 
     What is typed when a signal ends the run is kept as a draft in ``folder``, named for ``run``.
     """
 
     def __init__(self, folder: Path, run: str, clock: Clock, is_alive: Callable[[str], bool]) -> None:
         self.text = ""
+        self.gives_way = False
         self._folder = folder
         self._run = run
         self._clock = clock
@@ -60,7 +61,7 @@ class Unsent:
 
     def settle(self) -> None:
         """Let go of what stood at the prompt: it is in the user's hands, or kept anew."""
-        self.text = ""
+        self.text, self.gives_way = "", False
         if self._draft is not None:
             drafts.delete(self._draft)
             self._draft = None

@@ -22,19 +22,26 @@ _MOST = 8
 
 
 def of_effective_folds(connection: sqlite3.Connection, operations: Sequence[Operation]) -> list[Summary]:
-    """Return the summaries of the newest folds that count among the operations of a thread."""
+    """Return the summaries of the newest folds that count among the operations of a thread, since its boundary."""
+    base = journal.base(operations)
     folds = {fold.id: fold for fold in journal.effective(operations) if fold.kind is Kind.COMPACT}
     if not folds:
         return []
     found = connection.execute(
         "SELECT operation_id, base_operation_id, content, token_count, model, created_at FROM summaries "
-        "WHERE operation_id IN (SELECT value FROM json_each(?))",
-        (json.dumps(sorted(folds)[-_MOST:]),),
+        "WHERE operation_id IN (SELECT value FROM json_each(?)) AND base_operation_id IS ? "
+        "ORDER BY operation_id DESC LIMIT ?",
+        (json.dumps(list(folds)), base.id if base else None, _MOST),
     ).fetchall()
     return [
         Summary(id_, base, folds[id_].folds, content, tokens, model, timestamps.from_text(created_at))
         for id_, base, content, tokens, model, created_at in found
     ]
+
+
+def store_token_count(connection: sqlite3.Connection, operation_id: int, tokens: int) -> None:
+    """Remember the count of a summary that was put in without one."""
+    connection.execute("UPDATE summaries SET token_count = ? WHERE operation_id = ?", (tokens, operation_id))
 
 
 def store(connection: sqlite3.Connection, persona: str, thread_id: int, summary: Summary) -> None:

@@ -42,6 +42,10 @@ class ChatParts(Protocol):
         """Return what was typed to a persona before."""
         ...
 
+    def begin(self, tell: Callable[[str], None], tell_aside: Callable[[str], None]) -> None:
+        """Let commands say something while they are carried out, and fold behind the talk, which is told aside."""
+        ...
+
     def idle_timer(self, tell: Callable[[str], None], report_bug: Callable[[Exception], str]) -> IdleTimer:
         """Make what keeps the talk when nothing is said."""
         ...

@@ -81,8 +81,8 @@ class Prompt:
         """What stands at a prompt that nobody has finished."""
         return self._session.default_buffer.text if self._is_reading else ""
 
-    async def read(self, persona: Persona, history: History, typed: str = "") -> str:
-        """Ask for a message to ``persona``; ``typed`` stands there already.
+    async def read(self, persona: Persona, history: History, typed: str = "", *, gives_way: bool = False) -> str:
+        """Ask for a message to ``persona``; ``typed`` stands there already; a slash replaces what ``gives_way``.
 
         Up, Down and Ctrl-R go through ``history``, and what is typed is added to it.
 
@@ -92,7 +92,7 @@ class Prompt:
             EOFError: the terminal is gone.
         """
         self._line.is_over = False
-        self._line.offered = typed
+        self._line.offered = typed if gives_way else ""
         self._session.default_buffer.history = history
         self._session.app.erase_when_done = False
         self._use_keys_of(persona.settings.editing_mode)
@@ -127,6 +127,11 @@ class Prompt:
         draw()
         application.renderer.request_absolute_cursor_position()
         application.invalidate()
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the user can type."""
+        return self._session.app.is_running
 
     async def confirm(self, question: str, *, discardable: bool = False) -> str:
         """Ask a question until it is answered; return ``y`` or ``n``, or ``d`` if something can be discarded.

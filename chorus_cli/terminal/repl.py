@@ -57,23 +57,24 @@ class Repl:
     def __init__(
         self,
         focus: Focus,
-        answering: ChatParts,
+        parts: ChatParts,
         screen: Screen,
         progress: Progress,
         report_bug: Callable[[Exception], str],
         typed_early: str = "",
     ) -> None:
         self._focus = focus
-        self._answering = answering
+        self._parts = parts
         self._screen = screen
         self._progress = progress
         self._report_bug = report_bug
         self._foreground = Foreground(lambda: suspendable(screen.take_down, self._prompt.feed))
-        self._unsent = answering.unsent
+        self._unsent = parts.unsent
         self._histories: dict[str, InputHistory] = {}
+        self._asides: list[str] = []
         self._arriving: asyncio.Future[None] | None = None
-        self._toolbar = Toolbar(answering.meter, report_bug)
-        self._prompt = Prompt(lambda: answering.commands, self._toolbar.text)
+        self._toolbar = Toolbar(parts.meter, report_bug)
+        self._prompt = Prompt(lambda: parts.commands, self._toolbar.text)
         self._prompt.feed(typed_early)
 
     async def run(self, drawn: Callable[[], None]) -> None:
@@ -99,7 +100,8 @@ class Repl:
     @cached_property
     def _idle(self) -> IdleTimer:
         """What keeps the talk when nothing is said; made soon after the first prompt is on the screen."""
-        return self._answering.idle_timer(self._tell, self._report_bug)
+        self._parts.begin(self._tell, self._tell_aside)
+        return self._parts.idle_timer(self._tell_aside, self._report_bug)
 
     def _arm(self) -> None:
         self._idle.arm()
@@ -107,6 +109,13 @@ class Repl:
 
     def _tell(self, line: str) -> None:
         self._prompt.above(lambda: self._screen.notice(line))
+
+    def _tell_aside(self, line: str) -> None:
+        """Say what happened beside the talk: above the prompt, or when that is back, for the screen may be lent out."""
+        if self._prompt.is_up:
+            self._tell(line)
+        else:
+            self._asides.append(line)
 
     async def _talk(self, drawn: Callable[[], None]) -> None:
         place = self._focus.place()
@@ -135,9 +144,16 @@ class Repl:
 
     async def _next(self, place: Place) -> bool:
         """Take a line and do what it says; return whether to leave."""
+        while self._asides:
+            self._screen.notice(self._asides.pop(0))
         self._toolbar.show(place)
+        history, unsent = self._history(place.persona.slug), self._unsent
         try:
-            line = await self._prompt.read(place.persona, self._history(place.persona.slug), self._unsent.text)
+            line = await self._prompt.read(place.persona, history, unsent.text, gives_way=unsent.gives_way)
+        except Leave:
+            # What had come back was cleared.
+            unsent.settle()
+            raise
         except Compose as wanted:
             return await self._in_foreground(self._compose(wanted.typed))
         self._unsent.settle()
@@ -176,7 +192,7 @@ class Repl:
 
     def _history(self, slug: str) -> InputHistory:
         if slug not in self._histories:
-            self._histories[slug] = self._answering.history(slug)
+            self._histories[slug] = self._parts.history(slug)
         return self._histories[slug]
 
     def _refuse(self, sentence: str) -> None:
@@ -196,7 +212,7 @@ class Repl:
         except PersonaError as error:
             self._unsent.text = line
             raise PersonaError(f"{error}{_UNSENT}") from error
-        await self._show(self._answering.conversation.answer(place, unescaped(line)))
+        await self._show(self._parts.conversation.answer(place, unescaped(line)))
         return False
 
     async def _command(self, line: str) -> bool:
@@ -204,7 +220,7 @@ class Repl:
         from chorus_cli.commands.replies import Exit, Question, Refill, Reply  # noqa: PLC0415
         from chorus_cli.terminal.drawing import draw  # noqa: PLC0415
 
-        commands = self._answering.commands
+        commands = self._parts.commands
         bound = resolve(commands.registry, line, commands.clock.now())
         stoppable = bound.command.stoppable
         with self._progress.of(Wait(bound.command.path, _PATIENCE_SECONDS, _STOPPABLE if stoppable else "")):
@@ -214,7 +230,7 @@ class Repl:
         if isinstance(answer, Exit):
             return True
         if isinstance(answer, Refill):
-            self._unsent.text = answer.typed
+            self._unsent.text, self._unsent.gives_way = answer.typed, answer.gives_way
         if isinstance(answer, Reply):
             draw(answer, self._screen)
         else:
@@ -226,7 +242,7 @@ class Repl:
         from chorus_cli.commands.composing import edited_line  # noqa: PLC0415
 
         self._unsent.text = typed
-        answer = await edited_line(self._answering.commands, typed)
+        answer = await edited_line(self._parts.commands, typed)
         self._unsent.text = answer.typed
         if answer.text:
             self._screen.notice(answer.text)

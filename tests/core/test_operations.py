@@ -38,7 +38,16 @@ def journal(story: str) -> list[Operation]:
             target = Target(turn_id=int(about[1:])) if about.startswith("t") else Target(operation_id=int(about))
         kind, number = Kind(name.rstrip("*")), len(operations) + 1
         operations.append(
-            Operation(number, kind, None, newest_message, NOW, target=target, automatic=name.endswith("*"))
+            Operation(
+                number,
+                kind,
+                None,
+                newest_message,
+                NOW,
+                target=target,
+                automatic=name.endswith("*"),
+                folds=((1, number),),
+            )
         )
     return operations
 

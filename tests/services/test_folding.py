@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.errors import ModelError
+from chorus_cli.core.errors import MessageRefusedError, ModelError
 from chorus_cli.core.events import Notice, ReplyEnd, TextDelta
 from chorus_cli.core.messages import Status
 from chorus_cli.services.folding import Folding
@@ -170,13 +170,13 @@ async def test_taking_back_what_was_summarised_brings_the_words_back(talk: Talk)
 async def test_a_summariser_that_fails_stops_no_turn_and_is_said_once(talk: Talk, failure: ModelError) -> None:
     await talk.say(*facts(7))
     talk.model.failure = failure
-    notices = await talk.say(*facts(4, 7))
+    notices = await talk.say(*facts(3, 7))
     said = [notice for notice in notices if "could not be summarised" in notice]
     assert said == [f"The older part of the conversation could not be summarised: {failure} It is tried again soon."]
     assert sum("stayed out" in notice for notice in notices) == 1
     assert len(talk.summaries()) == 1
     assert await talk.folds() == []
-    assert "f10!" in talk.last_request()
+    assert "f9!" in talk.last_request()
     assert "f0!" not in talk.last_request()
     talk.model.failure = None
     await talk.say("now!")
@@ -288,9 +288,9 @@ async def test_a_fold_behind_the_talk_that_fails_is_tried_again_some_turns_later
     await talk.say(*facts(7))
     assert "could not be summarised: The provider is down." in await told.get()
     talk.model.failure = None
-    await talk.say(*facts(2, 7), words=10)
+    await talk.say(*facts(2, 7), words=0)
     assert len(talk.summaries()) == 1
-    await talk.say("later!", words=10)
+    await talk.say("later!", words=0)
     assert (await asyncio.wait_for(told.get(), 5)).startswith("The oldest ")
     await talk.world.conversation.room.close()
 
@@ -361,3 +361,52 @@ async def test_a_prompt_that_fills_most_of_the_limit_is_not_folded_turn_by_turn(
     await talk.say(*facts(5), words=10)
     await talk.world.conversation.room.close()
     assert (talk.summaries(), told) == ([], [])
+
+
+async def test_what_another_window_does_while_it_is_summarised_is_no_part_of_the_request(talk: Talk) -> None:
+    await talk.say(*facts(7))
+    talk.model.gate = asyncio.Event()
+    turn = asyncio.create_task(talk.world.say(" ".join(["mine!", *["w"] * 60])))
+    await talk.model.asked.wait()
+    await talk.world.told("/new")
+    talk.model.gate.set()
+    await turn
+    assert "mine! w" in talk.last_request()
+    assert await talk.folds() == []
+
+
+async def test_whoever_stops_listening_at_the_notice_leaves_no_reply_in_progress(talk: Talk) -> None:
+    await talk.say(*facts(7))
+    events = talk.world.conversation.answer(talk.world.focus.place(), " ".join(["x!", *["w"] * 60]))
+    await anext(events)
+    await events.aclose()
+    assert (await talk.world.log())[-1].status == "interrupted"
+
+
+async def test_a_question_that_has_outgrown_its_model_is_not_answered_once_more(talk: Talk) -> None:
+    await talk.world.told("/settings set context_token_limit 4000")
+    await talk.say("long!", words=3000)
+    await talk.world.told("/settings unset context_token_limit")
+    before = len(talk.model.requests)
+    with pytest.raises(MessageRefusedError, match="too large for openai/test"):
+        [event async for event in talk.world.conversation.retry(talk.world.focus.place())]
+    assert len(talk.model.requests) == before
+    assert len(await talk.world.seen()) == 2
+
+
+async def test_words_of_the_users_own_that_would_fill_every_request_are_refused(talk: Talk) -> None:
+    await talk.say(*facts(8))
+    place = talk.world.focus.place()
+    view = await talk.world.context.seen(place, talk.world.clock.now())
+    with pytest.raises(MessageRefusedError, match="it may have 200"):
+        await talk.world.conversation.room.folding.reword(place, view, "word " * 201)
+    assert await talk.world.conversation.room.folding.reword(place, view, "word " * 200) is not None
+
+
+async def test_other_words_taken_back_leave_the_fold_and_its_budget(talk: Talk) -> None:
+    await talk.say(*facts(8))
+    talk.world.editor.enqueue("My words.")
+    await talk.world.told("/context summary edit")
+    await talk.world.told("/undo")
+    notices = await talk.say(*facts(6, 8))
+    assert any("no longer fits" in notice for notice in notices)

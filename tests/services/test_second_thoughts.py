@@ -30,7 +30,7 @@ async def test_undo_takes_back_a_turn_and_gives_its_text_back(world: World) -> N
     await world.say("One")
     await world.say("Two\nlines")
     reply = await world.carry_out("/undo")
-    assert reply == Refill('Undone: your message "Two lines" and its reply', "Two\nlines")
+    assert reply == Refill('Undone: your message "Two lines" and its reply', "Two\nlines", gives_way=True)
     assert await world.seen() == ["One", "ok"]
     assert await world.told("/undo") == 'Undone: your message "One" and its reply'
     assert await world.seen() == []
