@@ -53,15 +53,11 @@ class MakingRoom:
         return not self._of(place).resting_turns and await self.folding.is_due(place)
 
     async def at_once(self, place: Place) -> str:
-        """Fold now, and return what the user should be told of it."""
-        try:
-            summary = await self.folding.fold(place)
-        except (ModelError, StorageError) as error:
-            return self._failed(place, error)
-        if summary is None:
-            return ""
-        self._of(place).told.clear()
-        return folded_text(summary)
+        """Fold now, unless a fold behind the talk has just made room or failed; return what the user should be told."""
+        running = self._behind.get(place.thread_id)
+        if running is not None:
+            await asyncio.wait({running})
+        return "" if self._of(place).resting_turns else await self._folded(place)
 
     def behind(self, place: Place) -> None:
         """Fold behind the talk if it is time, unless that is being done already."""
@@ -89,7 +85,7 @@ class MakingRoom:
         try:
             if not await self.is_worth_trying(place):
                 return
-            notice = await self.at_once(place)
+            notice = await self._folded(place)
         except ChorusError:
             # Whatever keeps it from being looked at is told to whoever talks next.
             return
@@ -98,6 +94,16 @@ class MakingRoom:
             return
         if notice:
             tell(notice)
+
+    async def _folded(self, place: Place) -> str:
+        try:
+            summary = await self.folding.fold(place)
+        except (ModelError, StorageError) as error:
+            return self._failed(place, error)
+        if summary is None:
+            return ""
+        self._of(place).told.clear()
+        return folded_text(summary)
 
     def _failed(self, place: Place, error: ChorusError) -> str:
         self._of(place).resting_turns = _TURNS_OF_REST

@@ -11,7 +11,6 @@ import pytest
 
 from chorus_cli.core.errors import MessageRefusedError, ModelError
 from chorus_cli.core.events import Notice, ReplyEnd, TextDelta
-from chorus_cli.core.messages import Status
 from chorus_cli.services.folding import Folding
 from chorus_cli.services.summarizer import Summarizer
 from tests.fakes import FakeClock
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.storage.database import Store
+
+
+FAILED = "The older part of the conversation could not be summarised"
 
 
 @pytest.fixture
@@ -265,18 +267,29 @@ async def test_a_fold_behind_the_talk_uses_the_pause_and_says_so(talk: Talk) -> 
     await room.close()
 
 
-async def test_a_turn_that_waits_for_a_fold_behind_the_talk_does_not_fold_again(talk: Talk) -> None:
-    told = asyncio.Queue[str]()
+@pytest.mark.parametrize(
+    ("failure", "told", "beside"),
+    [
+        (None, "The oldest 8 messages in context are summarised now.", []),
+        (ModelError("It is down."), f"{FAILED}: It is down.", ["The oldest 8 messages"]),
+    ],
+    ids=["done", "failed"],
+)
+async def test_a_turn_that_waits_for_a_fold_behind_the_talk_does_not_fold_again(
+    talk: Talk, failure: ModelError | None, told: str, beside: list[str]
+) -> None:
+    said = asyncio.Queue[str]()
     room = talk.world.conversation.room
-    room.fold_behind_the_talk(told.put_nowait)
-    talk.model.gate = asyncio.Event()
+    room.fold_behind_the_talk(said.put_nowait)
+    talk.model.gate, talk.model.failure = asyncio.Event(), failure
     await talk.say(*facts(7))
     await talk.model.asked.wait()
-    turn = asyncio.create_task(talk.say("next!"))
-    await talk.world.log_row_with_status(14, Status.COMPLETE)
+    events = talk.world.conversation.answer(talk.world.focus.place(), " ".join(["next!", *["w"] * 100]))
+    assert isinstance(await anext(events), Notice)
     talk.model.gate.set()
-    assert await turn == ["The conversation no longer fits its model; the older part is being summarised."]
-    assert (await told.get()).startswith("The oldest 8 messages in context are summarised now.")
+    others = [event.text async for event in events if isinstance(event, Notice)]
+    assert [other.partition(" in the window")[0] for other in others] == beside
+    assert (await said.get()).startswith(told)
     assert len(talk.summaries()) == 1
     await room.close()
 
