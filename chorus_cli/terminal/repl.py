@@ -109,6 +109,8 @@ class Repl:
 
     def _tell(self, line: str) -> None:
         self._prompt.above(lambda: self._screen.notice(line))
+        # Whatever is worth telling may have changed how full the request is.
+        self._toolbar.renew()
 
     def _tell_aside(self, line: str) -> None:
         """Say what happened beside the talk: above the prompt, or when that is back, for the screen may be lent out."""

@@ -47,6 +47,10 @@ class Toolbar:
         if self._place is None or (place.persona.slug, place.thread_id) != _whereabouts(self._place):
             self._meter = None
         self._place = place
+        self.renew()
+
+    def renew(self) -> None:
+        """Measure anew, because something may have been done to the context."""
         self._news.set()
 
     def begin(self, changed: Callable[[], None]) -> None:

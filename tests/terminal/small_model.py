@@ -1,0 +1,80 @@
+"""A persona whose model takes little, talked to in a terminal, and what its provider was asked meanwhile."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from chorus_cli.adapters.token_counter import VocabularyCounter
+from tests.remembering_provider import wants_summary
+from tests.terminal.driver import PROMPT, Home, Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from tests.remembering_provider import Messages
+
+MODEL = "openai/small"
+_COUNTER = VocabularyCounter()
+_TOKENS_PER_MESSAGE = 4
+_SO_FAR = "Summary of the conversation so far:"
+
+
+def furnish(home: Home, limit: int) -> None:
+    """Give the persona a model that takes so many tokens in all."""
+    folder = home.path / "personas" / "chorus"
+    folder.mkdir(parents=True)
+    settings = {"name": "Chorus", "system_prompt": "Be brief.", "model": MODEL, "context_token_limit": limit}
+    (folder / "system.jsonc").write_text(json.dumps(settings))
+
+
+@contextmanager
+def talking(home: Home, address: str, **variables: str) -> Iterator[Terminal]:
+    """Open the chat with the provider at an address."""
+    with home.chat(OPENAI_BASE_URL=address, OPENAI_API_KEY="sk-of-nobody", **variables) as chat:
+        yield chat
+
+
+def say(chat: Terminal, *words: str, more: int) -> None:
+    """Send a message for each word, which has so many words beside that, and wait for each reply."""
+    for word in words:
+        chat.say(" ".join([word, *["w"] * more]))
+        chat.await_text(f"{PROMPT} {word}")
+        chat.await_line(PROMPT)
+
+
+def numbered(first: int, last: int) -> list[str]:
+    """Return a word for each turn, by which it is told from all others."""
+    return [f"turn-{number}:" for number in range(first, last + 1)]
+
+
+def asked_of_the_summariser(requests: Iterable[Messages]) -> list[str]:
+    """Return what it was given to read, request by request."""
+    return [str(request[-1]["content"]) for request in requests if wants_summary(request)]
+
+
+def asked_of_the_model(requests: Iterable[Messages]) -> list[str]:
+    """Return everything that each request of the talk says."""
+    return ["\n".join(str(each["content"]) for each in request) for request in requests if not wants_summary(request)]
+
+
+def fits(request: Messages, limit: int) -> bool:
+    """Return whether a request is within a limit by the real vocabulary."""
+    return sum(_COUNTER.count(str(each["content"])) + _TOKENS_PER_MESSAGE for each in request) <= limit
+
+
+def stored_summaries(home: Home) -> list[str]:
+    """Return every summary that was ever stored, in the order of the journal."""
+    return list(home.sql("SELECT content FROM summaries ORDER BY operation_id"))
+
+
+def assert_each_extends_the_one_before(asked: Sequence[str], stored: Sequence[str], said: Sequence[str]) -> None:
+    """Each request to the summariser begins from the summary before and holds the turns after those, each turn once."""
+    assert len(asked) == len(stored)
+    for request, before in zip(asked[1:], stored, strict=False):
+        assert request.startswith(f"{_SO_FAR}\n\n{before}\n\n")
+    assert _SO_FAR not in asked[0]
+    taken_in = re.findall(r"^Human: (\S+)", "\n".join(asked), re.MULTILINE)
+    assert taken_in == [message.split()[0] for message in said[: len(taken_in)]]

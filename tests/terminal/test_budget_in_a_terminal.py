@@ -1,0 +1,184 @@
+"""Conversations that outgrow their model, from the keyboard of the real program and at the eyes of its provider."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.remembering_provider import PREFIX, RememberingProvider, remembering
+from tests.terminal.driver import PROMPT, Home, Terminal
+from tests.terminal.editors import editor, replacing
+from tests.terminal.small_model import (
+    MODEL,
+    asked_of_the_model,
+    asked_of_the_summariser,
+    assert_each_extends_the_one_before,
+    fits,
+    furnish,
+    numbered,
+    say,
+    stored_summaries,
+    talking,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LIMIT = 1000
+"""In tokens: a request may have 800, above 700 a fold begins behind the talk, and it leaves some 500."""
+
+FOLDED = "messages in context are summarised now."
+FAILED = "could not be summarised"
+
+
+@pytest.fixture
+def provider() -> Iterator[RememberingProvider]:
+    with remembering() as running:
+        yield running
+
+
+def await_folds(chat: Terminal, home: Home, provider: RememberingProvider) -> None:
+    """Look until every summary that was asked for is stored."""
+    chat.until(lambda: len(stored_summaries(home)) == len(asked_of_the_summariser(provider.asked)), "the last fold")
+
+
+def await_summariser(chat: Terminal, provider: RememberingProvider, times: int = 1) -> None:
+    """Look until so many summaries were asked for."""
+    chat.until(lambda: len(asked_of_the_summariser(provider.asked)) == times, "a request for a summary")
+
+
+def report(home: Home) -> dict[str, Any]:
+    """Return what ``chorus context --json`` tells."""
+    told: dict[str, Any] = json.loads(home.run("context", "--json").output)
+    return told
+
+
+def first_words(told: dict[str, Any]) -> list[str]:
+    """Return by what the user's messages in a report are told apart."""
+    return [message["content"].split()[0] for message in told["messages"] if message["role"] == "user"]
+
+
+def test_a_talk_goes_on_for_ever_within_its_limit_also_after_a_crash(home: Home, provider: RememberingProvider) -> None:
+    furnish(home, LIMIT)
+    with talking(home, provider.address) as chat:
+        say(chat, "fact-1!", *numbered(2, 13), more=80)
+        await_folds(chat, home, provider)
+        os.kill(chat.pid, signal.SIGKILL)
+        assert chat.await_end() == -signal.SIGKILL
+    with talking(home, provider.address) as chat:
+        say(chat, *numbered(14, 25), more=80)
+        await_folds(chat, home, provider)
+        requests, stored = list(provider.asked), stored_summaries(home)
+        for fold in home.sql("SELECT operation_id FROM summaries ORDER BY operation_id DESC"):
+            chat.say(f"/context undo {fold}")
+        chat.ask("/settings set context_token_limit 100000", "context_token_limit is now 100000")
+        say(chat, "turn-26:", more=0)
+    assert all(fits(request, LIMIT) for request in requests)
+    assert_each_extends_the_one_before(asked_of_the_summariser(requests), stored, home.said())
+    # Every fold takes away what is between 700 and 500 tokens at least.
+    tokens_said = sum(home.sql("SELECT token_count FROM messages")[:50])
+    assert 3 <= len(stored) <= tokens_said // 200
+    before, after = asked_of_the_model(requests)[-1], asked_of_the_model(provider.asked)[-1]
+    assert f"Summary of the earlier conversation:\n{PREFIX} fact-1!\n" in before
+    assert "fact-1! w" not in before
+    assert PREFIX not in after
+    assert "fact-1! w" in after
+    assert [message.split()[0] for message in home.said()] == ["fact-1!", *numbered(2, 26)]
+    assert [status for _, status in home.replies()] == ["complete"] * 26
+    assert home.seen()[0].startswith("fact-1! w")
+
+
+def test_a_summary_is_made_and_shown_and_reworded_and_taken_back_from_the_keyboard(
+    home: Home, provider: RememberingProvider
+) -> None:
+    furnish(home, LIMIT)
+    with talking(home, provider.address, VISUAL=editor(home.path, replacing("fact-1!", "FACT ONE"))) as chat:
+        say(chat, "fact-1!", "fact-2!", more=40)
+        chat.ask("/compact", "Not enough messages to compact")
+        assert asked_of_the_summariser(provider.asked) == []
+        say(chat, "fact-3!", "fact-4!", more=40)
+        chat.ask("/model chorus/eliza", "Model: chorus/eliza")
+        chat.ask("/compact", "ELIZA does not summarise. Choose a model that does with /model")
+        chat.ask(f"/model {MODEL}", f"Model: {MODEL}")
+        chat.ask("/context compact the colour of the door", "4 messages summarised")
+        assert provider.asked[-1][0]["content"].endswith("Above all keep what concerns: the colour of the door")
+        chat.ask("/context summary", f"Summary of 4 messages (#1 to #4), by {MODEL}, ")
+        chat.ask("/context summary edit", "The summary is yours from now on.")
+        chat.ask("/why", "stands for the 4 messages before, as of operation 2")
+        told = report(home)
+        chat.ask("/undo", "Undone: 4 messages summarised")
+        chat.say("/context summary")
+        chat.await_text(f"{PREFIX} fact-1! fact-2!", times=3)
+        chat.say("/undo")
+        chat.await_text("Undone: 4 messages summarised", times=2)
+        chat.ask("/context summary", "There is no summary")
+    assert told["messages"][0]["content"].endswith(f"Summary of the earlier conversation:\n{PREFIX} FACT ONE fact-2!")
+    assert first_words(told) == ["fact-3!", "fact-4!"]
+    assert [part["name"] for part in told["parts"]] == ["system prompt", "documents", "summary", "messages"]
+    assert [(each["reason"], each["messages"]) for each in told["left_out"]] == [("summarised", 4)]
+    whole = report(home)
+    assert whole["left_out"] == []
+    assert first_words(whole) == ["fact-1!", "fact-2!", "fact-3!", "fact-4!"]
+
+
+def test_a_fold_behind_the_talk_leaves_what_is_being_typed_alone_and_holds_up_nobody_who_leaves(
+    home: Home, provider: RememberingProvider
+) -> None:
+    furnish(home, LIMIT)
+    with talking(home, provider.address) as chat:
+        provider.may_write.clear()
+        say(chat, "fact-1!", "fact-2!", "fact-3!", more=230)
+        await_summariser(chat, provider)
+        chat.type("half a li")
+        chat.await_line(f"{PROMPT} half a li")
+        chat.await_bottom_line("(75%)")
+        provider.may_write.set()
+        chat.await_text(f"The oldest 2 {FOLDED} /context summary shows how; /context undo 1")
+        chat.await_line(f"{PROMPT} half a li")
+        chat.await_bottom_line("(52%)")
+        assert chat.screen_text().count(PROMPT) == 4
+        chat.type("ne")
+        chat.await_line(f"{PROMPT} half a line")
+        chat.press("ctrl-c")
+        provider.may_write.clear()
+        say(chat, "fact-4!", more=230)
+        await_summariser(chat, provider, 2)
+        chat.press("ctrl-d")
+        assert chat.await_end(seconds=2) == 0
+    assert stored_summaries(home) == [f"{PREFIX} fact-1!"]
+    assert home.sql("SELECT count(*) FROM operations") == [1]
+    assert len(home.seen()) == 6
+
+
+def test_a_summariser_that_fails_stops_no_turn_and_is_told_once(home: Home, provider: RememberingProvider) -> None:
+    furnish(home, LIMIT)
+    with talking(home, provider.address) as chat:
+        provider.status = 500
+        say(chat, *numbered(1, 3), more=230)
+        chat.await_text(f"The older part of the conversation {FAILED}: The provider of {MODEL}")
+        provider.status, provider.is_mute = 200, True
+        say(chat, *numbered(4, 6), more=230)
+        await_summariser(chat, provider, 2)
+        assert home.sql("SELECT count(*) FROM operations") == [0]
+        provider.is_mute = False
+        say(chat, *numbered(7, 9), more=230)
+        chat.await_text(FOLDED)
+        told = chat.screen_text()
+    assert [told.count(words) for words in (FAILED, "did not fit", FOLDED)] == [1, 1, 1]
+    assert stored_summaries(home) == [PREFIX]
+    assert all(fits(request, LIMIT) for request in provider.asked)
+    assert [message.split()[0] for message in home.said()] == numbered(1, 9)
+    assert [status for _, status in home.replies()] == ["complete"] * 9
+
+
+def test_whatever_is_said_is_counted_and_what_no_model_holds_is_refused_with_its_size(home: Home) -> None:
+    assert home.run("ask", "I am <|endoftext|> \N{GRINNING FACE}").code == 0
+    assert home.sql("SELECT token_count FROM messages WHERE role = 'user'") == [9]
+    megabyte = home.run("ask", stdin=b"hello world " * 87_382)
+    assert "it has ~174,936 tokens" in megabyte.errors
+    assert "a request may have 102,400 of the model's 128,000. It was not stored;" in megabyte.errors
+    assert (megabyte.code, len(home.said())) == (1, 1)
