@@ -80,14 +80,16 @@ def test_several_threads_may_make_the_first_count() -> None:
         assert list(pool.map(counter.count, ["hello world"] * 8)) == [2] * 8
 
 
-def test_counting_neither_imports_litellm_nor_opens_a_connection() -> None:
+def test_counting_neither_imports_litellm_nor_makes_a_socket() -> None:
     program = (
         "import socket, sys\n"
-        "def refuse(*_): raise SystemExit('a connection was opened')\n"
-        "socket.socket.connect = refuse\n"
+        "class Refused(socket.socket):\n"
+        "    def __new__(*_, **__): raise SystemExit('a socket was made')\n"
+        "socket.socket = Refused\n"
         "from chorus_cli.adapters.token_counter import VocabularyCounter\n"
         "assert 'tiktoken' not in sys.modules\n"
-        "assert VocabularyCounter().count('hello world') == 2\n"
+        "count = VocabularyCounter().count\n"
+        "assert [count('hello world'), count('<|endoftext|>'), count('a' * 1048576)] == [2, 7, 131072]\n"
         "assert 'litellm' not in sys.modules and 'requests' not in sys.modules\n"
     )
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
