@@ -12,7 +12,7 @@ from tests.remembering_provider import wants_summary
 from tests.terminal.driver import PROMPT, Home, Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tests.remembering_provider import Messages
 
@@ -38,9 +38,9 @@ def talking(home: Home, address: str, **variables: str) -> Iterator[Terminal]:
 
 
 def say(chat: Terminal, *words: str, more: int) -> None:
-    """Send a message for each word, which has so many words beside that, and wait for each reply."""
+    """Send a message for each word, with so many words more, and wait for each reply."""
     for word in words:
-        chat.say(" ".join([word, *["w"] * more]))
+        chat.say(" ".join([word, *["and"] * more]))
         chat.await_text(f"{PROMPT} {word}")
         chat.await_line(PROMPT)
 
@@ -68,6 +68,11 @@ def fits(request: Messages, limit: int) -> bool:
 def stored_summaries(home: Home) -> list[str]:
     """Return every summary that was ever stored, in the order of the journal."""
     return list(home.sql("SELECT content FROM summaries ORDER BY operation_id"))
+
+
+def await_folds(chat: Terminal, home: Home, requests: Callable[[], Sequence[Messages]]) -> None:
+    """Look until every summary that was asked for is stored."""
+    chat.until(lambda: len(asked_of_the_summariser(requests())) == len(stored_summaries(home)), "the last fold")
 
 
 def assert_each_extends_the_one_before(asked: Sequence[str], stored: Sequence[str], said: Sequence[str]) -> None:
