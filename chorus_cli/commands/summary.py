@@ -63,11 +63,9 @@ async def compact(context: CommandContext, focus: Annotated[str, FOCUS] = "") ->
         raise CommandError("The context was changed meanwhile; nothing was summarised. Try again.")
     if summary is None:
         raise CommandError(_NOT_ENOUGH)
-    what = "added to the summary" if before.summary else "summarised"
-    lead = (
-        f"{counted(number, 'message')} {what}, which has ~{summary.token_count or 0:,} tokens. /undo takes that back."
-    )
-    return Message(f"{lead}\n\n{summary.content}")
+    tokens = f"~{summary.token_count or 0:,} tokens"
+    what = f"added to the summary, which has {tokens}" if before.summary else f"summarised in {tokens}"
+    return Message(f"{counted(number, 'message')} {what}. /undo takes that back.\n\n{summary.content}")
 
 
 @GROUP.command("summary")

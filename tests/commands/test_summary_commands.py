@@ -28,7 +28,7 @@ async def talk(tmp_path: Path, store: Store, clock: FakeClock) -> Talk:
 async def test_compact_summarises_all_but_the_last_two_turns(talk: Talk) -> None:
     await talk.say(*facts(4))
     told = await talk.world.told("/compact  the  bridge")
-    assert told == (f"4 messages summarised, which has ~3 tokens. /undo takes that back.\n\n{PREFIX} f0! f1!")
+    assert told == (f"4 messages summarised in ~3 tokens. /undo takes that back.\n\n{PREFIX} f0! f1!")
     assert talk.model.requests[-1].messages[0].content == task(125, "the bridge")
     assert await talk.world.told("/context compact") == (
         "Not enough messages to compact: the last two turns always stay word for word."
