@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from chorus_cli.core.safe_text import safe_text
 from chorus_cli.terminal.markdown_stream import MarkdownStream
 from tests.terminal.markdown_corpus import DOCUMENTS
-from tests.terminal.markdown_screens import Size, Window, at_once, cut, streamed
+from tests.terminal.markdown_screens import Size, Window, assert_same, cut, randomly_cut, streamed
 
 LONG_CODE = """def number_{0}(x: int) -> str:
     '''Return {0}.
@@ -73,19 +73,7 @@ LINES = [
 ]
 HEADS = st.sampled_from(["", "[foo]: /url\n\n", "[foo]: <http://x.y> 'and\nso on'\n\n"])
 
-
-@pytest.fixture(autouse=True)
-def _true_colours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let rich find the terminal that the screens of these tests stand for."""
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLORTERM", "truecolor")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-
-
-def assert_same(text: str, chunks: list[str], size: Size, *, frames_every: int = 1) -> None:
-    expected, found = at_once(text, size), streamed(chunks, size, frames_every=frames_every)
-    assert found.text() == expected.text()
-    assert found.rows() == expected.rows()
+pytestmark = pytest.mark.usefixtures("true_colours")
 
 
 @pytest.mark.parametrize("size", [Size(80, 60), Size(20, 120)], ids=["wide", "narrow"])
@@ -107,15 +95,6 @@ def test_any_document_cut_anywhere_stands_as_if_it_had_come_at_once(
 ) -> None:
     text = head + "\n".join(lines)
     assert_same(text, randomly_cut(text, random), Size(columns, 150), frames_every=random.randint(1, 5))
-
-
-def randomly_cut(text: str, random: Random) -> list[str]:
-    chunks, longest = [], random.choice([1, 4, 30])
-    while text:
-        length = random.randint(1, longest)
-        chunks.append(text[:length])
-        text = text[length:]
-    return chunks
 
 
 TALL = {
