@@ -20,14 +20,17 @@ from chorus_cli.terminal.code_block import WHOLE, CodePart, resting_places
 from chorus_cli.terminal.inline_tokens import made_fit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from markdown_it.token import Token
 
 _ENDED_BY_EMPTY_LINE = ("paragraph_open", "blockquote_open", "table_open")
 _LISTS = ("bullet_list_open", "ordered_list_open")
 _TABLE_HEAD_LINES = 2
-_LONGEST_TABLE = 32_768
+# How much of an open block may be drawn again and again, in characters of plain text. The parser looks from each
+# bracket for its other half, and rich measures each cell.
+_HEAVIEST_BLOCK, _HEAVIEST_TABLE = 16_384, 32_768
+_BRACKET_WEIGHT, _CELL_WEIGHT = 6, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +54,13 @@ class MarkdownBlocks:
         self._after_gap = False
         self._goes_on = False
         self._going_on: CodePart | int | None = None
+        self._broken_off = ""
+        self._prefix = ""
 
     @property
-    def open_length(self) -> int:
-        """How many characters are not settled."""
-        return len(self._open)
+    def open_weight(self) -> int:
+        """How much work the open block may be to draw, in characters of plain text."""
+        return len(self._open) + _BRACKET_WEIGHT * self._open.count("[") + _CELL_WEIGHT * self._open.count("|")
 
     def feed(self, text: str) -> None:
         """Take in what has arrived."""
@@ -90,31 +95,43 @@ class MarkdownBlocks:
             return self._shed_items(tokens, lines)
         return None
 
-    def break_up(self, last_row: Callable[[], str]) -> Piece | None:
-        """Cut off most of an open block that is too long to be drawn again and again; a table may be twice as long.
+    def break_up(self) -> Piece | None:
+        """Cut off most of an open block if it is too much to be drawn again and again; a table may be twice as heavy.
 
-        A paragraph is cut where its ``last_row`` on the screen begins, so that nobody sees it; if that cannot be told,
-        and in other blocks, the cut is at the end of a line or of a word.
+        The cut is at the end of a line or of a word; ``take_back`` moves it to where nobody sees it.
         """
         lines = _complete_lines(self._open)
-        block = next(iter(self.unsettled().tokens), None)
+        block = next(iter(self._structure([self._open])), None)
         begin, end = _lines_of(block) if block else (0, 0)
         kind = block.type if block else ""
-        if kind == "table_open" and len(self._open) < _LONGEST_TABLE:
+        if not self._is_too_heavy(kind):
             return None
         if kind == "table_open" and min(end, len(lines)) - begin > _TABLE_HEAD_LINES + 1:
             head = "".join(lines[begin : begin + _TABLE_HEAD_LINES])
             return self._continue(_length(lines[: end - 1]), head, None)
-        at = self._seam(last_row() if kind in {"paragraph_open", "fence"} else "", _length(lines))
+        at = self._seam(_length(lines))
+        self._broken_off = self._open[:at] if kind in {"paragraph_open", "fence"} else ""
         if kind == "fence" and begin < len(lines):
             return self._continue(at, lines[begin], self._code_part().continued())
         return self._continue(at, "", None)
 
-    def _seam(self, last_row: str, complete: int) -> int:
-        half = len(self._open) // 2
-        row = self._open.rfind(last_row) if last_row else -1
-        places = (row, complete, self._open.rfind(" ") + 1)
-        return next((place for place in places if place > half), len(self._open))
+    def take_back(self, row: str) -> bool:
+        """Open the last row of what was broken up again, if that is a text whose ``row`` stands there as written."""
+        source, self._broken_off = self._broken_off, ""
+        begin = source.rfind(row) if row else -1
+        if begin <= len(source) // 2:
+            return False
+        self._open = self._prefix + source[begin:] + self._open.removeprefix(self._prefix)
+        return True
+
+    def _is_too_heavy(self, kind: str) -> bool:
+        if kind == "table_open":
+            return self.open_weight >= _HEAVIEST_TABLE
+        return self.open_weight - _CELL_WEIGHT * self._open.count("|") >= _HEAVIEST_BLOCK
+
+    def _seam(self, complete: int) -> int:
+        places = (complete, self._open.rfind(" ") + 1)
+        return next((place for place in places if place > len(self._open) // 2), len(self._open))
 
     def _shed_code(self, fence: Token, lines: list[str], kept_lines: int) -> Piece | None:
         if _is_closed(fence):
@@ -148,7 +165,7 @@ class MarkdownBlocks:
         if isinstance(going_on, CodePart):
             for token in piece.tokens[:1]:
                 token.meta["part"] = self._part_of(token).unfinished()
-        self._open = prefix + self._open
+        self._open, self._prefix = prefix + self._open, prefix
         self._going_on = going_on
         self._after_gap = False
         self._goes_on = True

@@ -23,18 +23,14 @@ _EMPTY_TEXT = Token("inline", "", 0)
 _EMPTY_ROW = Row("", "", 0)
 
 
-class _Parsed(Markdown):
-    """Markdown that was parsed already; links show where they lead."""
+class _Markdown(Markdown):
+    """Markdown as rich draws it, with code that may come in parts."""
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
         "fence": CodeInParts,
         "code_block": CodeInParts,
     }
-
-    def __init__(self, tokens: list[Token]) -> None:
-        super().__init__("", hyperlinks=False)
-        self.parsed = tokens
 
 
 class MarkdownDrawing:
@@ -44,6 +40,8 @@ class MarkdownDrawing:
         self._console = Console(
             force_terminal=True, markup=False, highlight=False, emoji=False, no_color=not colour, legacy_windows=False
         )
+        # Making one takes as long as drawing a paragraph. Links show where they lead.
+        self._markdown = _Markdown("", hyperlinks=False)
         self._colours = COLOR_SYSTEMS.get(self._console.color_system or "")
 
     def rows(self, piece: Piece, width: int) -> list[Row]:
@@ -52,9 +50,10 @@ class MarkdownDrawing:
             return []
         # rich leaves an empty line above whatever comes after an empty text.
         before = [_EMPTY_TEXT] if piece.after_gap else []
+        self._markdown.parsed = [*before, *piece.tokens]
         options = self._console.options.update(max_width=width, height=None)
         options.min_width = 1
-        lines = self._console.render_lines(_Parsed([*before, *piece.tokens]), options, pad=False)
+        lines = self._console.render_lines(self._markdown, options, pad=False)
         rows = [self._row(line) for line in lines]
         # rich puts an empty line above every list, also where the list only goes on.
         return rows[1:] if piece.goes_on and rows[:1] == [_EMPTY_ROW] else rows

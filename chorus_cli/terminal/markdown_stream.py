@@ -6,7 +6,8 @@ list that is taller has its beginning settled. See ``markdown_blocks`` for what 
 
 What is other than at once: a link whose definition comes after it stays text if it was settled before, and in
 a list that was settled in parts, images and the column of numbers belong to the part. Code that was settled in parts
-has the colours of what was known of it then. And a block of more than 16 KiB, a table of more than 32, is broken up.
+has the colours of what was known of it then. And a block of more than 16 KiB, a table of more than 32, is broken up,
+sooner if it consists of brackets or of cells.
 """
 
 from __future__ import annotations
@@ -27,9 +28,8 @@ if TYPE_CHECKING:
     from chorus_cli.terminal.markdown_blocks import Piece
     from chorus_cli.terminal.painted_rows import Row
 
-_STEP_CHARACTERS = 8_192
-_LONG_BLOCK = 8_192
-_LONGEST_BLOCK = 16_384
+_STEP_CHARACTERS = 4_096
+_HEAVY_BLOCK = 8_192
 _LINES_TO_PAINT_ANEW = 2
 
 
@@ -50,7 +50,7 @@ class MarkdownStream:
         self._drawn_for = size()
         self._waiting: deque[str] = deque()
         self._settled: list[Row] = []
-        self._tolerated_length = _LONG_BLOCK
+        self._tolerated_weight = _HEAVY_BLOCK
 
     @property
     def decoded(self) -> SafeTextStream:
@@ -72,7 +72,7 @@ class MarkdownStream:
         piece = self._blocks.settled()
         if piece is not None:
             self._settle(piece)
-        if self._blocks.open_length >= self._tolerated_length:
+        if self._blocks.open_weight >= self._tolerated_weight:
             self._shorten()
         return bool(self._waiting)
 
@@ -89,13 +89,20 @@ class MarkdownStream:
         """Leave only settled rows on the screen, so that something can be written below them."""
         self._show([])
 
-    def close(self) -> None:
-        """Show everything that has arrived as it shall stay."""
-        while self.advance():
-            pass
+    def close(self) -> int:
+        """Show what has been taken in as it shall stay; return how many characters are left out.
+
+        What waits is taken in if it is one step's work, for else somebody stopped a reply that is too much to wait for.
+        """
+        if self._waiting_length() <= _STEP_CHARACTERS:
+            self.advance()
         self._adopt_size()
         self._settle(self._blocks.rest())
         self.take_down()
+        return self._waiting_length()
+
+    def _waiting_length(self) -> int:
+        return sum(map(len, self._waiting))
 
     def _adopt_size(self) -> None:
         """Draw for the window's new size from now on; what may stay on the screen as it is has been drawn for the old.
@@ -115,26 +122,23 @@ class MarkdownStream:
         return piece is not None
 
     def _shorten(self) -> None:
-        """Settle what can be of a long open block; where nothing can, look again when it has doubled."""
+        """Settle what can be of a heavy open block; where nothing can, look again when more has come."""
         if self._shed(self._drawn_for.lines // 2):
             return
-        length = self._blocks.open_length
-        piece = self._blocks.break_up(self._last_row) if length >= _LONGEST_BLOCK else None
+        piece = self._blocks.break_up()
         if piece is None:
-            self._tolerated_length = _LONGEST_BLOCK if length < _LONGEST_BLOCK else 2 * length
-        else:
-            self._settle(piece)
-
-    def _last_row(self) -> str:
-        """Return the words of the last row that has any."""
-        words = (row.plain.strip() for row in reversed(self._rows_of(self._blocks.unsettled())))
-        return next(filter(None, words), "")
+            self._tolerated_weight = self._blocks.open_weight + _HEAVY_BLOCK
+            return
+        self._settle(piece)
+        last = max((number for number, row in enumerate(self._settled) if row.plain.strip()), default=0)
+        if self._settled and self._blocks.take_back(self._settled[last].plain.strip()):
+            del self._settled[last:]
 
     def _rows_of(self, piece: Piece) -> list[Row]:
         return self._drawing.rows(piece, self._drawn_for.columns)
 
     def _settle(self, piece: Piece) -> None:
-        self._tolerated_length = _LONG_BLOCK
+        self._tolerated_weight = _HEAVY_BLOCK
         self._settled += self._rows_of(piece)
 
     def _show(self, unsettled: Sequence[Row]) -> None:

@@ -57,6 +57,7 @@ class PaintedReply:
         self._arrived: list[str] = []
         self._news = asyncio.Event()
         self._is_closed = False
+        self._listener = asyncio.current_task()
         self._painting = asyncio.create_task(self._paint())
         self._progress.begin(_PREPARING)
         answers.painted.append(self._take_down)
@@ -86,14 +87,16 @@ class PaintedReply:
         self._news.set()
 
     async def finish(self) -> None:
-        """Take in what has arrived, however much it is, without holding up anybody else."""
+        """Show what has arrived as it is worked off, however much it is, without holding up anybody else."""
         self._painting.cancel()
-        self._take_in()
-        while self._markdown.advance():  # noqa: ASYNC110 - nothing is waited for, advancing is the work
-            await asyncio.sleep(0)  # others have their turn
+        while await self._advance(self._monotonic() + _FRAME_SECONDS):
+            self._markdown.take_down()
 
     def close(self) -> None:
-        """Show all that has arrived as it stays, and tell what was hidden or went wrong; a second time does nothing."""
+        """Show what is open as it stays, and tell what was hidden, left out or went wrong; a second time does nothing.
+
+        Without ``finish`` before, much may be left out: whoever stops a long reply wants the prompt.
+        """
         if self._is_closed:
             return
         self._is_closed = True
@@ -109,10 +112,11 @@ class PaintedReply:
 
     def _settle(self) -> None:
         self._take_in()
-        self._markdown.close()
+        left_out = self._markdown.close()
         for warning in (
             hidden_warning(self._safe),
             hidden_warning(self._markdown.decoded, "this reply, written as entities"),
+            _unshown(left_out),
         ):
             if warning:
                 self._asides.notice(warning)
@@ -146,6 +150,8 @@ class PaintedReply:
             self._news.clear()
             begun = self._monotonic()
             more = await self._advance(begun + _FRAME_SECONDS)
+            if self._is_stopped:
+                return
             self._markdown.paint(self._thinking.rows(self._size().columns))
             work = self._monotonic() - begun
             if more:
@@ -159,9 +165,14 @@ class PaintedReply:
         self._take_in()
         while self._markdown.advance():
             await asyncio.sleep(0)
-            if self._monotonic() >= deadline:
+            if self._is_stopped or self._monotonic() >= deadline:
                 return True
         return False
+
+    @property
+    def _is_stopped(self) -> bool:
+        """Whether nobody listens any more: storing what has arrived needs the loop, and the user wants the prompt."""
+        return self._listener is not None and self._listener.cancelling() > 0
 
     def _stop_painting(self) -> None:
         if not self._painting.done():
@@ -169,3 +180,10 @@ class PaintedReply:
         elif not self._painting.cancelled():
             # Whatever went wrong there goes wrong here again.
             self._painting.exception()
+
+
+def _unshown(count: int) -> str | None:
+    """Return the sentence that tells how much had arrived but is not on the screen; ``None`` if all is."""
+    if not count:
+        return None
+    return f"The last {count:,} characters that had arrived are not shown. They are kept; /copy and /export have them."

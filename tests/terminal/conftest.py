@@ -15,3 +15,11 @@ if TYPE_CHECKING:
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
+
+
+@pytest.fixture
+def true_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let rich find the terminal that ``markdown_screens`` stands for."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.delenv("NO_COLOR", raising=False)

@@ -15,6 +15,7 @@ from chorus_cli.terminal.markdown_stream import MarkdownStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from random import Random
 
 _HISTORY_LINES = 100_000
 
@@ -95,6 +96,23 @@ def streamed(chunks: Iterable[str], size: Size, *, frames_every: int = 1) -> Win
 def cut(text: str, length: int) -> list[str]:
     """Cut ``text`` into chunks of one length."""
     return [text[start : start + length] for start in range(0, len(text), length)]
+
+
+def randomly_cut(text: str, random: Random) -> list[str]:
+    """Cut ``text`` into chunks of many lengths, all of them short in some texts."""
+    chunks, longest = [], random.choice([1, 4, 30])
+    while text:
+        length = random.randint(1, longest)
+        chunks.append(text[:length])
+        text = text[length:]
+    return chunks
+
+
+def assert_same(text: str, chunks: Iterable[str], size: Size, *, frames_every: int = 1, name: str = "") -> None:
+    """Compare ``text`` shown at once with its chunks shown as they come; ``name`` tells which text it was."""
+    expected, found = at_once(text, size), streamed(chunks, size, frames_every=frames_every)
+    assert found.text() == expected.text(), name
+    assert found.rows() == expected.rows(), name
 
 
 def _without_end(items: list[Any], empty: Any) -> list[Any]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from chorus_cli.core.safe_text import safe_text
 from chorus_cli.terminal.markdown_stream import MarkdownStream
 from tests.terminal.markdown_corpus import DOCUMENTS
-from tests.terminal.markdown_screens import Size, Window, at_once, cut, streamed
+from tests.terminal.markdown_screens import Size, Window, assert_same, cut, randomly_cut, streamed
 
 LONG_CODE = """def number_{0}(x: int) -> str:
     '''Return {0}.
@@ -73,19 +73,7 @@ LINES = [
 ]
 HEADS = st.sampled_from(["", "[foo]: /url\n\n", "[foo]: <http://x.y> 'and\nso on'\n\n"])
 
-
-@pytest.fixture(autouse=True)
-def _true_colours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let rich find the terminal that the screens of these tests stand for."""
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLORTERM", "truecolor")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-
-
-def assert_same(text: str, chunks: list[str], size: Size, *, frames_every: int = 1) -> None:
-    expected, found = at_once(text, size), streamed(chunks, size, frames_every=frames_every)
-    assert found.text() == expected.text()
-    assert found.rows() == expected.rows()
+pytestmark = pytest.mark.usefixtures("true_colours")
 
 
 @pytest.mark.parametrize("size", [Size(80, 60), Size(20, 120)], ids=["wide", "narrow"])
@@ -107,15 +95,6 @@ def test_any_document_cut_anywhere_stands_as_if_it_had_come_at_once(
 ) -> None:
     text = head + "\n".join(lines)
     assert_same(text, randomly_cut(text, random), Size(columns, 150), frames_every=random.randint(1, 5))
-
-
-def randomly_cut(text: str, random: Random) -> list[str]:
-    chunks, longest = [], random.choice([1, 4, 30])
-    while text:
-        length = random.randint(1, longest)
-        chunks.append(text[:length])
-        text = text[length:]
-    return chunks
 
 
 TALL = {
@@ -206,15 +185,38 @@ def test_a_reply_that_comes_at_once_is_worked_off_in_steps_and_loses_nothing(tex
     steps = 1
     while stream.advance():
         steps += 1
-        assert stream._blocks.open_length < 40_000
-    stream.close()
-    assert steps == -(-len(text) // 8_192)
+        assert stream._blocks.open_weight < 40_000
+    assert stream.close() == 0
+    assert steps == -(-len(text) // 4_096)
     for letter in "wxyqc":
         assert "".join(written).count(letter) == text.count(letter)
 
 
-def test_a_long_paragraph_is_broken_up_where_nobody_sees_it() -> None:
-    assert_same("and so on it goes " * 3_000, cut("and so on it goes " * 3_000, 20_000), Size())
+def test_what_waits_when_the_stream_is_closed_is_left_out_and_counted() -> None:
+    text = "".join(f"word {number:06}\n\n" for number in range(80_000))
+    written: list[str] = []
+    stream = MarkdownStream(written.append, size=Size())
+    stream.feed(text)
+    stream.advance()
+    left_out = stream.close()
+    shown = text[: len(text) - left_out]
+    assert "".join(written).count("word") == shown.count("word")
+    assert 0 < len(shown) < 10_000
+
+
+@pytest.mark.parametrize("text", ["and so on it goes " * 3_000, "a | " * 20_000, "x" * 50_000, "```\n" + "y" * 50_000])
+def test_a_long_text_is_broken_up_where_nobody_sees_it(text: str) -> None:
+    assert_same(text, cut(text, 20_000), Size())
+
+
+@pytest.mark.parametrize("text", ["*_[" * 20_000, "![" * 30_000, "| a |\n|---|\n" * 5_000])
+def test_what_is_much_work_for_its_length_is_broken_up_sooner(text: str) -> None:
+    stream = MarkdownStream(lambda _: None, size=Size())
+    stream.feed(text)
+    longest = 0
+    while stream.advance():
+        longest = max(longest, len(stream._blocks._open))
+    assert longest < 10_000
 
 
 def test_a_long_table_goes_on_under_its_head() -> None:

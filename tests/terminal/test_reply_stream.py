@@ -6,6 +6,7 @@ import asyncio
 import errno
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.events import TurnEvent
 
+_PATIENCE_SECONDS = 3.0  # it takes a third of a second, but other tests may be at work
 _LONGER_THAN_A_FRAME_SECONDS = 0.2  # a frame on its way would be one of the old size
 DONE = TurnDone(1, Status.COMPLETE)
 ASKING = Asking("gpt-4o-mini")
@@ -239,6 +241,21 @@ async def test_other_work_goes_on_while_a_long_reply_comes_at_once() -> None:
     counting.cancel()
     assert turns > 20
     assert file.written.count("word") == 30_000
+
+
+@pytest.mark.parametrize("hostile", ["*_[", "![", "word and ", "| a |\n|---|\n"])
+async def test_a_megabyte_that_is_stopped_gives_way_and_tells_what_is_not_shown(hostile: str) -> None:
+    file = TerminalFile()
+    screen = Screen(file, XTERM)
+    text = (hostile * 1_000_000)[:1_000_000]
+    showing = asyncio.create_task(show_events(turn(TextDelta(text), DONE), screen, screen))
+    await seen(lambda: file.written != "")
+    begun = time.monotonic()
+    showing.cancel()
+    with suppress(asyncio.CancelledError):
+        await showing
+    assert time.monotonic() - begun < _PATIENCE_SECONDS
+    assert re.search(r"The last \d{3},\d{3} characters that had arrived are not shown\. They are kept", file.written)
 
 
 async def test_an_output_that_takes_no_more_ends_the_turn() -> None:
