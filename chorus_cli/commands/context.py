@@ -131,6 +131,8 @@ async def clear(context: CommandContext) -> Message:
 async def undo(context: CommandContext, number: Annotated[int | None, NUMBER] = None) -> Message:
     """Take back the newest operation on the context, or the one with the given number.
 
+    What happened by itself, such as a fold into the summary, is only taken back by its number.
+
     Examples:
         /context undo
         /context undo 3

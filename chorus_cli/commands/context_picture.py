@@ -44,10 +44,12 @@ def drawn_parts(report: ContextReport) -> Table:
 def usage(report: ContextReport, threshold: float) -> str:
     """Say how full the next request is, and where the mark is that it may not pass."""
     limit = report.budget.limit
+    is_stretched = report.budget.tokens > threshold * limit.tokens
+    may = "but since a fold was taken back" if is_stretched else "so"
     known = report.budget.calibration
     error = "" if known.error is None else f", the last estimate was off by {known.error:+.0%}"
     learned = "" if known.error is None else f"\nEstimates are multiplied by {known.factor:.2f} for this model{error}."
     return (
         f"{report.meter.usage:.1%} of {limit.tokens:,} tokens ({limit.source}); the mark is at {threshold:.0%}, "
-        f"so a request may have {report.budget.tokens:,}.{learned}"
+        f"{may} a request may have {report.budget.tokens:,}.{learned}"
     )

@@ -68,9 +68,9 @@ class MakingRoom:
 
     def news(self, place: Place, shortfalls: Mapping[str, str]) -> list[str]:
         """Return of the sentences about a request, by what they speak of, those that were not so of the one before."""
-        standing = self._of(place)
-        new = [sentence for subject, sentence in shortfalls.items() if subject not in standing.told]
-        standing.told = {*shortfalls, *(standing.told & {_FAILED})}
+        folds = self._of(place)
+        new = [sentence for subject, sentence in shortfalls.items() if subject not in folds.told]
+        folds.told = {*shortfalls, *(folds.told & {_FAILED})}
         return new
 
     async def close(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from chorus_cli.terminal.keyboard import typed_early, typing_ahead
+from chorus_cli.terminal.keyboard import text_of_keys, typed_early, typing_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -34,7 +34,7 @@ class Foreground:
                 task.cancel()
                 await asyncio.wait({task})
                 # Once the terminal is as the shell wants it, an unfinished line could not be read.
-                self.typed_ahead = typed_early().replace("\r", "\n")
+                self.typed_ahead = text_of_keys(typed_early())
                 raise
         return False if task.cancelled() else task.result()
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from prompt_toolkit.key_binding.key_processor import KeyPress
+
 
 _MOST_EARLY_BYTES = 65_536
 
@@ -73,6 +75,25 @@ def suspendable(take_down: Callable[[], None], feed: Callable[[str], None] | Non
 def typed_early() -> str:
     """Return what was typed before line editing was turned off: until then the terminal made a line feed of Enter."""
     return _waiting_keys().replace("\n", "\r")
+
+
+def text_of_keys(keys: str) -> str:
+    """Return the text that keys make at a prompt: Enter a new line, Backspace one sign less, others nothing."""
+    # Nearly nobody types when a signal ends the chat.
+    from prompt_toolkit.input.vt100_parser import Vt100Parser  # noqa: PLC0415
+    from prompt_toolkit.keys import Keys  # noqa: PLC0415
+
+    pressed: list[KeyPress] = []
+    Vt100Parser(pressed.append).feed_and_flush(keys)
+    text = ""
+    for each in pressed:
+        if each.key in {Keys.ControlM, Keys.ControlJ}:
+            text += "\n"
+        elif each.key is Keys.ControlH:
+            text = text[:-1]
+        elif each.key is Keys.BracketedPaste or not isinstance(each.key, Keys):
+            text += each.data
+    return text
 
 
 def _waiting_keys() -> str:

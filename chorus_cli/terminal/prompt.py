@@ -37,6 +37,7 @@ _SIGN = "❯"
 _PLAIN_SIGN = ">"
 _YES_OR_NO = ("y", "yes", "n", "no")
 _DISCARD = ("d", "discard")
+_MENU_LINES, _LINES_BESIDE_MENU = 8, 3
 _STYLE = {"bottom-toolbar": "noreverse dim", "bottom-toolbar.text": "noreverse dim", "warning": "nodim bold"}
 
 
@@ -59,6 +60,7 @@ class Prompt:
             style=Style.from_dict(_STYLE),
         )
         self._session.default_buffer.on_text_changed += self._typed
+        self._session.app.before_render += self._make_fit
         self._session.app.after_render += self._after_render
 
     def when_drawn(self, drawn: Callable[[], None]) -> None:
@@ -160,6 +162,11 @@ class Prompt:
 
     def _bottom(self) -> FormattedText:
         return FormattedText(self._toolbar(self._session.app.output.get_size().columns))
+
+    def _make_fit(self, _application: Application[str]) -> None:
+        """Keep no more room free for the menu than a low window has."""
+        lines = self._session.app.output.get_size().rows
+        self._session.reserve_space_for_menu = min(_MENU_LINES, max(0, lines - _LINES_BESIDE_MENU))
 
     def _typed(self, _buffer: Buffer) -> None:
         self._line.is_over = False

@@ -101,11 +101,11 @@ class Toolbar:
 def ranked(place: Place, meter: Meter | None, *, unicode: bool, names_model: bool) -> tuple[Piece, ...]:
     """Return what there is to say of a place in the order of the line, each piece with its rank: 0 goes last."""
     pieces = (
-        (3, safe_line(place.persona.name)),
-        (4, safe_line(place.choice.model) if names_model else ""),
+        (2, safe_line(place.persona.name)),
+        (3, safe_line(place.choice.model) if names_model else ""),
         (1, f"{place.persona.settings.context_hours}h"),
         (0, metered(meter, unicode=unicode) if meter else ""),
-        (2, f"thread {place.thread_id}"),
+        (4, f"thread {place.thread_id}"),
     )
     return tuple(piece for piece in pieces if piece[1])
 
@@ -127,7 +127,7 @@ def metered(meter: Meter, *, unicode: bool) -> str:
     full, empty = ("▰", "▱") if unicode else ("#", "-")
     share = round(min(1.0, meter.usage) * _GAUGE_WIDTH)
     drawn = full * share + empty * (_GAUGE_WIDTH - share)
-    return f"{drawn} {meter.tokens:,} / {meter.limit:,} tokens ({meter.usage:.0%})"
+    return f"{drawn} {meter.tokens:,} / {meter.limit:,} ({meter.usage:.0%})"
 
 
 def _whereabouts(place: Place) -> tuple[str, int]:

@@ -102,6 +102,28 @@ def test_what_was_typed_ahead_outlives_the_window(home: Home) -> None:
         chat.await_text(RETURNED)
 
 
+def test_a_slash_is_typed_into_a_line_that_came_back(home: Home, tmp_path: Path) -> None:
+    with home.chat(EDITOR=editor(tmp_path, changing("text += ' and'"))) as chat:
+        chat.type("look at /etc")
+        chat.press("ctrl-x", "ctrl-e")
+        chat.await_line(f"{PROMPT} look at /etc and")
+        chat.type(" /usr")
+        chat.await_line(f"{PROMPT} look at /etc and /usr")
+        chat.press("ctrl-c", "ctrl-c", "ctrl-c")
+        assert chat.await_end() == 0
+
+
+def test_what_came_back_and_was_cleared_does_not_come_again(home: Home) -> None:
+    with home.chat() as chat:
+        chat.type("never mind")
+        chat.await_line(f"{PROMPT} never mind")
+        chat.hang_up()
+    with home.chat(f"{PROMPT} never mind") as chat:
+        chat.press("ctrl-c", "ctrl-d")
+        assert chat.await_end() == 0
+    assert unsent(home) == []
+
+
 def test_what_was_typed_to_one_persona_does_not_come_to_another(home: Home) -> None:
     with home.chat() as chat:
         chat.type("for Chorus alone")
@@ -115,10 +137,10 @@ def test_what_was_typed_to_one_persona_does_not_come_to_another(home: Home) -> N
 
 def test_the_line_below_says_who_answers_and_how_full_the_request_is(home: Home) -> None:
     with home.chat() as chat:
-        chat.await_bottom_line(" Chorus · chorus/eliza · 8h · ", " tokens (0%) · thread 1")
+        chat.await_bottom_line(" Chorus · chorus/eliza · 8h · ", " / 128,000 (0%) · thread 1")
         before = tokens(chat)
         chat.ask("I am unhappy", "unhappy?")
-        chat.await_bottom_line(" Chorus · chorus/eliza · 8h · ", " tokens (0%) · thread 1")
+        chat.await_bottom_line(" Chorus · chorus/eliza · 8h · ", " / 128,000 (0%) · thread 1")
         chat.until(lambda: tokens(chat) > before, "more tokens than before")
         chat.ask("/context 24h", "Context window set to 24h")
         chat.await_bottom_line(" Chorus · chorus/eliza · 24h · ")

@@ -14,7 +14,7 @@ from chorus_cli.core.settings import Settings
 from chorus_cli.services.place import Place
 from chorus_cli.terminal.toolbar import Toolbar, fitting, metered, ranked
 
-PIECES = ((3, "Frodo"), (4, "gpt-5.4"), (1, "8h"), (0, "9,000 / 10,000"), (2, "thread 12"))
+PIECES = ((2, "Frodo"), (3, "gpt-5.4"), (1, "8h"), (0, "9,000 / 10,000"), (4, "thread 12"))
 """13 columns of separators and 37 of words."""
 
 
@@ -23,8 +23,8 @@ PIECES = ((3, "Frodo"), (4, "gpt-5.4"), (1, "8h"), (0, "9,000 / 10,000"), (2, "t
     [
         (51, "Frodo · gpt-5.4 · 8h · 9,000 / 10,000 · thread 12"),
         (50, "Frodo · gpt-5.4 · 8h · 9,000 / 10,000 · thread 12"),
-        (49, "Frodo · 8h · 9,000 / 10,000 · thread 12"),
-        (32, "8h · 9,000 / 10,000 · thread 12"),
+        (49, "Frodo · gpt-5.4 · 8h · 9,000 / 10,000"),
+        (37, "Frodo · 8h · 9,000 / 10,000"),
         (20, "8h · 9,000 / 10,000"),
         (15, "9,000 / 10,000"),
         (14, "Frodo · 8h"),
@@ -39,10 +39,10 @@ def test_the_least_important_goes_first(columns: int, kept: str) -> None:
 @pytest.mark.parametrize(
     ("meter", "unicode", "drawn"),
     [
-        (Meter(0, 8_000, 6_400), True, "▱▱▱▱▱▱▱▱ 0 / 8,000 tokens (0%)"),
-        (Meter(4_000, 8_000, 6_400), True, "▰▰▰▰▱▱▱▱ 4,000 / 8,000 tokens (50%)"),
-        (Meter(9_000, 8_000, 6_400), True, "▰▰▰▰▰▰▰▰ 9,000 / 8,000 tokens (112%)"),
-        (Meter(2_000, 8_000, 6_400), False, "##------ 2,000 / 8,000 tokens (25%)"),
+        (Meter(0, 8_000, 6_400), True, "▱▱▱▱▱▱▱▱ 0 / 8,000 (0%)"),
+        (Meter(4_000, 8_000, 6_400), True, "▰▰▰▰▱▱▱▱ 4,000 / 8,000 (50%)"),
+        (Meter(9_000, 8_000, 6_400), True, "▰▰▰▰▰▰▰▰ 9,000 / 8,000 (112%)"),
+        (Meter(2_000, 8_000, 6_400), False, "##------ 2,000 / 8,000 (25%)"),
     ],
 )
 def test_the_gauge_shows_the_share_of_the_limit(meter: Meter, drawn: str, *, unicode: bool) -> None:
@@ -51,7 +51,7 @@ def test_the_gauge_shows_the_share_of_the_limit(meter: Meter, drawn: str, *, uni
 
 def test_a_model_that_is_not_settled_is_not_named_and_a_name_is_harmless() -> None:
     here = place(name="Fro\x1b[31mdo")
-    assert ranked(here, None, unicode=True, names_model=False) == ((3, "Fro␛[31mdo"), (1, "8h"), (2, "thread 1"))
+    assert ranked(here, None, unicode=True, names_model=False) == ((2, "Fro␛[31mdo"), (1, "8h"), (4, "thread 1"))
 
 
 async def test_a_request_that_takes_all_it_may_is_marked_and_another_thread_is_measured_anew() -> None:
@@ -68,7 +68,7 @@ async def test_a_request_that_takes_all_it_may_is_marked_and_another_thread_is_m
     [(style, text)] = bar.text(100)
     assert (style, "900 / 1,000" in text) == ("class:warning", True)
     bar.show(place(thread_id=2))
-    assert "tokens" not in bar.text(100)[0][1]
+    assert " / " not in bar.text(100)[0][1]
     await changes.get()
     [(style, text)] = bar.text(100)
     assert (style, "100 / 1,000" in text) == ("", True)
@@ -89,10 +89,10 @@ async def test_what_cannot_be_measured_is_not_shown_and_measured_when_it_can_be(
     bar.show(place())
     bar.begin(lambda: changes.put_nowait(None))
     await changes.get()
-    assert "tokens" not in bar.text(100)[0][1]
+    assert " / " not in bar.text(100)[0][1]
     bar.show(place())
     await changes.get()
-    assert "1 / 1,000 tokens" in bar.text(100)[0][1]
+    assert "1 / 1,000" in bar.text(100)[0][1]
     await bar.close()
 
 
