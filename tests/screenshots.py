@@ -70,6 +70,7 @@ def _take(home: Home, address: str) -> None:
     with _chat(home, address, 94, 12) as (terminal, screen):
         terminal.type("/context ")
         terminal.await_text("Reach back further")
+        terminal.await_text(" / 16,000 (")
         _write("toolbar", _all(terminal, screen))
     with _chat(home, address, 94, 30) as (terminal, screen):
         terminal.ask(_QUESTION, "stops at the first.")
