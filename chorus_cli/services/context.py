@@ -51,17 +51,21 @@ class Context:
 
     async def standing(self, place: Place, now: datetime) -> tuple[View, Sequence[Operation]]:
         """Return that view with the operations that it was computed from."""
-        rows, since = await self.store.read(self._rows, place, now)
+        rows, since = await self.store.read(self.rows, place, now)
         return await self.view(place, rows, since), rows.operations
 
     def since(self, connection: Connection, place: Place, now: datetime) -> datetime:
-        """Return where the window begins for a request that is being made, and hold it there for the next ones."""
-        newest = operation_log.newest_id(connection, place.persona.slug, place.thread_id)
-        return self.held.use(place, now, newest)
+        """Return where a request made at ``now`` would begin, and with it what is shown of it and done to it."""
+        return self.held.cutoff(place, now, operation_log.newest_id(connection, place.persona.slug, place.thread_id))
 
-    def _rows(self, connection: Connection, place: Place, now: datetime) -> tuple[ContextRows, datetime]:
+    def hold(self, connection: Connection, place: Place, since: datetime, now: datetime) -> None:
+        """Keep the beginning of a request that is being made for those that follow it."""
         newest = operation_log.newest_id(connection, place.persona.slug, place.thread_id)
-        since = self.held.cutoff(place, now, newest)
+        self.held.hold(place, since, now, newest)
+
+    def rows(self, connection: Connection, place: Place, now: datetime) -> tuple[ContextRows, datetime]:
+        """Return what the view is computed from, and where its window begins."""
+        since = self.since(connection, place, now)
         return context_rows(connection, place.persona.slug, place.thread_id, since), since
 
     async def view(self, place: Place, rows: ContextRows, since: datetime) -> View:

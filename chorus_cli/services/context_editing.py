@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import edit_format
-from chorus_cli.core import view as views
 from chorus_cli.core.edit_matching import Added, Kept, laid_out, matched
 from chorus_cli.core.edit_scope import edit_scope, with_hidden
 from chorus_cli.core.errors import JournalError
@@ -26,8 +25,11 @@ if TYPE_CHECKING:
     from chorus_cli.core.edit_scope import EditScope
     from chorus_cli.core.messages import Message
     from chorus_cli.ports import Clock
+    from chorus_cli.services.context import Context
     from chorus_cli.services.place import Place
-    from chorus_cli.storage.database import Store
+    from chorus_cli.storage.context_rows import ContextRows
+    from chorus_cli.storage.database import Connection
+    from chorus_cli.storage.editable_rows import EditableRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class EditedContext:
 class ContextEditing:
     """Lays contexts out as text and takes them back."""
 
-    store: Store
+    context: Context
     clock: Clock
     is_alive: Callable[[str], bool]
 
@@ -66,17 +68,21 @@ class ContextEditing:
         Raises:
             JournalError: the last reply is being written once more now, so nobody can say yet which one is in context.
         """
-        slug, thread_id = place.persona.slug, place.thread_id
         now = self.clock.now()
-        since = views.cutoff(now, place.persona.settings.context_hours)
-        await self.store.write(orphans.mend, self.is_alive, now)
-        rows = await self.store.read(editable_rows, slug, thread_id, since, shown_since)
-        seen = view_of(rows.context, thread_id, since)
+        await self.context.store.write(orphans.mend, self.is_alive, now)
+        (context, since), rows = await self.context.store.read(self._read, place, now, shown_since)
+        seen = view_of(context, place.thread_id, since)
         if any(row.status is Status.STREAMING and row.introduced_by is not None for row in seen.messages):
             raise JournalError("Another reply is being written in another window. Edit the context when it is done.")
         scope = edit_scope(seen.messages, rows.history, rows.operations, rows.newest_id, shown_since)
         sheet = await asyncio.to_thread(laid_out, place.persona.name, scope.before, scope.context)
         return OpenContext(place, sheet, _context_line(sheet.text), scope, newest_change(rows.operations))
+
+    def _read(
+        self, connection: Connection, place: Place, now: datetime, shown_since: datetime | None
+    ) -> tuple[tuple[ContextRows, datetime], EditableRows]:
+        rows = editable_rows(connection, place.persona.slug, place.thread_id, shown_since)
+        return self.context.rows(connection, place, now), rows
 
     async def save(self, opened: OpenContext, text: str) -> EditedContext | None:
         """Make the edited text the context, and return what it holds; ``None`` if nothing in it has changed.
@@ -103,7 +109,7 @@ class ContextEditing:
         )
         if not new.members:
             return EditedContext(0, "")
-        stored = await self.store.write(introduce_unless_overtaken, new, opened.newest_change)
+        stored = await self.context.store.write(introduce_unless_overtaken, new, opened.newest_change)
         if stored is None:
             raise OvertakenError
         return EditedContext(len(new.members), _first_words(members, rows))

@@ -25,7 +25,7 @@ from chorus_cli.services.opened_turn import Limits, Opened, Ready, Reopened, See
 from chorus_cli.services.refusals import refuse_unreadable, shortfalls, unfitting
 from chorus_cli.services.uninterrupted import finished
 from chorus_cli.storage import introduced_rows, message_log, operation_log, orphans
-from chorus_cli.storage.context_rows import context_rows, view_of
+from chorus_cli.storage.context_rows import view_of
 from chorus_cli.storage.message_log import Question
 from chorus_cli.storage.operation_log import NewOperation
 
@@ -157,8 +157,7 @@ class Conversation:
     def _reopened(self, connection: Connection, place: Place, limits: Limits, now: datetime) -> Reopened:
         """Do what has to be one transaction: find the last turn in context, and begin its reply anew."""
         orphans.mend(connection, self.outside.is_alive, now)
-        since = self.context.since(connection, place, now)
-        rows = context_rows(connection, place.persona.slug, place.thread_id, since)
+        rows, since = self.context.rows(connection, place, now)
         view = view_of(rows, place.thread_id, since)
         before, replies = _last_turn(view.messages)
         question_tokens = text_tokens(before[-1], self.outside.counter.count)
@@ -172,6 +171,7 @@ class Conversation:
             replaced=frozenset(reply.id for reply in replies),
         )
         retry = operation_log.introduce(connection, new)
+        self.context.hold(connection, place, since, now)
         reply = introduced_rows.open_retry(connection, before[-1], retry, place.choice.model, self.run)
         seen = Seen(before, view.base.id if view.base else None)
         # What is answered once more must be there word for word.
@@ -212,8 +212,8 @@ class Conversation:
     def _opened(self, connection: Connection, place: Place, question: Question) -> Opened:
         """Do what has to be one transaction: mend orphans, read the context, store the question with its preamble."""
         orphans.mend(connection, self.outside.is_alive, question.timestamp)
-        since = self.context.since(connection, place, question.timestamp)
-        rows = context_rows(connection, question.persona, question.thread_id, since)
+        rows, since = self.context.rows(connection, place, question.timestamp)
+        self.context.hold(connection, place, since, question.timestamp)
         seen = view_of(rows, place.thread_id, since).messages
         clock = place.persona.settings.clock and bool(seen)
         before = preamble(rows.last_spoken, question.timestamp, clock=clock)

@@ -50,14 +50,12 @@ class HeldCutoffs:
             return held.cutoff
         return cutoff(now, place.persona.settings.context_hours)
 
-    def use(self, place: Place, now: datetime, operation_id: int) -> datetime:
-        """Return it, and hold it for the requests that follow."""
-        found = self.cutoff(place, now, operation_id)
+    def hold(self, place: Place, since: datetime, now: datetime, operation_id: int) -> None:
+        """Let the requests that follow begin at ``since``, as the one that is made now."""
         held = self._held.get(_key(place))
-        made_at = held.made_at if held is not None and held.cutoff == found else now
+        made_at = held.made_at if held is not None and held.cutoff == since else now
         hours = place.persona.settings.context_hours
-        self._held[_key(place)] = _Held(found, hours, place.choice.model, operation_id, made_at, now)
-        return found
+        self._held[_key(place)] = _Held(since, hours, place.choice.model, operation_id, made_at, now)
 
 
 def _key(place: Place) -> tuple[str, int]:

@@ -6,21 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import operations as journal
-from chorus_cli.core import view as views
 from chorus_cli.core.errors import JournalError, SettingsError
 from chorus_cli.core.messages import Status
 from chorus_cli.core.operations import REVERSALS, Kind, Operation, Target, WindowChange
 from chorus_cli.storage import message_log, operation_log
-from chorus_cli.storage.context_rows import context_rows, view_of
 from chorus_cli.storage.operation_log import NewOperation
 from chorus_cli.storage.window_changes import put_window_back
 
 if TYPE_CHECKING:
     from chorus_cli.core.messages import Message
     from chorus_cli.ports import Clock
+    from chorus_cli.services.context import Context
     from chorus_cli.services.personas import Personas
     from chorus_cli.services.place import Place
-    from chorus_cli.storage.database import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +33,21 @@ class Entry:
 class Journal:
     """The operations on a persona's context."""
 
-    store: Store
+    context: Context
     clock: Clock
     personas: Personas
 
     async def clear(self, place: Place) -> Operation:
         """Begin a new conversation in every thread of the persona; a reply still running stays behind."""
         new = NewOperation(place.persona.slug, Kind.CLEAR, self.clock.now())
-        return await self.store.write(operation_log.introduce, new)
+        return await self.context.store.write(operation_log.introduce, new)
 
     async def clear_unless_spoken(self, slug: str, through_message_id: int) -> bool:
         """Begin a new conversation unless the user said something after that message; return whether one was begun."""
         new = NewOperation(slug, Kind.CLEAR, self.clock.now())
-        return await self.store.write(operation_log.introduce_unless_spoken, new, through_message_id) is not None
+        return (
+            await self.context.store.write(operation_log.introduce_unless_spoken, new, through_message_id) is not None
+        )
 
     async def entries(self, place: Place) -> list[Entry]:
         """Return every operation that concerns the thread, oldest first."""
@@ -94,7 +94,7 @@ class Journal:
             JournalError: there is nothing to put back.
             SettingsError: the setting that it changed was changed again since.
         """
-        newest_turn = await self.store.read(message_log.newest_turn_id, place.thread_id)
+        newest_turn = await self.context.store.read(message_log.newest_turn_id, place.thread_id)
         operations = await self._operations(place)
         undone = journal.redoable(operations, newest_turn)
         if undone is None or undone.target is None or await self._is_followed_elsewhere(place, undone):
@@ -111,12 +111,10 @@ class Journal:
         return chosen
 
     async def _operations(self, place: Place) -> list[Operation]:
-        return journal.own(await self.store.read(operation_log.all_of, place.persona.slug, place.thread_id))
+        return journal.own(await self.context.store.read(operation_log.all_of, place.persona.slug, place.thread_id))
 
     async def _newest_turn_in_view(self, place: Place) -> int:
-        since = views.cutoff(self.clock.now(), place.persona.settings.context_hours)
-        rows = await self.store.read(context_rows, place.persona.slug, place.thread_id, since)
-        seen = view_of(rows, place.thread_id, since)
+        seen = await self.context.seen(place, self.clock.now())
         # What an operation put in is taken back with that; it is no turn of the user's.
         put_in = {message.id for message in seen.messages if message.introduced_by is not None}
         return max({message.turn_id for message in seen.messages} - put_in, default=0)
@@ -125,11 +123,13 @@ class Journal:
         """Return whether something was said, in whichever thread, since an undo that concerns them all."""
         if undone.thread_id is not None:
             return False
-        rows = await self.store.read(message_log.history, place.persona.slug, None, None, undone.after_message_id)
+        rows = await self.context.store.read(
+            message_log.history, place.persona.slug, None, None, undone.after_message_id
+        )
         return any(row.introduced_by is None or _is_another_reply(row) for row in rows)
 
     async def _question(self, turn_id: int) -> Message:
-        found = await self.store.read(message_log.rows, [turn_id])
+        found = await self.context.store.read(message_log.rows, [turn_id])
         if not found:
             raise JournalError(f"Turn {turn_id} cannot be taken back: its first message is not in the log.")
         return found[0]
@@ -143,10 +143,12 @@ class Journal:
     ) -> None:
         new = NewOperation(place.persona.slug, kind, self.clock.now(), thread_id=thread_id, target=target)
         if change is None:
-            await self.store.write(operation_log.introduce, new)
+            await self.context.store.write(operation_log.introduce, new)
             return
         try:
-            await self.store.write(put_window_back, self.personas.settings_path(place.persona.slug), change, new)
+            await self.context.store.write(
+                put_window_back, self.personas.settings_path(place.persona.slug), change, new
+            )
         except SettingsError as error:
             raise SettingsError(f"{error} Earlier operations go by their number: /context ops lists them.") from error
 

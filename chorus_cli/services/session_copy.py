@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.messages import Role, Status
 from chorus_cli.core.session_format import SavedThread
 from chorus_cli.core.view import cutoff
-from chorus_cli.storage.session_views import persona_rows
+from chorus_cli.storage import operation_log, thread_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
     from chorus_cli.core.messages import Message
     from chorus_cli.core.view import View
     from chorus_cli.services.context import Context
     from chorus_cli.services.place import Place
+    from chorus_cli.storage.context_rows import ContextRows
+    from chorus_cli.storage.database import Connection
 
 _TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 
@@ -62,19 +64,36 @@ class ContextCopy:
         return tuple(message for each in self.threads for message in _said(each) if message.id > message_id)
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the views of the threads are computed from, each with where its window begins, and the newest operation."""
+
+    titles: Mapping[int, str]
+    rows: Mapping[int, tuple[ContextRows, datetime]]
+    operation_id: int
+
+
 async def copied(context: Context, place: Place, now: datetime) -> ContextCopy:
     """Copy the views of all threads of the persona, as they are at ``now``, every message counted."""
-    since = cutoff(now, place.persona.settings.context_hours)
-    found = await context.store.read(persona_rows, place.persona.slug, place.thread_id, since)
+    found = await context.store.read(_read, context, place, now)
     threads: list[ThreadCopy] = []
     running: list[int] = []
-    for thread_id, rows in found.rows.items():
+    for thread_id, (rows, since) in found.rows.items():
         view = await context.view(replace(place, thread_id=thread_id), rows, since)
         running += [message.turn_id for message in view.messages if message.status is Status.STREAMING]
         messages = tuple(filter(_can_be_saved, view.messages))
         if messages or thread_id == place.thread_id:
             threads.append(ThreadCopy(_saved_thread(thread_id, found.titles[thread_id], view), view, messages))
-    return ContextCopy(tuple(threads), now, since, len(running), min(running, default=None), found.operation_id)
+    earliest = min(since for _, since in found.rows.values())
+    return ContextCopy(tuple(threads), now, earliest, len(running), min(running, default=None), found.operation_id)
+
+
+def _read(connection: Connection, context: Context, place: Place, now: datetime) -> _Found:
+    """Read it in one go, so that a session is of one moment."""
+    since = cutoff(now, place.persona.settings.context_hours)
+    titles = thread_rows.titles_in_context(connection, place.persona.slug, place.thread_id, since)
+    rows = {each: context.rows(connection, replace(place, thread_id=each), now) for each in titles}
+    return _Found(titles, rows, operation_log.newest_id_of_all(connection))
 
 
 def _saved_thread(thread_id: int, title: str, view: View) -> SavedThread:

@@ -1,4 +1,4 @@
-"""What a context is edited from: the whole history of a thread, or the young part of it, read in one go."""
+"""What a context is edited from beside the view: the history of a thread, or the young part of it, in one go."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.operations import Kind
 from chorus_cli.storage import message_log, operation_log
-from chorus_cli.storage.context_rows import context_rows
 
 if TYPE_CHECKING:
     import sqlite3
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.messages import Message
     from chorus_cli.core.operations import Operation
-    from chorus_cli.storage.context_rows import ContextRows
     from chorus_cli.storage.operation_log import NewOperation
 
 _CHANGING_NO_MESSAGE = frozenset({Kind.WINDOW, Kind.COMPACT, Kind.FLASH})
@@ -24,25 +22,23 @@ _CHANGING_NO_MESSAGE = frozenset({Kind.WINDOW, Kind.COMPACT, Kind.FLASH})
 
 @dataclass(frozen=True, slots=True)
 class EditableRows:
-    """The rows that the view is computed from, the thread's history, all its operations, and the newest id of all."""
+    """The thread's history, all its operations, and the newest id of all."""
 
-    context: ContextRows
     history: list[Message]
     operations: list[Operation]
     newest_id: int
 
 
 def editable_rows(
-    connection: sqlite3.Connection, persona: str, thread_id: int, cutoff: datetime, shown_since: datetime | None
+    connection: sqlite3.Connection, persona: str, thread_id: int, shown_since: datetime | None
 ) -> EditableRows:
-    """Read what the view at ``cutoff`` needs, and the history as far back as it is to be shown."""
+    """Read the history as far back as it is to be shown."""
     history: list[Message] = []
     after = 0
     while page := message_log.history(connection, persona, thread_id, shown_since, after):
         history += page
         after = page[-1].id
     return EditableRows(
-        context=context_rows(connection, persona, thread_id, cutoff),
         history=history,
         operations=operation_log.all_of(connection, persona, thread_id),
         newest_id=message_log.newest_id(connection),

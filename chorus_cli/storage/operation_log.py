@@ -86,6 +86,12 @@ def newest_id(connection: sqlite3.Connection, persona: str, thread_id: int) -> i
     return int(row[0]) if row else 0
 
 
+def newest_id_of_all(connection: sqlite3.Connection) -> int:
+    """Return the newest operation of all, 0 when there is none."""
+    (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM operations").fetchone()
+    return int(newest)
+
+
 def since_base(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[Operation]:
     """Return the operations that concern a thread, oldest first, from its base on: all of them if it has none.
 

@@ -88,6 +88,27 @@ def open_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
     return [_thread(*row) for row in found]
 
 
+def titles_in_context(
+    connection: sqlite3.Connection, persona: str, active_thread_id: int, since: datetime
+) -> dict[int, str]:
+    """Return the titles of the threads that may have something in context; the active one is always among them.
+
+    The cost follows the window, never the number of threads or of messages.
+    """
+    found = connection.execute(
+        "SELECT thread_id, COALESCE(threads.title, '') FROM ("
+        "SELECT :active AS thread_id "
+        "UNION SELECT thread_id FROM messages INDEXED BY messages_of_persona "
+        "WHERE persona = :persona AND timestamp > :since "
+        "UNION SELECT messages.thread_id FROM operations "
+        "JOIN operation_members ON operation_id = operations.id JOIN messages ON messages.id = message_id "
+        "WHERE operations.persona = :persona AND operations.created_at > :since"
+        ") LEFT JOIN threads ON threads.id = thread_id ORDER BY thread_id",
+        {"persona": persona, "active": active_thread_id, "since": timestamps.to_text(since)},
+    ).fetchall()
+    return dict(found)
+
+
 def _thread(id_: int, title: str | None, created_at: str, *said: int | str | None) -> Thread:
     messages, last_spoken, first_words, status = said
     return Thread(

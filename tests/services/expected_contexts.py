@@ -16,6 +16,7 @@ BOUNDARIES = frozenset({"clear", "edit", "restore"})
 DEFAULT_HOURS = 8
 ADDED: Turn = (0, 0)
 """Stands for the turn of a line that was written by hand and has none yet."""
+_WARM = timedelta(minutes=5)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -79,6 +80,15 @@ class Event:
     deed: Deed
 
 
+@dataclass(frozen=True)
+class Held:
+    """Where the window of a request began; the requests that follow begin there too, for a while."""
+
+    since: datetime
+    made: datetime
+    used: datetime
+
+
 @dataclass
 class Expected:
     """The contexts of one persona."""
@@ -87,6 +97,7 @@ class Expected:
     hours: int | None = None
     events: list[Event] = field(default_factory=list)
     known: dict[int, dict[str, Line]] = field(default_factory=dict)
+    held: dict[int, Held] = field(default_factory=dict)
 
     # What is in context
 
@@ -116,12 +127,42 @@ class Expected:
 
     def view(self, thread: int, now: datetime) -> Lines:
         """Return what is in context."""
-        return self.young(self.context(thread), now)
+        return self.young(self.context(thread), thread, now)
 
-    def young(self, lines: Sequence[Line], now: datetime) -> Lines:
+    def young(self, lines: Sequence[Line], thread: int, now: datetime) -> Lines:
         """Leave out what the window does not reach."""
-        since = now - timedelta(hours=DEFAULT_HOURS if self.hours is None else self.hours)
+        since = self.since(thread, now)
         return tuple(line for line in lines if line.entered > since)
+
+    def past_view(self, thread: int, now: datetime) -> Lines:
+        """Return what is known to have been in context: nobody remembers later where a window was held."""
+        since = now - self._window()
+        return tuple(line for line in self.context(thread) if line.entered > since)
+
+    # Where the window begins
+
+    def since(self, thread: int, now: datetime) -> datetime:
+        """Return where it begins: as the last request, for five minutes and an eighth of the window, at most an hour.
+
+        Whatever is done to the context lets it slide.
+        """
+        held = self.held.get(thread)
+        if held is None or now - held.used > _WARM or now - held.made > min(timedelta(hours=1), self._window() / 8):
+            return now - self._window()
+        return held.since
+
+    def hold(self, thread: int, now: datetime) -> None:
+        """A request is made."""
+        held, since = self.held.get(thread), self.since(thread, now)
+        self.held[thread] = Held(since, held.made if held and held.since == since else now, now)
+
+    def let_slide(self, thread: int | None = None) -> None:
+        """Forget where the window of a thread began, or of all."""
+        for each in self.threads if thread is None else [thread]:
+            self.held.pop(each, None)
+
+    def _window(self) -> timedelta:
+        return timedelta(hours=DEFAULT_HOURS if self.hours is None else self.hours)
 
     # What was done
 
@@ -141,6 +182,8 @@ class Expected:
         for thread, lines in told.lines.items():
             for line in lines:
                 self.known.setdefault(thread, {}).setdefault(line.text, line)
+        if told.kind not in {"say", "retry"}:
+            self.let_slide(told.thread)
         if told.kind == "window":
             self.hours = told.hours[1]
         deed.after = self._contexts(told.thread)
@@ -209,12 +252,14 @@ class Expected:
     def undo(self, deed: Deed) -> None:
         deed.taken_back = self.next_number
         self.events.append(Event("undo", deed))
+        self.let_slide(deed.told.thread)
         if deed.told.kind == "window":
             self.hours = deed.told.hours[0]
 
     def redo(self, deed: Deed) -> None:
         deed.taken_back = 0
         self.events.append(Event("redo", deed))
+        self.let_slide(deed.told.thread)
         if deed.told.kind == "window":
             self.hours = deed.told.hours[1]
 

@@ -109,6 +109,7 @@ class UserMachine(RuleBasedStateMachine):
         view, question, reply = self._view(), self._word(), self._word()
         self.story.say(question, ending, reply)
         self._check_request([*(line.text for line in view), question])
+        self.here.hold(self.thread, self.now)
         turn = (self.here.next_number, 0)
         texts = (question, reply) if ending == "reply" else (question,)
         lines = tuple(Line(text, text == question, self.now, self.now, turn) for text in texts)
@@ -126,10 +127,13 @@ class UserMachine(RuleBasedStateMachine):
             return
         self.story.retry(ending, reply)
         self._check_request([line.text for line in view[: asked + 1]])
+        self.here.hold(self.thread, self.now)
         if ending == "reply":
             line = Line(reply, human=False, said=self.now, entered=self.now, turn=view[asked].turn)
             replaced = frozenset(line.text for line in view[asked + 1 :])
             self._do(Told("retry", self.thread, self.now, {self.thread: (line,)}, replaced))
+        else:
+            self.here.let_slide(self.thread)
 
     # What is done
 
@@ -304,11 +308,13 @@ class UserMachine(RuleBasedStateMachine):
     def start_again(self, _: st.DataObject) -> None:
         place = (self.slug, self.thread)
         self.story.start_again()
+        for persona in self.personas.values():
+            persona.let_slide()
         assert (self.slug, self.thread) == place
 
     def let_time_pass(self, data: st.DataObject) -> None:
         for slug, persona in self.personas.items():
-            self.pasts += [Past(slug, each, self.now, persona.view(each, self.now)) for each in persona.threads]
+            self.pasts += [Past(slug, each, self.now, persona.past_view(each, self.now)) for each in persona.threads]
         self.story.clock.advance(data.draw(PAUSES))
 
     def look_back(self, data: st.DataObject) -> None:
@@ -368,7 +374,7 @@ class UserMachine(RuleBasedStateMachine):
 
     def _check_contexts(self, expected: dict[int, Lines]) -> None:
         """The contexts are as they were then, as far as the clock allows."""
-        young = {thread: shown(self.here.young(lines, self.now)) for thread, lines in expected.items()}
+        young = {thread: shown(self.here.young(lines, thread, self.now)) for thread, lines in expected.items()}
         assert self.story.seen(self.slug, list(expected)) == young
 
     def _check_request(self, expected: Sequence[str]) -> None:
