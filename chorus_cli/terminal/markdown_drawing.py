@@ -6,21 +6,39 @@ from typing import TYPE_CHECKING, ClassVar
 
 from markdown_it.token import Token
 from rich.console import COLOR_SYSTEMS, Console
-from rich.markdown import Markdown
+from rich.markdown import Markdown, TableElement
 from rich.segment import Segment
+from rich.style import Style
+from rich.table import Table
 
 from chorus_cli.terminal.code_block import CodeInParts
 from chorus_cli.terminal.painted_rows import Row
+from chorus_cli.terminal.standing_words import TABLE_ROW, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from rich.console import ConsoleOptions, RenderResult
     from rich.markdown import MarkdownElement
 
     from chorus_cli.terminal.markdown_blocks import Piece
 
 _EMPTY_TEXT = Token("inline", "", 0)
-_EMPTY_ROW = Row("", "", 0)
+_ROW_NUMBER = "row"
+_TABLE_ENDS = -1
+
+
+class _NumberedTable(TableElement):
+    """A table whose styles tell which row a line belongs to; its two ends and the last row, which may grow, are one."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw the table as rich does."""
+        for table in super().__rich_console__(console, options):
+            assert isinstance(table, Table)  # noqa: S101 - rich's type says less
+            table.style = console.get_style(table.style) + Style(meta={_ROW_NUMBER: _TABLE_ENDS})
+            for number, row in enumerate(table.rows[:-1]):
+                row.style = Style(meta={_ROW_NUMBER: number})
+            yield table
 
 
 class _Markdown(Markdown):
@@ -30,6 +48,7 @@ class _Markdown(Markdown):
         **Markdown.elements,
         "fence": CodeInParts,
         "code_block": CodeInParts,
+        "table_open": _NumberedTable,
     }
 
 
@@ -54,11 +73,11 @@ class MarkdownDrawing:
         options = self._console.options.update(max_width=width, height=None)
         options.min_width = 1
         lines = self._console.render_lines(self._markdown, options, pad=False)
-        rows = [self._row(line) for line in lines]
+        rows = [self._row(line, words) for line, words in zip(lines, _words(lines), strict=True)]
         # rich puts an empty line above every list, also where the list only goes on.
-        return rows[1:] if piece.goes_on and rows[:1] == [_EMPTY_ROW] else rows
+        return rows[1:] if piece.goes_on and rows and not rows[0].plain else rows
 
-    def _row(self, line: list[Segment]) -> Row:
+    def _row(self, line: list[Segment], words: str) -> Row:
         segments: Iterable[Segment] = Segment.remove_color(line) if self._console.no_color else line
         drawn = "".join(
             style.render(text, color_system=self._colours) if style else text for text, style, _ in segments
@@ -66,5 +85,23 @@ class MarkdownDrawing:
         # Blanks that nobody sees would be broken into rows of their own by a terminal that becomes narrower.
         shown = drawn.rstrip(" ")
         blanks = len(drawn) - len(shown)
-        plain = "".join(text for text, _, _ in line)
-        return Row(shown, plain[: len(plain) - blanks], Segment.get_line_length(line) - blanks)
+        plain = _plain(line)
+        return Row(shown, plain[: len(plain) - blanks], Segment.get_line_length(line) - blanks, words)
+
+
+def _words(lines: Sequence[list[Segment]]) -> list[str]:
+    """Return what each line's row is recognised by; of a row of a table only the last line says that it is whole."""
+    numbers = [_row_number(line) for line in lines]
+    return [
+        words_of(_plain(line)) if number is None else TABLE_ROW if following not in {None, number} else ""
+        for line, number, following in zip(lines, numbers, [*numbers[1:], None], strict=False)
+    ]
+
+
+def _row_number(line: list[Segment]) -> int | None:
+    """Return which row of a table a line belongs to, ``None`` if it is in no table."""
+    return max((style.meta[_ROW_NUMBER] for _, style, _ in line if style and style.meta), default=None)
+
+
+def _plain(line: list[Segment]) -> str:
+    return "".join(text for text, _, _ in line)

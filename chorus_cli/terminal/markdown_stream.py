@@ -8,6 +8,10 @@ What is other than at once: a link whose definition comes after it stays text if
 a list that was settled in parts, images and the column of numbers belong to the part. Code that was settled in parts
 has the colours of what was known of it then. And a block of more than 16 KiB, a table of more than 32, is broken up,
 sooner if it consists of brackets or of cells.
+
+A window that changes its size may scroll away what is open. It stays there as it was drawn, and the block goes on below
+it in the new width. Only such rows of a block that was higher than the screen come again when it settles, for they are
+not its beginning.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.terminal.markdown_blocks import MarkdownBlocks
 from chorus_cli.terminal.markdown_drawing import MarkdownDrawing
 from chorus_cli.terminal.painted_rows import PaintedRows
+from chorus_cli.terminal.standing_words import without_words
 
 if TYPE_CHECKING:
     import os
@@ -30,7 +35,6 @@ if TYPE_CHECKING:
 
 _STEP_CHARACTERS = 4_096
 _HEAVY_BLOCK = 8_192
-_LINES_TO_PAINT_ANEW = 2
 
 
 class MarkdownStream:
@@ -41,15 +45,18 @@ class MarkdownStream:
         write: Callable[[str], None],
         *,
         colour: bool = True,
+        breaks_rows: bool = True,
         size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
     ) -> None:
         self._blocks = MarkdownBlocks()
         self._drawing = MarkdownDrawing(colour=colour)
-        self._rows = PaintedRows(write)
+        self._rows = PaintedRows(write, breaks_rows=breaks_rows)
         self._size = size
         self._drawn_for = size()
         self._waiting: deque[str] = deque()
         self._settled: list[Row] = []
+        self._standing = ""
+        self._paints_all = True
         self._tolerated_weight = _HEAVY_BLOCK
 
     @property
@@ -64,6 +71,7 @@ class MarkdownStream:
 
     def advance(self) -> bool:
         """Settle what can be, a few milliseconds' worth, and return whether more is waiting."""
+        self._adopt_size()
         taken = 0
         while self._waiting and taken < _STEP_CHARACTERS:
             text = self._waiting.popleft()
@@ -81,13 +89,16 @@ class MarkdownStream:
         self._adopt_size()
         room = max(1, self._drawn_for.lines - 1 - len(below))
         unsettled = self._rows_of(self._blocks.unsettled())
-        if len(unsettled) > room and self._shed(room // 2):
+        kept_lines = room // 2
+        while len(unsettled) > room and self._shed(kept_lines):
             unsettled = self._rows_of(self._blocks.unsettled())
-        self._show([*unsettled[-room:], *below])
+            kept_lines //= 2
+        self._show(unsettled, below, room)
 
     def take_down(self) -> None:
         """Leave only settled rows on the screen, so that something can be written below them."""
-        self._show([])
+        self._adopt_size()
+        self._show([], [], 1)
 
     def close(self) -> int:
         """Show what has been taken in as it shall stay; return how many characters are left out.
@@ -96,7 +107,6 @@ class MarkdownStream:
         """
         if self._waiting_length() <= _STEP_CHARACTERS:
             self.advance()
-        self._adopt_size()
         self._settle(self._blocks.rest())
         self.take_down()
         return self._waiting_length()
@@ -105,14 +115,11 @@ class MarkdownStream:
         return sum(map(len, self._waiting))
 
     def _adopt_size(self) -> None:
-        """Draw for the window's new size from now on; what may stay on the screen as it is has been drawn for the old.
-
-        For of what is painted some may have scrolled away, where nobody can paint over it.
-        """
-        size = self._size()
-        if size != self._drawn_for:
-            self._shed(_LINES_TO_PAINT_ANEW)
-            self._drawn_for = size
+        """Draw for the window's size from now on; what it has scrolled away stands as it is."""
+        self._drawn_for = self._size()
+        gone = self._rows.let_go(self._drawn_for.columns, self._drawn_for.lines)
+        if self._paints_all:
+            self._standing += "".join(row.words for row in gone)
 
     def _shed(self, kept_lines: int) -> bool:
         """Settle the beginning of the open block, if it is one that can be settled in parts."""
@@ -141,7 +148,11 @@ class MarkdownStream:
         self._tolerated_weight = _HEAVY_BLOCK
         self._settled += self._rows_of(piece)
 
-    def _show(self, unsettled: Sequence[Row]) -> None:
-        columns, lines = self._size()
-        self._rows.show(self._settled, unsettled, columns, lines)
+    def _show(self, unsettled: Sequence[Row], below: Sequence[Row], room: int) -> None:
+        settled, found = without_words(self._settled, self._standing)
+        self._standing = "" if settled else self._standing[found:]
+        left, found = without_words(unsettled, self._standing)
+        self._standing = self._standing[:found] if left else self._standing
+        self._rows.show(settled, [*left[-room:], *below], self._drawn_for.columns, self._drawn_for.lines)
         self._settled = []
+        self._paints_all = len(left) <= room

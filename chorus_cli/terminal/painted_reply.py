@@ -16,6 +16,7 @@ from chorus_cli.core.events import Asking, Notice, ReasoningDelta, TextDelta, Tu
 from chorus_cli.core.safe_text import SafeTextStream, hidden_warning, safe_line
 from chorus_cli.terminal.progress import Progress, Wait
 from chorus_cli.terminal.thinking import Thinking
+from chorus_cli.terminal.window_size import WindowSize
 
 if TYPE_CHECKING:
     import os
@@ -50,7 +51,7 @@ class PaintedReply:
         self._answers = answers
         self._asides = asides
         self._monotonic = monotonic
-        self._size = size
+        self._window = WindowSize(monotonic, size)
         self._safe = SafeTextStream()
         self._progress = Progress(answers, monotonic, size)
         self._thinking = Thinking(answers, monotonic)
@@ -89,6 +90,7 @@ class PaintedReply:
     async def finish(self) -> None:
         """Show what has arrived as it is worked off, however much it is, without holding up anybody else."""
         self._painting.cancel()
+        await self._window.come_to_rest()
         while await self._advance(self._monotonic() + _FRAME_SECONDS):
             self._markdown.take_down()
 
@@ -126,7 +128,12 @@ class PaintedReply:
         # rich is imported only when a reply is painted.
         from chorus_cli.terminal.markdown_stream import MarkdownStream  # noqa: PLC0415
 
-        return MarkdownStream(self._answers.write, colour=self._answers.colour, size=self._size)
+        return MarkdownStream(
+            self._answers.write,
+            colour=self._answers.colour,
+            breaks_rows=self._answers.breaks_rows,
+            size=self._window.current,
+        )
 
     def _tell(self, text: str) -> None:
         """Write a sentence above what is still open."""
@@ -147,12 +154,13 @@ class PaintedReply:
         await asyncio.to_thread(import_module, "chorus_cli.terminal.markdown_stream")
         while True:
             await self._news.wait()
+            await self._window.come_to_rest()
             self._news.clear()
             begun = self._monotonic()
             more = await self._advance(begun + _FRAME_SECONDS)
             if self._is_stopped:
                 return
-            self._markdown.paint(self._thinking.rows(self._size().columns))
+            self._markdown.paint(self._thinking.rows(self._window.current().columns))
             work = self._monotonic() - begun
             if more:
                 self._news.set()

@@ -24,9 +24,10 @@ _END = "\x1b[0m"
 class Screen:
     """One of the process's output streams, made safe.
 
-    ``colour`` says whether styles may be used, ``unicode`` whether every character can be shown. ``painted`` are ways
-    to take down what stands at the end for a while; whoever painted it does so again. What cannot be shown on an
-    ``optional`` one is dropped: nobody reads it, and the answer matters more.
+    ``colour`` says whether styles may be used, ``unicode`` whether every character can be shown;
+    ``breaks_rows`` says what becomes of wide rows in a window that is made narrower: they are broken, or else cut off.
+    ``painted`` are ways to take down what stands at the end for a while; whoever painted it does so again. What cannot
+    be shown on an ``optional`` one is dropped: nobody reads it, and the answer matters more.
     """
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str] = os.environ, *, optional: bool = False) -> None:
@@ -34,6 +35,7 @@ class Screen:
         terminal = stream.isatty() and environment.get("TERM") != "dumb"
         self.is_terminal = stream.isatty()
         self.colour = terminal and not environment.get("NO_COLOR")
+        self.breaks_rows = _breaks_rows(environment)
         self.guard = TerminalGuard(stream, allow_sequences=terminal)
         self.unicode = self.guard.encoding.lower().startswith("utf")
         self.painted: list[Callable[[], None]] = []
@@ -101,6 +103,15 @@ def standard_output() -> Screen:
 def standard_error() -> Screen:
     """Return the screen for everything that is not the answer."""
     return Screen(sys.stderr or _nowhere(), optional=True)
+
+
+def _breaks_rows(environment: Mapping[str, str]) -> bool:
+    """Whether a terminal that becomes narrower breaks the rows that are wider; old ones are known to cut them off."""
+    if environment.get("TMUX"):
+        return True
+    return not (
+        environment.get("XTERM_VERSION") or environment.get("STY") or environment.get("TERM", "").startswith("linux")
+    )
 
 
 def _nowhere() -> TextIO:

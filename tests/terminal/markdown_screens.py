@@ -29,14 +29,47 @@ class Size:
         return os.terminal_size((self.columns, self.lines))
 
 
+class _Screen(pyte.HistoryScreen):
+    """A screen that keeps what it showed when it is cleared, as tmux does."""
+
+    def erase_in_display(self, how: int = 0, *arguments: Any, **options: Any) -> None:
+        if how == 0 and (self.cursor.x, self.cursor.y) == (0, 0):
+            self.history.top.extend(self.buffer[line] for line in range(self.lines))
+            self.buffer.clear()
+        super().erase_in_display(how, *arguments, **options)
+
+
 class Window:
-    """A terminal to write to; its ``size`` may be changed, which never rearranges what stands there."""
+    """A terminal to write to, which does what tmux does."""
 
     def __init__(self, size: Size) -> None:
         self.size = size
-        self.screen = pyte.HistoryScreen(size.columns, size.lines, history=_HISTORY_LINES)
+        self.screen = _Screen(size.columns, size.lines, history=_HISTORY_LINES)
         self.screen.set_mode(pyte.modes.LNM)
         self._stream = pyte.Stream(self.screen)
+
+    def resize(self, size: Size) -> None:
+        """Take another size and break the rows that are wider; what was broken before stays so."""
+        screen = self.screen
+        standing = [*screen.history.top, *(screen.buffer[line] for line in range(screen.lines))]
+        cursor = len(screen.history.top) + screen.cursor.y
+        # Empty rows at the end give way first.
+        end = len(standing) - min(max(0, screen.lines - size.lines), len(standing) - 1 - cursor)
+        broken = [_broken(self._cells(row), size.columns) for row in standing[:end]]
+        rows = [self._row(part) for parts in broken for part in parts]
+        top = max(0, len(rows) - size.lines)
+        self.size = size
+        screen.resize(size.lines, size.columns)
+        screen.history.top.clear()
+        screen.history.top.extend(rows[:top])
+        screen.buffer.clear()
+        screen.buffer.update(enumerate(rows[top:]))
+        screen.cursor.x, screen.cursor.y = 0, max(0, sum(map(len, broken[:cursor])) - top)
+
+    def _row(self, cells: list[Any]) -> Any:
+        row: Any = pyte.screens.StaticDefaultDict(self.screen.default_char)
+        row.update(enumerate(cells))
+        return row
 
     def write(self, text: str) -> None:
         self._stream.feed(text)
@@ -113,6 +146,17 @@ def assert_same(text: str, chunks: Iterable[str], size: Size, *, frames_every: i
     expected, found = at_once(text, size), streamed(chunks, size, frames_every=frames_every)
     assert found.text() == expected.text(), name
     assert found.rows() == expected.rows(), name
+
+
+def _broken(cells: list[Any], columns: int) -> list[list[Any]]:
+    """Return a row in parts that fit; a wide character has an empty cell behind it."""
+    parts: list[list[Any]] = [[]]
+    for number, cell in enumerate(cells):
+        width = 1 + (number + 1 < len(cells) and cells[number + 1].data == "")
+        if cell.data and len(parts[-1]) + width > columns:
+            parts.append([])
+        parts[-1].append(cell)
+    return parts
 
 
 def _without_end(items: list[Any], empty: Any) -> list[Any]:

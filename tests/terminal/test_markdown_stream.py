@@ -228,39 +228,6 @@ def test_a_long_table_goes_on_under_its_head() -> None:
     assert not any("|" in row for row in rows)
 
 
-def test_a_window_that_becomes_wider_or_higher_keeps_what_is_settled_and_paints_the_rest_anew() -> None:
-    window = Window(Size(30, 12))
-    stream = MarkdownStream(window.write, size=window.current_size)
-    stream.feed("first paragraph that is broken in a narrow window\n\nsecond one that is broken in it ")
-    stream.advance()
-    stream.paint()
-    window.size = Size(60, 20)
-    window.screen.resize(20, 60)
-    stream.feed("too")
-    stream.advance()
-    stream.paint()
-    stream.close()
-    assert window.text() == [
-        "first paragraph that is broken",
-        "in a narrow window",
-        "",
-        "second one that is broken in it too",
-    ]
-
-
-def test_a_window_that_becomes_narrower_has_broken_the_rows_that_are_painted_over() -> None:
-    window = Window(Size(40, 24))
-    written: list[str] = []
-    stream = MarkdownStream(written.append, size=window.current_size)
-    stream.feed("a row of thirty characters or so\nand on it goes")
-    stream.advance()
-    stream.paint()
-    window.size = Size(16, 24)
-    stream.paint()
-    # "a row of thirty characters or so and on" stood in one row and stands in three now, "it goes" in one.
-    assert "\r\x1b[4A\x1b[J" in written[-1]
-
-
 def test_every_frame_leaves_the_terminal_as_it_was() -> None:
     written: list[str] = []
     stream = MarkdownStream(written.append, size=Size(20, 8))

@@ -203,6 +203,28 @@ async def test_a_notice_stands_above_what_is_still_open() -> None:
     assert file.window.text() == ["One", "Trying again.", "", "two three"]
 
 
+async def test_nothing_is_painted_over_while_the_window_changes_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = TerminalFile()
+    screen = Screen(file, XTERM)
+    changed = asyncio.Event()
+
+    async def events() -> AsyncGenerator[TurnEvent, None]:
+        yield TextDelta("One")
+        await seen(lambda: "One" in file.written)
+        for columns in (70, 60, 50, 60):
+            monkeypatch.setenv("COLUMNS", str(columns))
+            yield TextDelta(" more")
+            await asyncio.sleep(0.1)
+        changed.set()
+        yield DONE
+
+    showing = asyncio.create_task(show_events(events(), screen, screen))
+    await changed.wait()
+    assert "more" not in file.written
+    await showing
+    assert file.window.text() == ["One more more more more"]
+
+
 async def test_why_it_broke_off_stands_below_it() -> None:
     file = await shown(TextDelta("One *two"), TurnDone(1, Status.TRUNCATED, error=ModelError("The line is dead.")))
     assert file.window.text() == ["One *two", "The line is dead."]
@@ -324,23 +346,34 @@ def test_a_hostile_reply_in_tmux_reaches_neither_clipboard_nor_keyboard(
     assert pane.rstrip().splitlines()[-1].strip() in {"$", "#"}
 
 
-@pytest.mark.parametrize(
-    "form", ["- item {}, with more words than a narrow window has room for\n", "`line {}` of code\n\n"]
-)
+OPEN_BLOCKS = [
+    "\n"
+    + "".join(f"- item n{number}, with more words than a narrow window has room for\n" for number in range(100, 106)),
+    "\n```\n" + "".join(f"line_of_code(n{number}) + {'x' * 20} + {'y' * 20}\n" for number in range(200, 216)),
+    "```\n\n"
+    + "".join(f"> quoted n{number}, and more words than a narrow window has room for\n" for number in range(300, 305)),
+    "\n| a | b |\n|---|---|\n" + "".join(f"| row n{number} | {'words ' * 7}|\n" for number in range(400, 405)),
+    "\n- item\n\n  ```\n" + "".join(f"  line_of_code(n{number}) + {'z' * 30}\n" for number in range(500, 505)),
+    "  ```\n\n`line n600` of code\n\nlast words n601, " + "and so on " * 20,
+]
+SIZES = [[(50, 15)], [(30, 15), (80, 15), (30, 15)], [(80, 15)], [(45, 20)], [(80, 20), (30, 20)], [(70, 12)]]
+
+
+@pytest.mark.parametrize("first_size", [0, 1])
 def test_a_window_of_tmux_that_changes_its_size_shows_every_line_once(
-    form: str, tmux: Callable[..., str], tmp_path: Path
+    first_size: int, tmux: Callable[..., str], tmp_path: Path
 ) -> None:
     path = tmp_path / "reply.md"
     os.mkfifo(path)
     show_in(tmux, path)
-    sizes = [(45, 15), (70, 15), (30, 12), (60, 20), (30, 10)]
     with path.open("w") as pipe:
-        for stage, (columns, lines) in enumerate(sizes):
-            for number in range(100 + 10 * stage, 110 + 10 * stage):
-                pipe.write(form.format(number))
+        for text, sizes in zip(OPEN_BLOCKS, [*SIZES[first_size:], *SIZES[:first_size]], strict=True):
+            pipe.write(text)
             pipe.flush()
-            await_pane(tmux, f" {109 + 10 * stage}")
+            await_pane(tmux, re.findall("n[0-9]{3}", text)[-1])
             time.sleep(_LONGER_THAN_A_FRAME_SECONDS)
-            tmux("resize-window", "-x", str(columns), "-y", str(lines))
-    pane = await_pane(tmux, "\nended\n")
-    assert [pane.count(f" {number}") for number in range(100, 150)] == [1] * 50
+            for columns, lines in sizes:
+                tmux("resize-window", "-x", str(columns), "-y", str(lines))
+    pane = re.sub(r"\s", "", await_pane(tmux, "\nended\n"))
+    numbers = re.findall("n[0-9]{3}", "".join(OPEN_BLOCKS))
+    assert {number: pane.count(number) for number in numbers if pane.count(number) != 1} == {}
