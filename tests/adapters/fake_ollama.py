@@ -66,14 +66,22 @@ def listening(answer: Answer, received: list[Received] | None = None) -> Iterato
 def _request(connection: socket.socket) -> Received:
     head, body = b"", b""
     while b"\r\n\r\n" not in head:
-        head += connection.recv(4096)
+        head += _received(connection)
     head, _, body = head.partition(b"\r\n\r\n")
     first, *lines = head.decode().split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     while len(body) < int(headers.get("content-length", "0")):
-        body += connection.recv(4096)
+        body += _received(connection)
     method, path, _ = first.split(" ")
     return Received(method, path, headers, body)
+
+
+def _received(connection: socket.socket) -> bytes:
+    """Return what came next; a connection that ends within a request would otherwise be read for ever."""
+    piece = connection.recv(4096)
+    if not piece:
+        raise ConnectionResetError
+    return piece
 
 
 def entry(name: str, moment: str = "", **more: object) -> dict[str, object]:
