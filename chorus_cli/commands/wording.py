@@ -81,6 +81,8 @@ def deed(operation: Operation) -> str:
             return f"edit of the context, {counted(len(operation.members), 'message')} kept"
         case Kind.RESTORE:
             return f"restored session, {counted(len(operation.members), 'message')}"
+        case Kind.COMPACT if operation.rewords:
+            return "another wording of the summary"
         case Kind.COMPACT:
             return f"{counted(sum(last - first + 1 for first, last in operation.folds), 'message')} summarised"
         case Kind.RETRY:

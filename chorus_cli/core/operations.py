@@ -61,7 +61,8 @@ class Operation:
     ``replaced`` are the messages that a retry takes out. ``target`` belongs to undo and redo, ``window`` to window.
     ``begins`` marks the clear that parts a persona from an earlier one of the same folder; it is nobody's to take back.
     ``automatic`` marks what nobody asked for: a fold or a flash, and the undo by which a retry that brought nothing
-    takes itself back. ``folds`` are the messages that a fold's summary stands for.
+    takes itself back. ``folds`` are the messages that a fold's summary stands for; one that ``rewords`` brings
+    only other words for those of the one before.
     """
 
     id: int
@@ -77,6 +78,7 @@ class Operation:
     automatic: bool = False
     newest_message_id: int | None = None
     folds: Runs = ()
+    rewords: bool = False
 
     @property
     def made_after(self) -> int:

@@ -178,7 +178,15 @@ def _stored(connection: Connection, place: Place, fold: Fold, new: NewSummary, *
         return None
     operation = operation_log.introduce(
         connection,
-        NewOperation(slug, Kind.COMPACT, new.created_at, thread_id=thread_id, folds=runs(ids), automatic=automatic),
+        NewOperation(
+            slug,
+            Kind.COMPACT,
+            new.created_at,
+            thread_id=thread_id,
+            folds=runs(ids),
+            automatic=automatic,
+            rewords=not fold.messages,
+        ),
     )
     base_id = present.base.id if present.base else None
     summary = Summary(

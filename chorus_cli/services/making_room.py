@@ -110,7 +110,7 @@ class MakingRoom:
         if _FAILED in self._of(place).told:
             return ""
         self._of(place).told.add(_FAILED)
-        return f"The older part of the conversation could not be summarised: {error} It is tried again soon."
+        return f"The older part of the conversation could not be summarised: {error} It is tried again by itself."
 
     def _of(self, place: Place) -> _Folds:
         return self._folds.setdefault(place.thread_id, _Folds())

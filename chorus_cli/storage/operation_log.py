@@ -47,6 +47,7 @@ class NewOperation:
     begins: bool = False
     automatic: bool = False
     folds: Runs = ()
+    rewords: bool = False
 
 
 def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
@@ -143,6 +144,8 @@ def _detail(new: NewOperation, newest_message_id: int) -> str:
         detail["automatic"] = True
     if new.folds:
         detail["folds"] = new.folds
+    if new.rewords:
+        detail["rewords"] = True
     if new.replaced:
         detail["replaced"] = sorted(new.replaced)
     return json.dumps(detail)
@@ -168,6 +171,7 @@ def _operation(connection: sqlite3.Connection, row: Sequence[Any]) -> Operation:
             automatic=bool(detail.get("automatic")),
             newest_message_id=detail.get("newest"),
             folds=tuple((int(first), int(last)) for first, last in detail.get("folds", ())),
+            rewords=bool(detail.get("rewords")),
         )
     except (ValueError, AttributeError, KeyError, TypeError) as error:
         raise DatabaseDamagedError(f"Operation {id_} of the journal cannot be read ({error}).") from error

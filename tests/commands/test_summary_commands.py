@@ -83,7 +83,7 @@ async def test_summary_edit_makes_it_the_users_own(talk: Talk) -> None:
     await talk.say("next!")
     assert "Summary of the earlier conversation:\nWe met at the bridge.\n\nIt rained." in talk.last_request()
     await talk.world.told("/undo")
-    assert await talk.world.told("/undo") == "Undone: 4 messages summarised"
+    assert await talk.world.told("/undo") == "Undone: another wording of the summary"
     assert await talk.summary() == f"{PREFIX} f0! f1!"
 
 

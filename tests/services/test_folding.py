@@ -174,7 +174,8 @@ async def test_a_summariser_that_fails_stops_no_turn_and_is_said_once(talk: Talk
     talk.model.failure = failure
     notices = await talk.say(*facts(3, 7))
     said = [notice for notice in notices if "could not be summarised" in notice]
-    assert said == [f"The older part of the conversation could not be summarised: {failure} It is tried again soon."]
+    sentence = f"The older part of the conversation could not be summarised: {failure} It is tried again by itself."
+    assert said == [sentence]
     assert sum("stayed out" in notice for notice in notices) == 1
     assert len(talk.summaries()) == 1
     assert await talk.folds() == []
