@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 import random
-import sqlite3
 import time
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from benchmarks.figures import figure
 from benchmarks.prose import prose
+from benchmarks.stored_log import PERSONA, stored_log
 from benchmarks.surroundings import libraries_frozen, temporary_folder
 from chorus_cli.adapters.token_counter import VocabularyCounter
 from chorus_cli.core import timestamps
 from chorus_cli.core.assembly import Foundation, Prompt, assemble
 from chorus_cli.core.budget import TOKENS_PER_MESSAGE, Room
 from chorus_cli.core.view import cutoff
-from chorus_cli.storage import migrations
 from chorus_cli.storage.context_rows import context_rows, view_of
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from benchmarks.figures import Figure, Pair
+    from benchmarks.stored_log import StoredRow
     from chorus_cli.ports import TokenCounter
-
-_Row = tuple[str, int, str, str, str, int]
 
 GOAL = 0.2
 _HOURS = 8
 _NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
-_PERSONA = "chorus"
 _SYSTEM_PROMPT = "You keep a record of a long journey."
 _PAUSE = timedelta(seconds=10)
 
@@ -67,7 +63,7 @@ def compare(sizes: Sizes) -> Iterator[Figure]:
     counter = VocabularyCounter()
     for words in sizes.words:
         rows = list(_rows(sizes.tokens, words, counter))
-        with temporary_folder() as folder, _log(folder, rows) as connection, libraries_frozen():
+        with temporary_folder() as folder, stored_log(folder / "chorus.db", rows) as connection, libraries_frozen():
             pairs = [_pair(connection, sizes.tokens, counter) for _ in range(sizes.rounds + 1)][1:]
         name = f"assembling {sizes.tokens:,} tokens in {len(rows):,} messages"
         yield figure(name, "counting them by tiktoken", pairs, GOAL)
@@ -88,29 +84,13 @@ def _prompt(connection: sqlite3.Connection, tokens: int, counter: TokenCounter) 
     """Do what a turn does between the clock and the model."""
     since = cutoff(_NOW, _HOURS)
     connection.execute("BEGIN")
-    rows = context_rows(connection, _PERSONA, 1, since)
+    rows = context_rows(connection, PERSONA, 1, since)
     connection.execute("COMMIT")
     foundation = Foundation(_SYSTEM_PROMPT, counter.count(_SYSTEM_PROMPT), 0)
     return assemble(foundation, view_of(rows, 1, since).verbatim, Room(2 * tokens, tokens), counter.count)
 
 
-@contextmanager
-def _log(folder: Path, rows: Sequence[_Row]) -> Iterator[sqlite3.Connection]:
-    """Make a database with one thread, all of it in the window."""
-    with closing(sqlite3.connect(folder / "chorus.db", isolation_level=None)) as connection:
-        migrations.migrate(connection)
-        connection.execute("BEGIN")
-        connection.execute("INSERT INTO threads(persona) VALUES (?)", (_PERSONA,))
-        connection.executemany(
-            "INSERT INTO messages(persona, thread_id, turn_id, role, content, timestamp, token_count) "
-            "VALUES (?, 1, ?, ?, ?, ?, ?)",
-            rows,
-        )
-        connection.execute("COMMIT")
-        yield connection
-
-
-def _rows(tokens: int, words: tuple[Words, Words], counter: TokenCounter) -> Iterator[_Row]:
+def _rows(tokens: int, words: tuple[Words, Words], counter: TokenCounter) -> Iterator[StoredRow]:
     """Yield questions and answers in turns, oldest first, until they have so many tokens."""
     chance = random.Random(7)  # noqa: S311 - words, no secret
     opening = cutoff(_NOW, _HOURS)
@@ -120,6 +100,6 @@ def _rows(tokens: int, words: tuple[Words, Words], counter: TokenCounter) -> Ite
         text = prose(chance, chance.randint(*words[position % 2]))
         count = counter.count(text)
         moment = timestamps.to_text(opening + _PAUSE * (position + 1))
-        yield _PERSONA, position + 1 - position % 2, role, text, moment, count
+        yield PERSONA, position + 1 - position % 2, role, text, moment, count
         total += count + TOKENS_PER_MESSAGE
         position += 1

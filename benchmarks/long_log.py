@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from benchmarks.figures import figure
+from benchmarks.stored_log import PERSONA, stored_log
 from benchmarks.surroundings import temporary_folder
 from chorus_cli.core import timestamps
 from chorus_cli.core.assembly import Foundation, Prompt, assemble
 from chorus_cli.core.budget import Room
 from chorus_cli.core.view import cutoff, view
-from chorus_cli.storage import migrations
 from chorus_cli.storage.context_rows import context_rows
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from benchmarks.figures import Figure, Pair
+    from benchmarks.stored_log import StoredRow
 
 GOAL = 1.5
 _HOURS = 8
 _NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
-_PERSONA = "chorus"
 _SENTENCE = "We went over the plan again and found one more thing that nobody had thought of. "
 _FOUNDATION = Foundation("You keep a record of a long journey.", 10, 0)
 _ROOM = Room(100_000, 50_000)
@@ -53,11 +53,15 @@ def measure(*, quick: bool) -> Iterator[Figure]:
 def compare(sizes: Sizes) -> Iterator[Figure]:
     """Yield a figure for every size of the log but the first, which is the reference."""
     smallest, *larger = sizes.old
-    with temporary_folder() as folder, _log(folder, smallest, sizes.in_window) as reference:
+    with temporary_folder() as folder, _log(folder, smallest, sizes) as reference:
         for old in larger:
-            with _log(folder, old, sizes.in_window) as connection:
+            with _log(folder, old, sizes) as connection:
                 pairs = [_pair(connection, reference, sizes.in_window) for _ in range(sizes.rounds + 1)][1:]
             yield figure(f"8 h view above {old:,} messages", f"above {smallest:,}", pairs, GOAL)
+
+
+def _log(folder: Path, old: int, sizes: Sizes) -> AbstractContextManager[sqlite3.Connection]:
+    return stored_log(folder / f"{old}.db", _rows(old, sizes.in_window))
 
 
 def _pair(connection: sqlite3.Connection, reference: sqlite3.Connection, expected: int) -> Pair:
@@ -77,32 +81,13 @@ def _prompt(connection: sqlite3.Connection) -> Prompt:
     """Do what a turn does between the clock and the model."""
     since = cutoff(_NOW, _HOURS)
     connection.execute("BEGIN")
-    rows = context_rows(connection, _PERSONA, 1, since)
+    rows = context_rows(connection, PERSONA, 1, since)
     connection.execute("COMMIT")
     seen = view(1, rows.messages, rows.operations, since)
     return assemble(_FOUNDATION, seen.messages, _ROOM, len)
 
 
-@contextmanager
-def _log(folder: Path, old: int, in_window: int) -> Iterator[sqlite3.Connection]:
-    """Make a database with one thread, deleted again in the end: the largest takes some hundred megabytes."""
-    path = folder / f"{old}.db"
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA synchronous = OFF")
-        migrations.migrate(connection)
-        connection.execute("BEGIN")
-        connection.execute("INSERT INTO threads(persona) VALUES (?)", (_PERSONA,))
-        connection.executemany(
-            "INSERT INTO messages(persona, thread_id, turn_id, role, content, timestamp, token_count) "
-            "VALUES (?, 1, ?, ?, ?, ?, ?)",
-            _rows(old, in_window),
-        )
-        connection.execute("COMMIT")
-        yield connection
-    path.unlink()
-
-
-def _rows(old: int, in_window: int) -> Iterator[tuple[str, int, str, str, str, int]]:
+def _rows(old: int, in_window: int) -> Iterator[StoredRow]:
     """Yield questions and answers in turns, oldest first: half a minute apart, and a window's worth in the window."""
     opening = cutoff(_NOW, _HOURS)
     for position in range(old + in_window):
@@ -111,4 +96,4 @@ def _rows(old: int, in_window: int) -> Iterator[tuple[str, int, str, str, str, i
         moment = timestamps.to_text(opening + (age if position < old else inside))
         turn = position + 1 - position % 2
         role = "assistant" if position % 2 else "user"
-        yield _PERSONA, turn, role, f"{position}: {_SENTENCE * 3}", moment, 50
+        yield PERSONA, turn, role, f"{position}: {_SENTENCE * 3}", moment, 50

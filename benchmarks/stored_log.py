@@ -1,0 +1,35 @@
+"""A database with one thread, as large as a row of the table needs it."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+from chorus_cli.storage import migrations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+PERSONA = "chorus"
+StoredRow = tuple[str, int, str, str, str, int]
+"""Persona, turn, role, content, timestamp and number of tokens of a message."""
+
+
+@contextmanager
+def stored_log(path: Path, rows: Iterable[StoredRow]) -> Iterator[sqlite3.Connection]:
+    """Make the database, deleted again in the end: the largest takes some hundred megabytes."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        migrations.migrate(connection)
+        connection.execute("BEGIN")
+        connection.execute("INSERT INTO threads(persona) VALUES (?)", (PERSONA,))
+        connection.executemany(
+            "INSERT INTO messages(persona, thread_id, turn_id, role, content, timestamp, token_count) "
+            "VALUES (?, 1, ?, ?, ?, ?, ?)",
+            rows,
+        )
+        connection.execute("COMMIT")
+        yield connection
+    path.unlink()
