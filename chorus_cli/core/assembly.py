@@ -95,21 +95,29 @@ def assemble(foundation: Foundation, view: Sequence[Message], room: Room, count:
         foundation = foundation.with_summary(None)
     tokens = total_tokens(rows)
     fitted = rows
+    too_large: tuple[Message, ...] = ()
+    cut: tuple[Message, ...] = ()
     if foundation.tokens + tokens > room.budget:
         fitted = fitting(rows, room, foundation.tokens, count)
         tokens = total_tokens(fitted)
-    known = {row.id: row for row in rows}
-    sent = {row.id for row in fitted}
+        too_large, cut = _not_sent(rows, fitted)
     lead = [PromptMessage("user", LEAD)] if needs_lead(fitted) else []
     return Prompt(
         messages=(PromptMessage("system", foundation.system_message), *lead, *map(_as_sent, fitted)),
         sent=tuple(fitted),
-        too_large=tuple(row for row in rows if row.id not in sent),
+        too_large=too_large,
         foundation=foundation,
         message_tokens=tokens,
-        cut=tuple(known[row.id] for row in fitted if row is not known[row.id]),
+        cut=cut,
         left_out_summary=None if foundation.summary else summary,
     )
+
+
+def _not_sent(rows: Sequence[Message], fitted: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """Return which rows were left out, and which were cut."""
+    sent = {row.id: row for row in fitted}
+    cut = (row for row in rows if row.id in sent and sent[row.id] is not row)
+    return tuple(row for row in rows if row.id not in sent), tuple(cut)
 
 
 def usable(view: Sequence[Message]) -> list[Message]:
