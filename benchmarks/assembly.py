@@ -87,7 +87,7 @@ def _prompt(connection: sqlite3.Connection, tokens: int, counter: TokenCounter) 
     rows = context_rows(connection, PERSONA, 1, since)
     connection.execute("COMMIT")
     foundation = Foundation(_SYSTEM_PROMPT, counter.count(_SYSTEM_PROMPT), 0)
-    return assemble(foundation, view_of(rows, 1, since).verbatim, Room(2 * tokens, tokens), counter.count)
+    return assemble(foundation, view_of(rows, 1).verbatim, Room(2 * tokens, tokens), counter.count)
 
 
 def _rows(tokens: int, words: tuple[Words, Words], counter: TokenCounter) -> Iterator[StoredRow]:

@@ -47,8 +47,11 @@ def usage(report: ContextReport, threshold: float) -> str:
     is_stretched = report.budget.tokens > threshold * limit.tokens
     may = "but since a fold was taken back" if is_stretched else "so"
     known = report.budget.calibration
-    error = "" if known.error is None else f", the last estimate was off by {known.error:+.0%}"
-    learned = "" if known.error is None else f"\nEstimates are multiplied by {known.factor:.2f} for this model{error}."
+    learned = (
+        f"\nEstimates are multiplied by {known.factor:.2f} for this model, the last one was off by {known.error:+.0%}."
+        if known.error is not None
+        else ""
+    )
     return (
         f"{report.meter.usage:.1%} of {limit.tokens:,} tokens ({limit.source}); the mark is at {threshold:.0%}, "
         f"{may} a request may have {report.budget.tokens:,}.{learned}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core import timestamps
 from chorus_cli.core.messages import Role
 from chorus_cli.core.operations import Kind, Operation
+from chorus_cli.core.runs import expanded
 from chorus_cli.core.timespan import format_span
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def deed(operation: Operation) -> str:
         case Kind.COMPACT if operation.rewords:
             return "another wording of the summary"
         case Kind.COMPACT:
-            return f"{counted(sum(last - first + 1 for first, last in operation.folds), 'message')} summarised"
+            return f"{counted(len(expanded(operation.folds)), 'message')} summarised"
         case Kind.RETRY:
             return "another reply to the last message"
         case Kind.UNDO | Kind.REDO if operation.target is not None:

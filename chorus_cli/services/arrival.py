@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from chorus_cli.core.operations import Operation
+    from chorus_cli.core.view import View
     from chorus_cli.services.place import Place
     from chorus_cli.storage.database import Store
     from chorus_cli.storage.window_rows import WindowFill
@@ -60,11 +60,15 @@ def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
     )
 
 
-def members_notice(base: Operation | None, last_spoken: datetime | None, now: datetime, hours: int) -> str:
-    """Say, the first time that something is said since, that what an edit or a restore put in has left the window."""
-    if base is None or not base.members or base.created_at > cutoff(now, hours):
+def members_notice(view: View, since_before: datetime | None, now: datetime, hours: int) -> str:
+    """Say that what an edit or a restore put in has left the window, if that of the request before still held it.
+
+    ``since_before`` is where that began, ``None`` if there was none.
+    """
+    base = view.base
+    if base is None or not base.members or base.created_at > view.cutoff:
         return ""
-    if last_spoken is not None and base.created_at <= cutoff(last_spoken, hours):
+    if since_before is not None and base.created_at <= since_before:
         return ""
     lead = f"The {len(base.members):,} messages of the {base.kind} have left the {hours}h window"
     age = now - base.created_at

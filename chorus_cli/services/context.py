@@ -13,6 +13,7 @@ from chorus_cli.core.budget import Budget, budget, stretched
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.message_tokens import text_tokens, total_tokens
 from chorus_cli.core.operations import fold_is_undone
+from chorus_cli.core.view import cutoff
 from chorus_cli.services.held_cutoffs import HeldCutoffs
 from chorus_cli.storage import message_log, meta_rows, operation_log, summary_rows
 from chorus_cli.storage.context_rows import context_rows, view_of
@@ -51,26 +52,29 @@ class Context:
 
     async def standing(self, place: Place, now: datetime) -> tuple[View, Sequence[Operation]]:
         """Return that view with the operations that it was computed from."""
-        rows, since = await self.store.read(self.rows, place, now)
-        return await self.view(place, rows, since), rows.operations
-
-    def since(self, connection: Connection, place: Place, now: datetime) -> datetime:
-        """Return where a request made at ``now`` would begin, and with it what is shown of it and done to it."""
-        return self.held.cutoff(place, now, operation_log.newest_id(connection, place.persona.slug, place.thread_id))
+        rows = await self.store.read(self.rows, place, now)
+        return await self.view(place, rows), rows.operations
 
     def hold(self, connection: Connection, place: Place, since: datetime, now: datetime) -> None:
         """Keep the beginning of a request that is being made for those that follow it."""
         newest = operation_log.newest_id(connection, place.persona.slug, place.thread_id)
         self.held.hold(place, since, now, newest)
 
-    def rows(self, connection: Connection, place: Place, now: datetime) -> tuple[ContextRows, datetime]:
-        """Return what the view is computed from, and where its window begins."""
-        since = self.since(connection, place, now)
-        return context_rows(connection, place.persona.slug, place.thread_id, since), since
+    def since_before(self, place: Place, last_spoken: datetime | None) -> datetime | None:
+        """Return where the window of the last request began, as far as that is known; ``None`` if there was none."""
+        if last_spoken is None:
+            return None
+        return self.held.last(place) or cutoff(last_spoken, place.persona.settings.context_hours)
 
-    async def view(self, place: Place, rows: ContextRows, since: datetime) -> View:
+    def rows(self, connection: Connection, place: Place, now: datetime) -> ContextRows:
+        """Return what the view of a request made at ``now`` is computed from, as is all that is shown of it."""
+        newest = operation_log.newest_id(connection, place.persona.slug, place.thread_id)
+        since = self.held.cutoff(place, now, newest)
+        return context_rows(connection, place.persona.slug, place.thread_id, since)
+
+    async def view(self, place: Place, rows: ContextRows) -> View:
         """Return the view that rows of the store make, every message of it counted."""
-        view = view_of(rows, place.thread_id, since)
+        view = view_of(rows, place.thread_id)
         summary = view.summary
         if summary is not None and summary.token_count is None:
             tokens = await asyncio.to_thread(self.counter.count, summary.content)
@@ -78,12 +82,6 @@ class Context:
             with suppress(StorageError):
                 await self.store.write(summary_rows.store_token_count, summary.operation_id, tokens)
         return replace(view, messages=await self.counted(view.messages), summary=summary)
-
-    async def prompt(self, place: Place, now: datetime) -> Prompt:
-        """Return the request that would be made at ``now``."""
-        view, operations = await self.standing(place, now)
-        foundation = (await self.foundation(place.persona)).with_summary(view.summary)
-        return await self.assembled(foundation, view.verbatim, (await self.budget(place, operations)).room)
 
     async def assembled(self, foundation: Foundation, messages: Sequence[Message], room: Room) -> Prompt:
         """Build a request of messages that are counted; what is too large is cut in a thread."""
@@ -115,7 +113,7 @@ class Context:
         return self.budget_after(place, allowed, operations)
 
     def budget_after(self, place: Place, allowed: Budget, operations: Sequence[Operation]) -> Budget:
-        """Return a budget as the operations leave it that were not known when it was computed."""
+        """Return a budget as the operations leave it: a fold that was taken back lets requests be longer."""
         output = place.persona.settings.max_output_tokens
         return stretched(allowed, output) if fold_is_undone(operations) else allowed
 

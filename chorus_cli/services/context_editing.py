@@ -70,8 +70,8 @@ class ContextEditing:
         """
         now = self.clock.now()
         await self.context.store.write(orphans.mend, self.is_alive, now)
-        (context, since), rows = await self.context.store.read(self._read, place, now, shown_since)
-        seen = view_of(context, place.thread_id, since)
+        context, rows = await self.context.store.read(self._read, place, now, shown_since)
+        seen = view_of(context, place.thread_id)
         if any(row.status is Status.STREAMING and row.introduced_by is not None for row in seen.messages):
             raise JournalError("Another reply is being written in another window. Edit the context when it is done.")
         scope = edit_scope(seen.messages, rows.history, rows.operations, rows.newest_id, shown_since)
@@ -80,7 +80,7 @@ class ContextEditing:
 
     def _read(
         self, connection: Connection, place: Place, now: datetime, shown_since: datetime | None
-    ) -> tuple[tuple[ContextRows, datetime], EditableRows]:
+    ) -> tuple[ContextRows, EditableRows]:
         rows = editable_rows(connection, place.persona.slug, place.thread_id, shown_since)
         return self.context.rows(connection, place, now), rows
 

@@ -63,4 +63,4 @@ def _rows(
     rows = message_log.rows_since(connection, place.thread_id, after, since, until)
     missing = set(base.members if base else ()) - {row.id for row in rows}
     found = rows + message_log.rows(connection, missing)
-    return found, summary_rows.of_effective_folds(connection, operations)
+    return found, summary_rows.of_effective_folds(connection, place.thread_id, operations)

@@ -59,8 +59,7 @@ class ContextReport:
     @property
     def meter(self) -> Meter:
         """How full the request is, in tokens as the provider is expected to count them."""
-        limit = self.budget.limit.tokens
-        return Meter(self.budget.corrected(self.prompt.tokens), limit, self.budget.tokens)
+        return _metered(self.prompt, self.budget)
 
     def as_json(self) -> dict[str, object]:
         """Return the report in the shape that ``chorus context --json`` promises."""
@@ -100,6 +99,10 @@ async def context_report(context: Context, clock: Clock, place: Place) -> Contex
 async def meter(context: Context, clock: Clock, place: Place) -> Meter:
     """Return how full the next request is."""
     _, prompt, allowed = await _measured(context, clock, place)
+    return _metered(prompt, allowed)
+
+
+def _metered(prompt: Prompt, allowed: Budget) -> Meter:
     return Meter(allowed.corrected(prompt.tokens), allowed.limit.tokens, allowed.tokens)
 
 

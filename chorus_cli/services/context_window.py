@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal
 
 from chorus_cli.core import timespan
 from chorus_cli.core.message_tokens import tokens_of
-from chorus_cli.core.view import cutoff
 from chorus_cli.storage import window_rows
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class ContextWindow:
         """Return the window in force."""
         place = self.focus.place()
         now = self.clock.now()
-        return _state(place, await self.context.seen(place, now), now, warning)
+        return _state(place, await self.context.seen(place, now), warning)
 
     async def moments(self, since: datetime) -> list[datetime]:
         """Return when something was said in the thread after ``since``, in context or not."""
@@ -95,7 +94,7 @@ class ContextWindow:
         now = self.clock.now()
         seen, would_see = await self.context.seen(place, now), await self.context.seen(other, now)
         return Preview(
-            state=_state(other, would_see, now),
+            state=_state(other, would_see),
             hours_now=place.persona.settings.context_hours,
             entering=_only_in(would_see, seen),
             leaving=_only_in(seen, would_see),
@@ -106,11 +105,10 @@ class ContextWindow:
         )
 
 
-def _state(place: Place, seen: View, now: datetime, warning: str | None = None) -> WindowState:
+def _state(place: Place, seen: View, warning: str | None = None) -> WindowState:
     hours = place.persona.settings.context_hours
-    since = cutoff(now, hours)
-    nearer = seen.base if seen.base is not None and seen.base.created_at > since else None
-    return WindowState(hours, since, warning, nearer)
+    nearer = seen.base if seen.base is not None and seen.base.created_at > seen.cutoff else None
+    return WindowState(hours, seen.cutoff, warning, nearer)
 
 
 def _only_in(view: View, other: View) -> tuple[Message, ...]:

@@ -11,7 +11,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.budget import TOKENS_PER_MESSAGE
 from chorus_cli.core.errors import JournalError, ModelError, StorageError
 from chorus_cli.core.events import Notice, TurnDone
 from chorus_cli.core.message_tokens import text_tokens
@@ -22,10 +21,10 @@ from chorus_cli.core.safe_text import cleaned_input
 from chorus_cli.services.answering import Answering
 from chorus_cli.services.arrival import members_notice
 from chorus_cli.services.opened_turn import Limits, Opened, Ready, Reopened, Seen, request
-from chorus_cli.services.refusals import refuse_unreadable, shortfalls, unfitting
+from chorus_cli.services.refusals import refuse_unfitting, refuse_unreadable, shortfalls
 from chorus_cli.services.uninterrupted import finished
 from chorus_cli.storage import introduced_rows, message_log, operation_log, orphans
-from chorus_cli.storage.context_rows import view_of
+from chorus_cli.storage.context_rows import context_rows, view_of
 from chorus_cli.storage.message_log import Question
 from chorus_cli.storage.operation_log import NewOperation
 
@@ -125,9 +124,10 @@ class Conversation:
 
     async def _reassembled(self, place: Place, ready: Ready, notice: str) -> Ready:
         """Return the request with the summary that stands by now; what others said meanwhile is no part of it."""
-        view, operations = await self.context.standing(place, self.outside.clock.now())
-        limits = await self._limits(place, operations)
-        seen = ready.seen.with_summary(view.summary)
+        slug, thread_id = place.persona.slug, place.thread_id
+        rows = await self.store.read(context_rows, slug, thread_id, ready.seen.since)
+        limits = await self._limits(place, rows.operations)
+        seen = ready.seen.with_summary((await self.context.view(place, rows)).summary)
         prompt = await self._prompt(seen, limits)
         return replace(
             ready, seen=seen, prompt=prompt, allowed=limits.allowed, notices=(*ready.notices, *filter(None, [notice]))
@@ -135,6 +135,9 @@ class Conversation:
 
     async def _limits(self, place: Place, operations: Sequence[Operation] = ()) -> Limits:
         return Limits(await self.context.foundation(place.persona), await self.context.budget(place, operations))
+
+    def _limits_after(self, place: Place, limits: Limits, operations: Sequence[Operation]) -> Limits:
+        return replace(limits, allowed=self.context.budget_after(place, limits.allowed, operations))
 
     async def _prompt(self, seen: Seen, limits: Limits) -> Prompt:
         foundation = limits.foundation.with_summary(seen.summary)
@@ -150,19 +153,17 @@ class Conversation:
         limits = await self._limits(place)
         reopened = await self.store.write(self._reopened, place, limits, self.outside.clock.now())
         seen = replace(reopened.seen, messages=await self.context.counted(reopened.seen.messages))
-        allowed = self.context.budget_after(place, limits.allowed, reopened.operations)
-        prompt = await self._prompt(seen, Limits(limits.foundation, allowed))
-        return Ready(reopened.reply, seen, prompt, allowed)
+        prompt = await self._prompt(seen, reopened.limits)
+        return Ready(reopened.reply, seen, prompt, reopened.limits.allowed)
 
     def _reopened(self, connection: Connection, place: Place, limits: Limits, now: datetime) -> Reopened:
         """Do what has to be one transaction: find the last turn in context, and begin its reply anew."""
         orphans.mend(connection, self.outside.is_alive, now)
-        rows, since = self.context.rows(connection, place, now)
-        view = view_of(rows, place.thread_id, since)
+        rows = self.context.rows(connection, place, now)
+        view = view_of(rows, place.thread_id)
         before, replies = _last_turn(view.messages)
-        question_tokens = text_tokens(before[-1], self.outside.counter.count)
-        if limits.foundation.tokens + question_tokens + TOKENS_PER_MESSAGE > limits.allowed.room.budget:
-            raise unfitting(place, question_tokens, limits.foundation, limits.allowed)
+        limits = self._limits_after(place, limits, rows.operations)
+        refuse_unfitting(place, text_tokens(before[-1], self.outside.counter.count), limits)
         new = NewOperation(
             place.persona.slug,
             Kind.RETRY,
@@ -171,12 +172,12 @@ class Conversation:
             replaced=frozenset(reply.id for reply in replies),
         )
         retry = operation_log.introduce(connection, new)
-        self.context.hold(connection, place, since, now)
+        self.context.hold(connection, place, rows.since, now)
         reply = introduced_rows.open_retry(connection, before[-1], retry, place.choice.model, self.run)
-        seen = Seen(before, view.base.id if view.base else None)
+        seen = Seen(before, view.base.id if view.base else None, rows.since)
         # What is answered once more must be there word for word.
         is_whole = view.folded_number < len(before)
-        return Reopened(seen.with_summary(view.summary) if is_whole else seen, rows.operations, reply)
+        return Reopened(seen.with_summary(view.summary) if is_whole else seen, limits, reply)
 
     async def _take_back_if_empty(self, reply: Message) -> None:
         await self.store.write(orphans.take_back_if_empty, reply.id, self.outside.clock.now())
@@ -193,34 +194,34 @@ class Conversation:
         """Read the context and store the question in one transaction, so that nothing can come between the two."""
         count = await asyncio.to_thread(self.outside.counter.count, content)
         limits = await self._limits(place)
-        if limits.foundation.tokens + count + _PREAMBLE_TOKENS + TOKENS_PER_MESSAGE > limits.allowed.room.budget:
-            raise unfitting(place, count, limits.foundation, limits.allowed)
         now = self.outside.clock.now()
         question = Question(place.persona.slug, place.thread_id, content, now, "", count)
-        opened = await self.store.write(self._opened, place, question)
-        view = await self.context.view(place, opened.rows, opened.since)
-        allowed = self.context.budget_after(place, limits.allowed, opened.rows.operations)
+        opened = await self.store.write(self._opened, place, question, limits)
+        view = await self.context.view(place, opened.rows)
         base_id = view.base.id if view.base else None
-        seen = Seen((*view.messages, opened.turn.question), base_id, view.summary, view.folded_number)
-        prompt = await self._prompt(seen, Limits(limits.foundation, allowed))
+        seen = Seen((*view.messages, opened.turn.question), base_id, view.cutoff, view.summary, view.folded_number)
+        prompt = await self._prompt(seen, opened.limits)
         told = (
             pause_notice(opened.rows.last_spoken, now) if opened.turn.question.preamble else "",
-            members_notice(view.base, opened.rows.last_spoken, now, place.persona.settings.context_hours),
+            members_notice(view, opened.since_before, now, place.persona.settings.context_hours),
         )
-        return Ready(opened.turn.reply, seen, prompt, allowed, tuple(filter(None, told)))
+        return Ready(opened.turn.reply, seen, prompt, opened.limits.allowed, tuple(filter(None, told)))
 
-    def _opened(self, connection: Connection, place: Place, question: Question) -> Opened:
+    def _opened(self, connection: Connection, place: Place, question: Question, limits: Limits) -> Opened:
         """Do what has to be one transaction: mend orphans, read the context, store the question with its preamble."""
         orphans.mend(connection, self.outside.is_alive, question.timestamp)
-        rows, since = self.context.rows(connection, place, question.timestamp)
-        self.context.hold(connection, place, since, question.timestamp)
-        seen = view_of(rows, place.thread_id, since).messages
+        rows = self.context.rows(connection, place, question.timestamp)
+        limits = self._limits_after(place, limits, rows.operations)
+        refuse_unfitting(place, question.token_count, limits, preamble_tokens=_PREAMBLE_TOKENS)
+        since_before = self.context.since_before(place, rows.last_spoken)
+        self.context.hold(connection, place, rows.since, question.timestamp)
+        seen = view_of(rows, place.thread_id).messages
         clock = place.persona.settings.clock and bool(seen)
         before = preamble(rows.last_spoken, question.timestamp, clock=clock)
         count = question.token_count + self.outside.counter.count(before)
         told = replace(question, preamble=before, token_count=count)
         turn = message_log.open_turn(connection, told, place.choice.model, self.run)
-        return Opened(rows, turn, since)
+        return Opened(rows, turn, limits, since_before)
 
 
 def _last_turn(seen: tuple[Message, ...]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:

@@ -19,6 +19,7 @@ from chorus_cli.core.operations import Kind, fold_is_undone
 from chorus_cli.core.runs import runs
 from chorus_cli.core.summary import Summary
 from chorus_cli.core.transcript_slices import transcript
+from chorus_cli.services.summarizer import model_of
 from chorus_cli.services.uninterrupted import finished
 from chorus_cli.storage import operation_log, summary_rows
 from chorus_cli.storage.context_rows import context_rows, view_of
@@ -165,14 +166,14 @@ class Folding:
     def _measured(self, place: Place, text: str, longest_tokens: int) -> NewSummary:
         count = self._context.counter.count
         content = cut_in_the_middle(text, count(text), longest_tokens, count)
-        return NewSummary(content, count(content), self._summarizer.model_of(place), self._clock.now())
+        return NewSummary(content, count(content), model_of(place), self._clock.now())
 
 
 def _stored(connection: Connection, place: Place, fold: Fold, new: NewSummary, *, automatic: bool) -> Summary | None:
     """Store a fold if the context is still the one that it was made of: the same boundary, summary and messages."""
     slug, thread_id = place.persona.slug, place.thread_id
     ids = fold.message_ids
-    present = view_of(context_rows(connection, slug, thread_id, fold.view.cutoff), thread_id, fold.view.cutoff)
+    present = view_of(context_rows(connection, slug, thread_id, fold.view.cutoff), thread_id)
     same = present.base == fold.view.base and _operation_id(present.summary) == _operation_id(fold.view.summary)
     if not same or [row.id for row in present.messages[: len(ids)]] != ids:
         return None

@@ -50,6 +50,11 @@ class HeldCutoffs:
             return held.cutoff
         return cutoff(now, place.persona.settings.context_hours)
 
+    def last(self, place: Place) -> datetime | None:
+        """Return where the last request of this process began, however long ago; ``None`` if there was none."""
+        held = self._held.get(_key(place))
+        return held.cutoff if held is not None else None
+
     def hold(self, place: Place, since: datetime, now: datetime, operation_id: int) -> None:
         """Let the requests that follow begin at ``since``, as the one that is made now."""
         held = self._held.get(_key(place))

@@ -9,13 +9,11 @@ from chorus_cli.core.exchange import ModelRequest
 from chorus_cli.core.summary import standing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
     from chorus_cli.core.assembly import Foundation, Prompt
     from chorus_cli.core.budget import Budget
     from chorus_cli.core.messages import Message
-    from chorus_cli.core.operations import Operation
     from chorus_cli.core.summary import Summary
     from chorus_cli.services.place import Place
     from chorus_cli.storage.context_rows import ContextRows
@@ -24,19 +22,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What the opening transaction read and wrote, and the moment that the window reached back to."""
+    """What the opening transaction read and wrote, and where the window of the request before began, if any was."""
 
     rows: ContextRows
     turn: OpenedTurn
-    since: datetime
+    limits: Limits
+    since_before: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a request is made of: the view with the question at its end, and what stands for its first messages."""
+    """What a request is made of: the view with the question at its end, and what stands for its first messages.
+
+    ``since`` is where its window begins.
+    """
 
     messages: tuple[Message, ...]
     base_operation_id: int | None
+    since: datetime
     summary: Summary | None = None
     folded_number: int = 0
 
@@ -73,10 +76,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Reopened:
-    """What stays of the context when a reply is asked for once more, the operations, and the empty reply."""
+    """What stays of the context when a reply is asked for once more, what it may take, and the empty reply."""
 
     seen: Seen
-    operations: Sequence[Operation]
+    limits: Limits
     reply: Message
 
 

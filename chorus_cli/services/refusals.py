@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.budget import TOKENS_PER_MESSAGE
 from chorus_cli.core.errors import MessageRefusedError
 
 if TYPE_CHECKING:
     from chorus_cli.core.assembly import Foundation, Prompt
     from chorus_cli.core.budget import Budget
+    from chorus_cli.services.opened_turn import Limits
     from chorus_cli.services.place import Place
 
 LARGEST_MESSAGE_BYTES = 8_000_000
@@ -30,8 +32,18 @@ def refuse_unreadable(content: str) -> None:
         )
 
 
-def unfitting(place: Place, message_tokens: int, foundation: Foundation, allowed: Budget) -> MessageRefusedError:
-    """Return the error for a message that does not fit the model, even alone, with all sizes."""
+def refuse_unfitting(place: Place, message_tokens: int, limits: Limits, *, preamble_tokens: int = 0) -> None:
+    """Refuse a message that does not fit the model, even alone; the sentence has all sizes.
+
+    Raises:
+        MessageRefusedError: it does not.
+    """
+    needed_tokens = limits.foundation.tokens + preamble_tokens + message_tokens + TOKENS_PER_MESSAGE
+    if needed_tokens > limits.allowed.room.budget:
+        raise _unfitting(place, message_tokens, limits.foundation, limits.allowed)
+
+
+def _unfitting(place: Place, message_tokens: int, foundation: Foundation, allowed: Budget) -> MessageRefusedError:
     may_have = f"a request to {place.choice.model} may have {allowed.tokens:,}"
     if allowed.corrected(foundation.tokens) >= allowed.tokens:
         return MessageRefusedError(

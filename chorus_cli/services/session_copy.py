@@ -35,7 +35,7 @@ class ThreadCopy:
 
 @dataclass(frozen=True, slots=True)
 class ContextCopy:
-    """What all threads have in context at ``now``, in a window that reaches back to ``since``.
+    """What all threads have in context at ``now``; the window of those that have nothing begins at ``since``.
 
     ``in_progress`` counts the replies that are still being written and stay out; ``running_turn_id`` is the first turn
     of them. ``operation_id`` is the newest operation of all at that moment.
@@ -55,6 +55,15 @@ class ContextCopy:
         return newest if self.running_turn_id is None else min(newest, self.running_turn_id - 1)
 
     @property
+    def window_start(self) -> datetime:
+        """Where the earliest of the windows begins."""
+        return min([self.since, *(each.view.cutoff for each in self.threads)])
+
+    def since_in(self, thread_id: int) -> datetime:
+        """Return where the window of a thread begins."""
+        return next((each.view.cutoff for each in self.threads if each.thread.id == thread_id), self.since)
+
+    @property
     def messages(self) -> tuple[Message, ...]:
         """The messages of all threads, thread by thread."""
         return tuple(message for each in self.threads for message in each.messages)
@@ -66,31 +75,31 @@ class ContextCopy:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the views of the threads are computed from, each with where its window begins, and the newest operation."""
+    """What the views of the threads are computed from, and the newest operation."""
 
     titles: Mapping[int, str]
-    rows: Mapping[int, tuple[ContextRows, datetime]]
+    rows: Mapping[int, ContextRows]
     operation_id: int
 
 
 async def copied(context: Context, place: Place, now: datetime) -> ContextCopy:
     """Copy the views of all threads of the persona, as they are at ``now``, every message counted."""
-    found = await context.store.read(_read, context, place, now)
+    since = cutoff(now, place.persona.settings.context_hours)
+    found = await context.store.read(_read, context, place, since, now)
     threads: list[ThreadCopy] = []
     running: list[int] = []
-    for thread_id, (rows, since) in found.rows.items():
-        view = await context.view(replace(place, thread_id=thread_id), rows, since)
+    for thread_id, rows in found.rows.items():
+        view = await context.view(replace(place, thread_id=thread_id), rows)
         running += [message.turn_id for message in view.messages if message.status is Status.STREAMING]
         messages = tuple(filter(_can_be_saved, view.messages))
         if messages or thread_id == place.thread_id:
             threads.append(ThreadCopy(_saved_thread(thread_id, found.titles[thread_id], view), view, messages))
-    earliest = min(since for _, since in found.rows.values())
-    return ContextCopy(tuple(threads), now, earliest, len(running), min(running, default=None), found.operation_id)
+    return ContextCopy(tuple(threads), now, since, len(running), min(running, default=None), found.operation_id)
 
 
-def _read(connection: Connection, context: Context, place: Place, now: datetime) -> _Found:
+def _read(connection: Connection, context: Context, place: Place, since: datetime, now: datetime) -> _Found:
     """Read it in one go, so that a session is of one moment."""
-    since = cutoff(now, place.persona.settings.context_hours)
+    # A thread whose window is held still has a request of the last minutes, so it is younger than ``since`` anyway.
     titles = thread_rows.titles_in_context(connection, place.persona.slug, place.thread_id, since)
     rows = {each: context.rows(connection, replace(place, thread_id=each), now) for each in titles}
     return _Found(titles, rows, operation_log.newest_id_of_all(connection))

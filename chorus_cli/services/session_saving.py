@@ -129,7 +129,7 @@ class SessionSaving:
             description=described,
             summary=summary.text,
             token_estimate=sum(map(tokens_of, copy.messages)),
-            window_start=copy.since,
+            window_start=copy.window_start,
             window_end=copy.now.astimezone(UTC),
             active_thread_id=place.thread_id,
             threads=tuple(each.thread for each in copy.threads),
@@ -141,7 +141,7 @@ class SessionSaving:
         self, place: Place, copy: ContextCopy, old: Session, summarized_through: int
     ) -> tuple[Session, _Summary]:
         """Return a session as it is now, with what has left the context meanwhile by age alone."""
-        gone = [message for message in old.messages if message.timestamp <= copy.since]
+        gone = [message for message in old.messages if message.timestamp <= copy.since_in(message.thread_id)]
         messages, aged = _merged(gone, copy)
         new = tuple(map(saved, copy.said_after(summarized_through)))
         so_far = old.summary if session_summary.can_be_extended(old.summary) else ""
@@ -187,7 +187,7 @@ class SessionSaving:
 def _holds(copy: ContextCopy, old: Session) -> bool:
     """Return whether everything in a session is in the copy too, but for what has left by age alone."""
     present = {_key(each) for each in map(saved, copy.messages)}
-    return all(_key(each) in present for each in old.messages if each.timestamp > copy.since)
+    return all(_key(each) in present for each in old.messages if each.timestamp > copy.since_in(each.thread_id))
 
 
 def _key(message: SavedMessage) -> tuple[int, str, datetime, str]:

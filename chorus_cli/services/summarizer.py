@@ -33,6 +33,14 @@ _SMALLEST_ROOM_TOKENS = 100
 
 
 @dataclass(frozen=True, slots=True)
+class _Part:
+    """As much of a transcript as fits a request, and the tokens of the whole request."""
+
+    text: str
+    prompt_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class Summarizer:
     """Asks the persona's ``summary_model``, or the model in use; waits ``patience_seconds`` for each of its answers."""
 
@@ -42,11 +50,7 @@ class Summarizer:
 
     def can_summarize(self, place: Place) -> bool:
         """Return whether the model can do it at all: ELIZA cannot."""
-        return _model_of(place) != ELIZA
-
-    def model_of(self, place: Place) -> str:
-        """Return the model that writes."""
-        return _model_of(place)
+        return model_of(place) != ELIZA
 
     async def extended(self, place: Place, task: str, so_far: str, entries: Sequence[str]) -> str:
         """Return the summary ``so_far``, which may be empty, extended by the entries of a transcript, oldest first.
@@ -61,7 +65,7 @@ class Summarizer:
             return await self._extended(place, task, so_far, entries)
         except TimeoutError as error:
             raise ModelError(
-                f"{_model_of(place)} did not write a summary within {self.patience_seconds:g} s."
+                f"{model_of(place)} did not write a summary within {self.patience_seconds:g} s."
             ) from error
 
     async def _extended(self, place: Place, task: str, so_far: str, entries: Sequence[str]) -> str:
@@ -70,28 +74,34 @@ class Summarizer:
         while rest:
             part, rest = await asyncio.to_thread(self._next, task, so_far, rest, allowed.room.budget)
             heading = f"{_SO_FAR}\n\n{so_far}\n\n{_NEXT_PART}" if so_far else _BEGINNING
-            messages = (PromptMessage("system", task), PromptMessage("user", f"{heading}\n\n{part}"))
-            request = ModelRequest(_model_of(place), messages, context_tokens=allowed.limit.tokens)
+            messages = (PromptMessage("system", task), PromptMessage("user", f"{heading}\n\n{part.text}"))
+            request = ModelRequest(
+                model_of(place),
+                messages,
+                context_tokens=allowed.limit.tokens,
+                prompt_tokens=allowed.corrected(part.prompt_tokens),
+            )
             async with asyncio.timeout(self.patience_seconds):
                 so_far = await self._reply(request)
         return so_far
 
     async def _budget(self, place: Place) -> Budget:
         """Return what a request to the summary model may have; the persona's own limit is that of another model."""
-        if _model_of(place) == place.choice.model:
+        if model_of(place) == place.choice.model:
             return await self.context.budget(place)
         settings = replace(place.persona.settings, context_token_limit=None, max_output_tokens=None)
         persona = replace(place.persona, settings=settings)
-        choice = ModelChoice(_model_of(place), "from summary_model")
+        choice = ModelChoice(model_of(place), "from summary_model")
         return await self.context.budget(replace(place, persona=persona, choice=choice))
 
-    def _next(self, task: str, so_far: str, rest: Sequence[str], budget_tokens: int) -> tuple[str, list[str]]:
+    def _next(self, task: str, so_far: str, rest: Sequence[str], budget_tokens: int) -> tuple[_Part, list[str]]:
         count = self.context.counter.count
         used = sum(map(count, (task, so_far, _SO_FAR, _NEXT_PART))) + 2 * TOKENS_PER_MESSAGE
         room = budget_tokens - used
         if room < _SMALLEST_ROOM_TOKENS:
             raise ModelError(f"A request of {budget_tokens:,} tokens has no room for a summary of {used:,}.")
-        return next_slice(rest, room, count)
+        text, later = next_slice(rest, room, count)
+        return _Part(text, used + count(text)), later
 
     async def _reply(self, request: ModelRequest) -> str:
         pieces: list[str] = []
@@ -109,5 +119,6 @@ class Summarizer:
         return text
 
 
-def _model_of(place: Place) -> str:
+def model_of(place: Place) -> str:
+    """Return the model that writes summaries."""
     return place.persona.settings.summary_model or place.choice.model

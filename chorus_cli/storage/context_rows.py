@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 class ContextRows:
     """The operations since a thread's base, the rows that may be in view, and when something was last said.
 
-    ``summaries`` are those of the folds that count.
+    ``since`` is where the window begins. ``summaries`` are those of the folds that count.
     """
 
+    since: datetime
     operations: list[Operation]
     messages: list[Message]
     last_spoken: datetime | None
@@ -40,10 +41,11 @@ def context_rows(connection: sqlite3.Connection, persona: str, thread_id: int, s
     messages = message_log.rows_since(connection, thread_id, after, since)
     if base is not None and base.members and base.created_at > since:
         messages += message_log.rows(connection, set(base.members) - {message.id for message in messages})
-    summaries = summary_rows.of_effective_folds(connection, operations)
-    return ContextRows(operations, messages, message_log.last_spoken_at(connection, thread_id), summaries)
+    summaries = summary_rows.of_effective_folds(connection, thread_id, operations)
+    last_spoken = message_log.last_spoken_at(connection, thread_id)
+    return ContextRows(since, operations, messages, last_spoken, summaries)
 
 
-def view_of(rows: ContextRows, thread_id: int, since: datetime) -> View:
+def view_of(rows: ContextRows, thread_id: int) -> View:
     """Return the view that rows of the store make."""
-    return view(thread_id, rows.messages, rows.operations, since, rows.summaries)
+    return view(thread_id, rows.messages, rows.operations, rows.since, rows.summaries)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.runs import Runs
 
 _COLUMNS = "id, kind, thread_id, after_message_id, detail, created_at"
+_CONCERNING = "persona = ? AND (thread_id IS NULL OR thread_id = ?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +80,13 @@ def introduce_unless_spoken(connection: sqlite3.Connection, new: NewOperation, a
 
 
 def newest_id(connection: sqlite3.Connection, persona: str, thread_id: int) -> int:
-    """Return the newest operation that concerns a thread, 0 when there is none."""
+    """Return the newest operation that concerns a thread, 0 when there is none.
+
+    A fold is none: it changes the words of a request, not what is in context.
+    """
     row = connection.execute(
-        "SELECT id FROM operations WHERE persona = ? AND (thread_id IS NULL OR thread_id = ?) ORDER BY id DESC LIMIT 1",
-        (persona, thread_id),
+        f"SELECT id FROM operations WHERE {_CONCERNING} AND kind <> ? ORDER BY id DESC LIMIT 1",
+        (persona, thread_id, Kind.COMPACT),
     ).fetchone()
     return int(row[0]) if row else 0
 
@@ -100,8 +104,7 @@ def since_base(connection: sqlite3.Connection, persona: str, thread_id: int) -> 
     when it is met and the reading can stop at the first boundary that counts.
     """
     cursor = connection.execute(
-        f"SELECT {_COLUMNS} FROM operations WHERE persona = ? AND (thread_id IS NULL OR thread_id = ?) "
-        "ORDER BY id DESC",
+        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING} ORDER BY id DESC",
         (persona, thread_id),
     )
     read: list[Operation] = []
@@ -120,7 +123,7 @@ def since_base(connection: sqlite3.Connection, persona: str, thread_id: int) -> 
 def all_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[Operation]:
     """Return every operation that concerns a thread, oldest first."""
     found = connection.execute(
-        f"SELECT {_COLUMNS} FROM operations WHERE persona = ? AND (thread_id IS NULL OR thread_id = ?) ORDER BY id",
+        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING} ORDER BY id",
         (persona, thread_id),
     ).fetchall()
     return [_operation(connection, row) for row in found]

@@ -21,7 +21,9 @@ _MOST = 8
 """How many folds are looked at: the newest stands unless something was taken back since."""
 
 
-def of_effective_folds(connection: sqlite3.Connection, operations: Sequence[Operation]) -> list[Summary]:
+def of_effective_folds(
+    connection: sqlite3.Connection, thread_id: int, operations: Sequence[Operation]
+) -> list[Summary]:
     """Return the summaries of the newest folds that count among the operations of a thread, since its boundary."""
     base = journal.base(operations)
     folds = {fold.id: fold for fold in journal.effective(operations) if fold.kind is Kind.COMPACT}
@@ -29,9 +31,9 @@ def of_effective_folds(connection: sqlite3.Connection, operations: Sequence[Oper
         return []
     found = connection.execute(
         "SELECT operation_id, base_operation_id, content, token_count, model, created_at FROM summaries "
-        "WHERE operation_id IN (SELECT value FROM json_each(?)) AND base_operation_id IS ? "
+        "WHERE thread_id = ? AND operation_id IN (SELECT value FROM json_each(?)) AND base_operation_id IS ? "
         "ORDER BY operation_id DESC LIMIT ?",
-        (json.dumps(list(folds)), base.id if base else None, _MOST),
+        (thread_id, json.dumps(list(folds)), base.id if base else None, _MOST),
     ).fetchall()
     return [
         Summary(id_, base, folds[id_].folds, content, tokens, model, timestamps.from_text(created_at))

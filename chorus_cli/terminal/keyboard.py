@@ -77,16 +77,23 @@ def typed_early() -> str:
     return _waiting_keys().replace("\n", "\r")
 
 
-def text_of_keys(keys: str) -> str:
-    """Return the text that keys make at a prompt: Enter a new line, Backspace one sign less, others nothing."""
-    # Nearly nobody types when a signal ends the chat.
+def presses(keys: str) -> list[KeyPress]:
+    """Return the keys that what a terminal sends stands for."""
+    # Nearly nobody types before the prompt is there, or when a signal ends the chat.
     from prompt_toolkit.input.vt100_parser import Vt100Parser  # noqa: PLC0415
-    from prompt_toolkit.keys import Keys  # noqa: PLC0415
 
     pressed: list[KeyPress] = []
     Vt100Parser(pressed.append).feed_and_flush(keys)
+    return pressed
+
+
+def text_of_keys(keys: str) -> str:
+    """Return the text that keys make at a prompt: Enter a new line, Backspace one sign less, others nothing."""
+    # Nearly nobody types when a signal ends the chat.
+    from prompt_toolkit.keys import Keys  # noqa: PLC0415
+
     text = ""
-    for each in pressed:
+    for each in presses(keys):
         if each.key in {Keys.ControlM, Keys.ControlJ}:
             text += "\n"
         elif each.key is Keys.ControlH:

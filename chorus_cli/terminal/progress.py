@@ -48,7 +48,7 @@ class Progress:
         self._screen = screen
         self._monotonic = monotonic
         self._size = size
-        self._rows = PaintedRows(screen.write)
+        self._rows = PaintedRows(screen.write, breaks_rows=screen.breaks_rows)
         self._wait: Wait | None = None
         self._painting: asyncio.Task[None] | None = None
 
@@ -117,4 +117,5 @@ class Progress:
 
     def _show(self, *rows: Row) -> None:
         columns, lines = self._size()
+        self._rows.let_go(columns, lines)
         self._rows.show([], rows, columns, lines)

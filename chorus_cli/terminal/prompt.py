@@ -16,6 +16,7 @@ from prompt_toolkit.styles import Style
 from chorus_cli.core.safe_text import safe_line, safe_text
 from chorus_cli.terminal.completer import CommandCompleter
 from chorus_cli.terminal.key_bindings import Compose, Leave, Line, key_bindings
+from chorus_cli.terminal.keyboard import presses
 from chorus_cli.terminal.signs import knows_unicode
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from prompt_toolkit.application import Application
     from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.history import History
-    from prompt_toolkit.key_binding.key_processor import KeyPress
 
     from chorus_cli.commands.command_context import CommandContext
     from chorus_cli.core.persona import Persona
@@ -72,11 +72,8 @@ class Prompt:
         if keys:
             # Nearly nobody types before the prompt is there.
             from prompt_toolkit.input.typeahead import store_typeahead  # noqa: PLC0415
-            from prompt_toolkit.input.vt100_parser import Vt100Parser  # noqa: PLC0415
 
-            pressed: list[KeyPress] = []
-            Vt100Parser(pressed.append).feed_and_flush(keys)
-            store_typeahead(self._session.app.input, pressed)
+            store_typeahead(self._session.app.input, presses(keys))
 
     @property
     def typed(self) -> str:

@@ -23,3 +23,12 @@ async def test_a_summary_model_is_planned_for_by_its_own_limit(world: World) -> 
     summarizer = Summarizer(world.model, world.context)
     await summarizer.extended(world.focus.place(), "Sum it up.", "", ["Human: Hello"])
     assert [request.context_tokens for request in world.model.requests] == [10_000]
+
+
+async def test_a_summary_says_how_much_of_that_its_request_takes(world: World) -> None:
+    summarizer = Summarizer(world.model, world.context)
+    await summarizer.extended(world.focus.place(), "Sum it up.", "", ["Human: " + "word " * 500])
+    (request,) = world.model.requests
+    words = sum(len(message.content.split()) for message in request.messages)
+    assert request.prompt_tokens is not None
+    assert words <= request.prompt_tokens <= words + 40

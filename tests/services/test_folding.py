@@ -93,6 +93,14 @@ async def test_an_undone_fold_stays_undone_until_there_is_nearly_no_room(talk: T
     assert len(await talk.folds()) == 2
 
 
+async def test_after_an_undone_fold_a_message_may_be_as_large_as_a_request(talk: Talk) -> None:
+    await talk.say(*facts(8))
+    await talk.world.told("/context undo 1")
+    # 850 of 1,000 words: more than the mark.
+    await talk.say("f8!", words=1700)
+    assert "f8!" in talk.last_request()
+
+
 async def test_undo_passes_over_what_was_folded_by_itself(talk: Talk) -> None:
     await talk.say(*facts(8))
     assert "f7!" in await talk.world.told("/undo")

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.services.long_talk import facts, long_talk
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chorus_cli.storage.database import Store
+    from tests.fakes import FakeClock
     from tests.services.world import World
 
 _EARLY, _LATE = ["early", "ok"], ["late", "ok"]
@@ -62,3 +68,49 @@ async def test_a_session_holds_what_would_be_sent(world_at_the_edge: World) -> N
     await world_at_the_edge.told("/new")
     await world_at_the_edge.told("/context restore 2026-02-12_edge")
     assert await world_at_the_edge.seen() == [*_EARLY, *_LATE]
+
+
+async def test_a_picture_of_the_window_begins_where_it_does(world_at_the_edge: World) -> None:
+    state = await world_at_the_edge.window.state()
+    assert world_at_the_edge.clock.now() - state.since == timedelta(hours=8, minutes=2)
+
+
+async def test_what_an_edit_put_in_is_said_to_have_left_when_it_has(world: World) -> None:
+    await world.say("one")
+    world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("Human: one", "Human: other words")))
+    await world.told("/context edit")
+    world.clock.advance(timedelta(hours=7, minutes=58))
+    heard: list[tuple[bool, bool]] = []
+    for minutes in (0, 3, 3, 6, 3):
+        world.clock.advance(timedelta(minutes=minutes))
+        notices = await world.notices("and now?")
+        is_sent = any("other words" in content for _, content in world.asked())
+        heard.append((is_sent, any("have left the 8h window" in notice for notice in notices)))
+    assert heard == [(True, False), (True, False), (True, False), (False, True), (False, False)]
+
+
+async def test_a_session_goes_on_after_a_silence_although_the_windows_of_its_threads_begin_apart(world: World) -> None:
+    await world.say("in the first thread")
+    await world.told("/thread new")
+    world.clock.advance(timedelta(hours=7, minutes=57, seconds=30))
+    sessions = []
+    for text in ("in the second", "there again"):
+        await world.say(text)
+        world.clock.advance(timedelta(seconds=70))
+        world.model.say("A summary.")
+        sessions.append(await world.sessions.saving.save_idle(world.focus.place(), ""))
+        world.clock.advance(timedelta(seconds=50))
+    assert [saved and saved.row.message_count for saved in sessions] == [4, 6]
+
+
+async def test_a_summary_serves_the_request_that_it_was_written_for_and_those_that_follow(
+    tmp_path: Path, store: Store, clock: FakeClock
+) -> None:
+    talk = await long_talk(tmp_path, store, clock)
+    await talk.say(*facts(6))
+    clock.advance(timedelta(hours=7, minutes=58))
+    for fact in facts(3, 6):
+        await talk.say(fact)
+        clock.advance(timedelta(minutes=3))
+        assert "f0!" in talk.last_request()
+    assert len(talk.summaries()) == 1
