@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from markdown_it.token import Token
@@ -13,7 +14,7 @@ from rich.table import Table
 
 from chorus_cli.terminal.code_block import CodeInParts
 from chorus_cli.terminal.painted_rows import Row
-from chorus_cli.terminal.standing_words import TABLE_ROW, words_of
+from chorus_cli.terminal.standing_words import TABLE_ROW
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -73,11 +74,11 @@ class MarkdownDrawing:
         options = self._console.options.update(max_width=width, height=None)
         options.min_width = 1
         lines = self._console.render_lines(self._markdown, options, pad=False)
-        rows = [self._row(line, words) for line, words in zip(lines, _words(lines), strict=True)]
+        rows = [self._row(line, mark) for line, mark in zip(lines, _table_marks(lines), strict=True)]
         # rich puts an empty line above every list, also where the list only goes on.
         return rows[1:] if piece.goes_on and rows and not rows[0].plain else rows
 
-    def _row(self, line: list[Segment], words: str) -> Row:
+    def _row(self, line: list[Segment], table_mark: str | None) -> Row:
         segments: Iterable[Segment] = Segment.remove_color(line) if self._console.no_color else line
         drawn = "".join(
             style.render(text, color_system=self._colours) if style else text for text, style, _ in segments
@@ -85,23 +86,20 @@ class MarkdownDrawing:
         # Blanks that nobody sees would be broken into rows of their own by a terminal that becomes narrower.
         shown = drawn.rstrip(" ")
         blanks = len(drawn) - len(shown)
-        plain = _plain(line)
-        return Row(shown, plain[: len(plain) - blanks], Segment.get_line_length(line) - blanks, words)
+        plain = "".join(text for text, _, _ in line)
+        return Row(shown, plain[: len(plain) - blanks], Segment.get_line_length(line) - blanks, table_mark)
 
 
-def _words(lines: Sequence[list[Segment]]) -> list[str]:
-    """Return what each line's row is recognised by; of a row of a table only the last line says that it is whole."""
+def _table_marks(lines: Sequence[list[Segment]]) -> list[str | None]:
+    """Return what each line counts for in a table: of the lines of a row only the last says that the row is whole."""
     numbers = [_row_number(line) for line in lines]
     return [
-        words_of(_plain(line)) if number is None else TABLE_ROW if following not in {None, number} else ""
-        for line, number, following in zip(lines, numbers, [*numbers[1:], None], strict=False)
+        None if number is None else TABLE_ROW if following not in {None, number} else ""
+        for number, following in pairwise([*numbers, None])
     ]
 
 
 def _row_number(line: list[Segment]) -> int | None:
     """Return which row of a table a line belongs to, ``None`` if it is in no table."""
-    return max((style.meta[_ROW_NUMBER] for _, style, _ in line if style and style.meta), default=None)
-
-
-def _plain(line: list[Segment]) -> str:
-    return "".join(text for text, _, _ in line)
+    metas = (style.meta for _, style, _ in line if style)
+    return max((meta[_ROW_NUMBER] for meta in metas if meta), default=None)

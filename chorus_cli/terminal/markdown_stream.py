@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.terminal.markdown_blocks import MarkdownBlocks
 from chorus_cli.terminal.markdown_drawing import MarkdownDrawing
 from chorus_cli.terminal.painted_rows import PaintedRows
-from chorus_cli.terminal.standing_words import without_words
+from chorus_cli.terminal.standing_words import without_words, words_of
 
 if TYPE_CHECKING:
     import os
@@ -119,7 +119,7 @@ class MarkdownStream:
         self._drawn_for = self._size()
         gone = self._rows.let_go(self._drawn_for.columns, self._drawn_for.lines)
         if self._paints_all:
-            self._standing += "".join(row.words for row in gone)
+            self._standing += "".join(map(words_of, gone))
 
     def _shed(self, kept_lines: int) -> bool:
         """Settle the beginning of the open block, if it is one that can be settled in parts."""

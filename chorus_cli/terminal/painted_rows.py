@@ -18,13 +18,13 @@ _WRAP_OFF, _WRAP_ON = "\x1b[?7l", "\x1b[?7h"
 class Row:
     """What stands in one row: with its styles as the terminal gets it, without them, and its width in columns.
 
-    ``words`` is what tells it apart when it is drawn for another width; see ``standing_words``.
+    ``table_mark`` is what it counts for in a table, ``None`` where it belongs to none; see ``standing_words``.
     """
 
     text: str
     plain: str
     width: int
-    words: str = ""
+    table_mark: str | None = None
 
     def fits(self, columns: int) -> bool:
         """Whether nothing of it is cut off on any terminal, however wide that takes its characters to be."""

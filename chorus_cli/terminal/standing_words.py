@@ -2,7 +2,7 @@
 
 Words keep their order however wide they are drawn, so they tell how far a block stands there. They are its characters
 but for blanks, for what is drawn once in each row, and for signs of markup, which vanish when their other half comes; a
-line break for each row without any; and a mark for each whole row of a table, whose cells are drawn side by side.
+line break for each row of nothing but blanks; and a mark for each whole row of a table, whose cells are drawn side by side.
 """
 
 from __future__ import annotations
@@ -21,14 +21,18 @@ if TYPE_CHECKING:
 TABLE_ROW = "\0"
 _EMPTY_ROW = "\n"
 # Bars beside quotes, and rules, which are as long as the row.
-_DRAWN = frozenset("▌-─")
+_DRAWN = frozenset("▌─")
 _MARKUP = frozenset("*_~`[]()\\")
 _STYLE_OR_CHARACTER = re.compile(r"\x1b\[[0-9;]*m|.", re.DOTALL)
 
 
-def words_of(plain: str) -> str:
-    """Return the words of a row that is no table's."""
-    return "".join(filter(_is_word, plain)) or _EMPTY_ROW
+def words_of(row: Row) -> str:
+    """Return what a row is recognised by."""
+    if row.table_mark is not None:
+        return row.table_mark
+    words = "".join(filter(_is_word, row.plain))
+    # A sign of markup alone in its row may stand beside words in another width.
+    return words or ("" if _MARKUP.intersection(row.plain) else _EMPTY_ROW)
 
 
 def without_words(rows: Sequence[Row], standing: str) -> tuple[list[Row], int]:
@@ -38,14 +42,15 @@ def without_words(rows: Sequence[Row], standing: str) -> tuple[list[Row], int]:
     """
     begin = found = 0
     for number, row in enumerate(rows):
-        rest = standing[found : found + len(row.words)]
         if found == len(standing):
             break
-        if row.words == rest:
+        words = words_of(row)
+        rest = standing[found : found + len(words)]
+        if words == rest:
             found += len(rest)
             # The lines of a table's row have no words but in the last.
             begin = number + 1 if rest else begin
-        elif row.words.startswith(rest):
+        elif words.startswith(rest):
             return [*rows[begin:number], _without(row, len(rest)), *rows[number + 1 :]], len(standing)
         else:
             break
@@ -53,7 +58,7 @@ def without_words(rows: Sequence[Row], standing: str) -> tuple[list[Row], int]:
 
 
 def _without(row: Row, count: int) -> Row:
-    return replace(row, text=_blanked(row.text, count), plain=_blanked(row.plain, count), words=row.words[count:])
+    return replace(row, text=_blanked(row.text, count), plain=_blanked(row.plain, count))
 
 
 def _blanked(text: str, count: int) -> str:

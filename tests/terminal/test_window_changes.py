@@ -27,7 +27,7 @@ FORMS = {
     "quoted paragraphs": ("", "> {}\n>\n", ""),
     "quoted code": ("> ```\n", "> {}\n", "> ```\n"),
 }
-WORDS = ["a", "be", "sea", "deep", "`code`", "*them*", "größer", "日本語", "x" * 25]
+WORDS = ["a", "be", "sea", "deep", "`code`", "*them*", "größer", "日本語", "x" * 25, "-", "--", "(x)", "]["]
 
 
 def numbered(random: Random) -> tuple[str, range]:
