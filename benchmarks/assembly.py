@@ -100,6 +100,6 @@ def _rows(tokens: int, words: tuple[Words, Words], counter: TokenCounter) -> Ite
         text = prose(chance, chance.randint(*words[position % 2]))
         count = counter.count(text)
         moment = timestamps.to_text(opening + _PAUSE * (position + 1))
-        yield PERSONA, position + 1 - position % 2, role, text, moment, count
+        yield PERSONA, 1, position + 1 - position % 2, role, text, moment, count
         total += count + TOKENS_PER_MESSAGE
         position += 1

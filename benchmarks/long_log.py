@@ -96,4 +96,4 @@ def _rows(old: int, in_window: int) -> Iterator[StoredRow]:
         moment = timestamps.to_text(opening + (age if position < old else inside))
         turn = position + 1 - position % 2
         role = "assistant" if position % 2 else "user"
-        yield PERSONA, turn, role, f"{position}: {_SENTENCE * 3}", moment, 50
+        yield PERSONA, 1, turn, role, f"{position}: {_SENTENCE * 3}", moment, 50

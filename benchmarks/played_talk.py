@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from benchmarks.prose import prose
+from benchmarks.stored_log import fill
 from benchmarks.surroundings import isolated, temporary_folder
 from chorus_cli.app import Options, opened
 from chorus_cli.core import timestamps
@@ -20,9 +21,9 @@ from chorus_cli.services.making_room import MakingRoom
 from chorus_cli.services.summarizer import Summarizer
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import AsyncGenerator, Iterator, Sequence
 
+    from benchmarks.stored_log import StoredRow
     from chorus_cli.app import App
     from chorus_cli.core.events import ModelEvent
     from chorus_cli.core.exchange import ModelRequest, PromptMessage
@@ -114,7 +115,7 @@ async def _prepare(app: App, talk: Talk) -> None:
         "context_token_limit": talk.limit_tokens,
     }
     app.personas.settings_path(app.focus.slug).write_text(json.dumps(chosen), encoding="utf-8")
-    await app.store.write(_fill, list(_old_rows(app, talk)))
+    await app.store.write(fill, list(_old_rows(app, talk)))
 
 
 def _conversation(app: App, clock: _Clock, model: _Model) -> Conversation:
@@ -137,7 +138,7 @@ def _fail(bug: Exception) -> None:
     raise bug
 
 
-def _old_rows(app: App, talk: Talk) -> Iterator[tuple[object, ...]]:
+def _old_rows(app: App, talk: Talk) -> Iterator[StoredRow]:
     """Yield questions and answers, oldest first."""
     chance = random.Random(11)  # noqa: S311 - words, no secret
     place = app.focus.place()
@@ -149,11 +150,3 @@ def _old_rows(app: App, talk: Talk) -> Iterator[tuple[object, ...]]:
             text = prose(chance, chance.randint(*words))
             count = app.context.counter.count(text)
             yield place.persona.slug, place.thread_id, 2 * position + 1, role, text, moment, count
-
-
-def _fill(connection: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> None:
-    connection.executemany(
-        "INSERT INTO messages(persona, thread_id, turn_id, role, content, timestamp, token_count) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        rows,
-    )

@@ -13,8 +13,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PERSONA = "chorus"
-StoredRow = tuple[str, int, str, str, str, int]
-"""Persona, turn, role, content, timestamp and number of tokens of a message."""
+StoredRow = tuple[str, int, int, str, str, str, int]
+"""Persona, thread, turn, role, content, timestamp and number of tokens of a message."""
+
+
+def fill(connection: sqlite3.Connection, rows: Iterable[StoredRow]) -> None:
+    """Store messages as they were said."""
+    connection.executemany(
+        "INSERT INTO messages(persona, thread_id, turn_id, role, content, timestamp, token_count) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        rows,
+    )
 
 
 @contextmanager
@@ -25,11 +34,7 @@ def stored_log(path: Path, rows: Iterable[StoredRow]) -> Iterator[sqlite3.Connec
         migrations.migrate(connection)
         connection.execute("BEGIN")
         connection.execute("INSERT INTO threads(persona) VALUES (?)", (PERSONA,))
-        connection.executemany(
-            "INSERT INTO messages(persona, thread_id, turn_id, role, content, timestamp, token_count) "
-            "VALUES (?, 1, ?, ?, ?, ?, ?)",
-            rows,
-        )
+        fill(connection, rows)
         connection.execute("COMMIT")
         yield connection
     path.unlink()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from chorus_cli.adapters.model_map import ModelMap
+    from chorus_cli.adapters.model_router import ModelRouter
     from chorus_cli.commands.command_context import CommandContext
     from chorus_cli.services.context import Context
     from chorus_cli.services.conversation import Conversation
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.roster import Roster
     from chorus_cli.services.search import Search
     from chorus_cli.services.sessions import Sessions
+    from chorus_cli.services.summarizer import Summarizer
 
 
 _SETTLING_SECONDS = 2.0
@@ -93,28 +95,38 @@ class App:
         return ModelMap()
 
     @cached_property
-    def conversation(self) -> Conversation:
-        """Whoever answers messages."""
+    def models(self) -> ModelRouter:
+        """Whoever is asked, by the model's name."""
         from chorus_cli.adapters.eliza_client import ElizaClient  # noqa: PLC0415
         from chorus_cli.adapters.litellm_client import LiteLLMClient  # noqa: PLC0415
         from chorus_cli.adapters.model_router import ModelRouter  # noqa: PLC0415
+
+        return ModelRouter(ElizaClient(self.clock), LiteLLMClient(self._environment, self.model_map))
+
+    @cached_property
+    def summarizer(self) -> Summarizer:
+        """Whoever writes summaries."""
+        from chorus_cli.services.summarizer import Summarizer  # noqa: PLC0415
+
+        return Summarizer(self.models, self.context)
+
+    @cached_property
+    def conversation(self) -> Conversation:
+        """Whoever answers messages."""
         from chorus_cli.services.answering import Outside  # noqa: PLC0415
         from chorus_cli.services.conversation import Conversation  # noqa: PLC0415
         from chorus_cli.services.folding import Folding  # noqa: PLC0415
         from chorus_cli.services.making_room import MakingRoom  # noqa: PLC0415
-        from chorus_cli.services.summarizer import Summarizer  # noqa: PLC0415
         from chorus_cli.storage.rescue import rescue  # noqa: PLC0415
 
-        models = ModelRouter(ElizaClient(self.clock), LiteLLMClient(self._environment, self.model_map))
-        counter = self.context.counter
         outside = Outside(
-            models,
+            self.models,
             self.clock,
-            counter,
+            self.context.counter,
             rescue=lambda record: rescue(self.paths.rescue, self.clock.now(), record),
             is_alive=self.is_alive,
         )
-        folding = Folding(self.context, Summarizer(models, self.context), self.clock)
+        folding = Folding(self.context, self.summarizer, self.clock)
         return Conversation(self.store, self.context, outside, MakingRoom(folding, self.report_bug), self.run)
 
     @cached_property
@@ -160,10 +172,8 @@ class App:
         """What was saved of contexts, and what saves it."""
         from chorus_cli.services.session_saving import SessionSaving  # noqa: PLC0415
         from chorus_cli.services.sessions import Sessions  # noqa: PLC0415
-        from chorus_cli.services.summarizer import Summarizer  # noqa: PLC0415
 
-        summarizer = Summarizer(self.conversation.outside.model, self.context)
-        saving = SessionSaving(self.personas.folder, self.clock, self.context, summarizer)
+        saving = SessionSaving(self.personas.folder, self.clock, self.context, self.summarizer)
         return Sessions(self.store, self.clock, self.personas, self.focus, saving)
 
     @cached_property

@@ -38,10 +38,10 @@ def prepare(app: Prepared) -> None:
     if place.choice.model != ELIZA:
         # Two seconds of import that only those wait for who talk to a provider.
         warm()
-    commands.context.limit_of(place.choice.model)
-    commands.models.load()
     # The schema lies where the settings of personas point to, for editors that complete and check by it.
     persona_files.renew_schema(app.paths.personas, schema_text())
+    commands.context.limit_of(place.choice.model)
+    commands.models.load()
     file_lock.sweep(app.paths.run)
     sweep_stale(app.paths.personas / place.persona.slug)
     sweep_stale(session_files.folder(app.paths.personas, place.persona.slug))

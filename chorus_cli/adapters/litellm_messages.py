@@ -44,7 +44,9 @@ def reply_limit(request: ModelRequest, model_map: ModelMap) -> int | None:
     longest = model_map.output_tokens(request.model)
     if request.max_output_tokens is not None or request.context_tokens is None or request.prompt_tokens is None:
         return request.max_output_tokens
-    room = request.context_tokens - int(request.prompt_tokens * _MISJUDGED)
+    # What the user lets a request have says nothing of what the model holds.
+    holds = model_map.limit_tokens(request.model) or request.context_tokens
+    room = holds - int(request.prompt_tokens * _MISJUDGED)
     if longest is None or room >= longest or not wants_markers(request.model, model_map):
         return None
     return max(1, room)

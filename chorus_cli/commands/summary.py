@@ -57,15 +57,15 @@ async def compact(context: CommandContext, focus: Annotated[str, FOCUS] = "") ->
     place = context.focus.place()
     if not context.folding.is_possible(place):
         raise CommandError(_NO_MODEL)
-    before, _ = await context.context.standing(place, context.clock.now())
-    summary, number = await context.folding.fold_all(place, " ".join(focus.split()))
-    if summary is None and number:
+    compacted = await context.folding.fold_all(place, " ".join(focus.split()))
+    summary = compacted.summary
+    if summary is None and compacted.messages:
         raise CommandError("The context was changed meanwhile; nothing was summarised. Try again.")
     if summary is None:
         raise CommandError(_NOT_ENOUGH)
     tokens = f"~{summary.token_count or 0:,} tokens"
-    what = f"added to the summary, which has {tokens}" if before.summary else f"summarised in {tokens}"
-    return Message(f"{counted(number, 'message')} {what}. /undo takes that back.\n\n{summary.content}")
+    what = f"added to the summary, which has {tokens}" if compacted.extends else f"summarised in {tokens}"
+    return Message(f"{counted(compacted.messages, 'message')} {what}. /undo takes that back.\n\n{summary.content}")
 
 
 @GROUP.command("summary")

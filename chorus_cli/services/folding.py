@@ -69,6 +69,18 @@ class NewSummary:
     created_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What came of a wish to fold: ``messages`` are new to the summary, which ``extends`` another or is the first.
+
+    The summary is ``None`` if there was nothing to fold, or the context was changed meanwhile.
+    """
+
+    summary: Summary | None
+    messages: int
+    extends: bool
+
+
 class Folding:
     """Folds threads, one at a time each."""
 
@@ -100,8 +112,8 @@ class Folding:
             fold = await self._planned(place)
             return await self._carried_out(place, fold, "", automatic=True) if fold else None
 
-    async def fold_all(self, place: Place, focus: str) -> tuple[Summary | None, int]:
-        """Fold everything but the last two turns, at the user's wish; return the summary and how many are new to it.
+    async def fold_all(self, place: Place, focus: str) -> Compacted:
+        """Fold everything but the last two turns, at the user's wish.
 
         Raises:
             ModelError: the summary could not be written; the one before stands.
@@ -111,9 +123,10 @@ class Folding:
             view, operations = await self._context.standing(place, self._clock.now())
             messages = tuple(row for group in folding.foldable(view.verbatim) for row in group)
             if not usable(messages):
-                return None, 0
+                return Compacted(None, 0, extends=False)
             fold = Fold(view, messages, await self._context.budget(place, operations))
-            return await self._carried_out(place, fold, focus, automatic=False), len(usable(messages))
+            summary = await self._carried_out(place, fold, focus, automatic=False)
+            return Compacted(summary, len(usable(messages)), extends=view.summary is not None)
 
     async def reword(self, place: Place, view: View, content: str) -> Summary | None:
         """Store the user's own words as the summary of what it stands for now; ``None`` if that has changed.

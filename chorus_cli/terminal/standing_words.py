@@ -2,7 +2,8 @@
 
 Words keep their order however wide they are drawn, so they tell how far a block stands there. They are its characters
 but for blanks, for what is drawn once in each row, and for signs of markup, which vanish when their other half comes; a
-line break for each row of nothing but blanks; and a mark for each whole row of a table, whose cells are drawn side by side.
+line break for each row of nothing but blanks; and a mark for each whole row of a table, whose cells are drawn side by
+side.
 """
 
 from __future__ import annotations

@@ -83,7 +83,8 @@ def test_a_request_begins_as_the_one_before_it_up_to_its_marker() -> None:
     [
         pytest.param("claude-sonnet-4-5", None, 200_000, 1_000, None, id="there is room for the longest reply"),
         pytest.param("claude-sonnet-4-5", None, 200_000, 160_000, 32_000, id="there is not"),
-        pytest.param("claude-sonnet-4-5", None, 4_000, 3_900, 1, id="there is hardly any"),
+        pytest.param("claude-sonnet-4-5", None, 200_000, 195_000, 1, id="there is hardly any"),
+        pytest.param("claude-sonnet-4-5", None, 4_000, 3_900, None, id="the user's limit is for requests"),
         pytest.param("claude-sonnet-4-5", 500, 200_000, 160_000, 500, id="the user has said"),
         pytest.param("claude-sonnet-4-5", None, None, None, None, id="nobody knows"),
         pytest.param("gpt-4o", None, 128_000, 120_000, None, id="another provider"),

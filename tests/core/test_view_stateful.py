@@ -6,7 +6,6 @@ What it is compared with goes the whole way: real rows, read back from the datab
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -22,8 +21,8 @@ from chorus_cli.core.view import cutoff, view
 from chorus_cli.storage import message_log, operation_log, orphans
 from chorus_cli.storage.context_rows import context_rows
 from chorus_cli.storage.message_log import Question, ReplyState
-from chorus_cli.storage.migrations import migrate
 from chorus_cli.storage.operation_log import NewOperation
+from tests.storage.database import database
 
 START = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 RUN = "this-run"
@@ -157,12 +156,6 @@ def naive_redoable(past: Past, place: Place) -> Deed | None:
     return undos[-1] if undos else None
 
 
-def fresh_database() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    migrate(connection)
-    return connection
-
-
 def written(moment: datetime, digits: int) -> str:
     """Return a moment as a person or a program may put it into a row: with 0, 3 or 6 digits of the second."""
     whole = moment.strftime("%Y-%m-%dT%H:%M:%S")
@@ -174,7 +167,7 @@ class ViewMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.connection = fresh_database()
+        self.connection = database()
         self.past: Past = []
         self.now = START
         self.hours = dict.fromkeys(PERSONAS, 8)

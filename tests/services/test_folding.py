@@ -232,7 +232,7 @@ async def test_a_fold_that_is_overtaken_by_new_is_thrown_away(talk: Talk) -> Non
     await talk.model.asked.wait()
     await talk.world.told("/new")
     talk.model.gate.set()
-    assert (await folding)[0] is None
+    assert (await folding).summary is None
     assert await talk.folds() == []
 
 
@@ -245,7 +245,7 @@ async def test_a_fold_of_another_process_meanwhile_wins(talk: Talk) -> None:
     await talk.model.asked.wait()
     talk.model.gate.set()
     theirs = await other.fold_all(place, "")
-    results = [(await mine)[0], theirs[0]]
+    results = [(await mine).summary, theirs.summary]
     assert sum(result is not None for result in results) == 1
     assert len(await talk.folds()) == 1
 
@@ -260,7 +260,7 @@ async def test_turns_of_one_thread_never_fold_twice_at_once(talk: Talk) -> None:
     place = talk.world.focus.place()
     folding = talk.world.conversation.room.folding
     results = await asyncio.gather(folding.fold_all(place, ""), folding.fold_all(place, ""))
-    assert [number for _, number in results] == [8, 0]
+    assert [result.messages for result in results] == [8, 0]
     assert len(await talk.folds()) == 1
 
 
