@@ -106,6 +106,7 @@ class Expected:
         base, opened, base_at = 0, 0, _LONG_AGO
         members: list[Line] = []
         spoken: list[Line] = []
+        turns: set[Turn] = set()
         for deed in self.standing(thread):
             told = deed.told
             gone = told.replaced
@@ -114,12 +115,13 @@ class Expected:
             if told.kind in BOUNDARIES:
                 base, opened, base_at = deed.number, told.opened or deed.number, told.at
                 members, spoken = list(told.lines.get(thread, ())), [line for line in spoken if line.turn[0] >= opened]
+                turns = {line.turn for line in members}
                 continue
             for line in told.lines.get(thread, ()):
                 if line.turn[0] >= opened:
                     spoken.append(line)
-                elif any(member.turn == line.turn for member in members):
-                    # It answers what the boundary put in, and leaves together with that.
+                elif line.turn in turns:
+                    # It answers what the boundary put in, also instead of it, and leaves together with that.
                     spoken.append(replace(line, entered=base_at))
         undone = {(deed.number, 0) for deed in self.deeds("say") if deed.taken_back > base}
         together = members + sorted(spoken, key=lambda line: line.turn)
