@@ -100,11 +100,16 @@ def test_a_conversation_goes_on_from_run_to_run(tmp_path: Path, provider: MockPr
     ("behaviour", "status", "words"),
     [
         ({"type": "fail", "status": 401, "times": None}, "failed", "OPENAI_API_KEY"),
-        ({"type": "fail", "status": 404, "times": None}, "failed", "openai/x"),
+        pytest.param({"type": "fail", "status": 404, "times": None}, "failed", "openai/x", marks=pytest.mark.slow),
         ({"type": "fail", "status": 500, "times": None}, "failed", "status 500"),
         ({"type": "fail", "status": 429, "retry_after": 0, "times": None}, "failed", "Trying again in"),
         ({"type": "stream_fault", "kind": "disconnect", "after_chunks": 3}, "truncated", "broke off"),
-        ({"type": "stream_fault", "kind": "truncate", "after_chunks": 3}, "truncated", "broke off"),
+        pytest.param(
+            {"type": "stream_fault", "kind": "truncate", "after_chunks": 3},
+            "truncated",
+            "broke off",
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda value: str(value.get("kind") or value.get("status")) if isinstance(value, dict) else "",
 )
@@ -154,7 +159,10 @@ def test_an_unreachable_server_and_an_unknown_model_are_told(tmp_path: Path) -> 
     unknown = chorus(tmp_path, address, "--model", "nosuch/x", "ask", "Hello")
     assert unknown.returncode == 1
     assert "nosuch/x is not a model name that litellm knows" in unknown.stderr
-    assert [row[2] for row in rows(tmp_path)] == ["complete", "failed", "complete", "failed"]
+    nowhere = chorus(tmp_path, "nonsense", "--model", "openai/x", "ask", "Hello")
+    assert nowhere.returncode == 1
+    assert "nonsense/v1 begins with neither http:// nor https://. Correct OPENAI_BASE_URL." in nowhere.stderr
+    assert [row[2] for row in rows(tmp_path)] == ["complete", "failed"] * 3
 
 
 def test_ollama_is_asked_what_its_model_could_hold_and_told_what_is_planned_for(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from chorus_cli.adapters import litellm_library
 from chorus_cli.adapters.litellm_messages import litellm_messages, reply_limit, wants_markers
 from chorus_cli.adapters.patience import Patience
 from chorus_cli.adapters.provider_errors import model_error, silence_error
-from chorus_cli.adapters.server_addresses import is_ollama, is_on_this_machine, server_address
+from chorus_cli.adapters.server_addresses import address_problem, is_ollama, is_on_this_machine, server_address
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.events import ReasoningDelta, ReplyEnd, TextDelta
-from chorus_cli.core.redaction import secrets_in
+from chorus_cli.core.redaction import redact, secrets_in
 from chorus_cli.core.safe_text import join_surrogates
 
 if TYPE_CHECKING:
@@ -98,6 +98,9 @@ class LiteLLMClient:
         Raises:
             ModelError: the provider refused, failed or fell silent; what was yielded before stands.
         """
+        problem = address_problem(request.model, self._environment)
+        if problem:
+            raise ModelError(redact(problem, secrets_in(self._environment)))
         begun = False
         patience = Patience(self._first_token_seconds)
         stream = await self._in_time(self._ask(request), request, patience, begun=begun)

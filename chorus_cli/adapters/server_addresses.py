@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _OLLAMA = ("ollama/", "ollama_chat/")
+_OLLAMA_VARIABLES = ("OLLAMA_API_BASE", "OLLAMA_HOST")
+_SCHEMES = ("http://", "https://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,16 @@ def server_address(model: str, environment: Mapping[str, str]) -> str:
         return ""
     named = (environment.get(variable, "").strip() for variable in server.variables)
     return next(filter(None, named), server.default)
+
+
+def address_problem(model: str, environment: Mapping[str, str]) -> str:
+    """Say in a sentence that the address that was set for ``model`` is none; empty if nothing is wrong with it."""
+    address = server_address(model, environment)
+    if not address or address.lower().startswith(_SCHEMES):
+        return ""
+    variables = _OLLAMA_VARIABLES if is_ollama(model) else _SERVERS[model.partition("/")[0]].variables
+    variable = next(variable for variable in variables if environment.get(variable, "").strip())
+    return f"The address of {model} is no URL: {address} begins with neither http:// nor https://. Correct {variable}."
 
 
 def server_key(model: str, environment: Mapping[str, str]) -> str:

@@ -76,10 +76,13 @@ async def set_window(context: CommandContext, time: Annotated[AskedTime, ASKED_T
         /context 24h?
     """
     if time.preview:
-        return await previewed(context, timespan.window_hours(time.span))
+        choice = timespan.window_hours(time.span)
+        return await previewed(context, choice, rounding(time.span, choice))
     assumed = "A number alone means hours.\n" if time.span.bare_number else ""
     state = await context.window.set(time.span)
-    return Message(f"{assumed}{rounding(time.span, state)}{confirmation(state)}")
+    told = rounding(time.span, timespan.window_hours(time.span))
+    rounded = f"{told}\n" if told else ""
+    return Message(f"{assumed}{rounded}{confirmation(state)}")
 
 
 @GROUP.command("add")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 
 from chorus_cli import __version__
+from chorus_cli.commands.arguments import Candidate
 from chorus_cli.commands.command_context import CommandContext
 from chorus_cli.commands.command_line import look_up
 from chorus_cli.commands.parameters import COMMAND
@@ -15,8 +18,16 @@ from chorus_cli.services.context_report import context_report
 GROUP: CommandGroup[CommandContext] = CommandGroup("", "Everything else.")
 
 
+def _commands(context: CommandContext, text: str) -> Sequence[Candidate]:
+    slash = text[: text.startswith("/")]
+    return [Candidate(slash + command.path[1:], command.documentation.summary) for command in context.registry]
+
+
+HELPED = replace(COMMAND, complete=_commands)
+
+
 @GROUP.command("help", aliases=("?",))
-async def show_help(context: CommandContext, command: Annotated[str | None, COMMAND] = None) -> Message | Report:
+async def show_help(context: CommandContext, command: Annotated[str | None, HELPED] = None) -> Message | Report:
     """List the commands, or explain one.
 
     Examples:

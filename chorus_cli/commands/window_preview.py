@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from chorus_cli.services.context_window import Preview
 
 
-async def previewed(context: CommandContext, choice: WindowChoice) -> Report:
+async def previewed(context: CommandContext, choice: WindowChoice, rounded: str = "") -> Report:
     """Say what a window would bring in or drop, what that weighs, and that nothing was changed."""
     preview = await context.window.preview(choice)
     name = context.focus.place().persona.name
-    lines = [choice.warning, f"With a context window of {choice.hours}h instead of {preview.hours_now}h:"]
+    lines = [choice.warning, rounded, f"With a context window of {choice.hours}h instead of {preview.hours_now}h:"]
     begin = Message("\n".join(line for line in lines if line))
     moving = [_moved(preview.entering, "come in", name), _moved(preview.leaving, "fall out", name)]
     shown = [table for table in moving if table is not None]
@@ -43,8 +43,9 @@ def _moved(rows: Sequence[LogMessage], verb: str, name: str) -> Table | None:
 
 def _weight(preview: Preview) -> str:
     change = preview.tokens_then - preview.tokens_now
+    instead = f" instead of {preview.tokens_now:,}" if change else ", as now"
     weight = (
-        f"The messages would have ~{preview.tokens_then:,} tokens instead of {preview.tokens_now:,}; "
+        f"The messages would have ~{preview.tokens_then:,} tokens{instead}; "
         f"a whole request may have {preview.budget_tokens:,}."
     )
     if preview.dollars_per_token is None or not change:

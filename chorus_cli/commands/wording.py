@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.jsonc import JsonValue
     from chorus_cli.core.messages import Message
-    from chorus_cli.core.timespan import Span
+    from chorus_cli.core.timespan import Span, WindowChoice
     from chorus_cli.services.context_window import WindowState
 
 
@@ -64,11 +64,11 @@ def confirmation(state: WindowState) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def rounding(span: Span, state: WindowState) -> str:
+def rounding(span: Span, choice: WindowChoice) -> str:
     """Say that a length of time is no whole number of hours; a moment needs no such word, nor does a warning."""
-    if state.warning or span.is_moment or span.seconds == state.hours * 3600:
+    if choice.warning or span.is_moment or span.seconds == choice.hours * 3600:
         return ""
-    return f"{format_span(span.seconds)} is rounded to whole hours.\n"
+    return f"{format_span(span.seconds)} is rounded to whole hours."
 
 
 def deed(operation: Operation) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.adapters.server_addresses import is_ollama, is_on_this_machine, server_address
+from chorus_cli.adapters.server_addresses import address_problem, is_ollama, is_on_this_machine, server_address
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,23 @@ def test_the_first_variable_that_is_not_empty_names_the_server() -> None:
 )
 def test_ollama_is_known_by_the_models_prefix(model: str, asked: bool) -> None:  # noqa: FBT001 - a table
     assert is_ollama(model) is asked
+
+
+@pytest.mark.parametrize(
+    ("model", "environment", "told"),
+    [
+        ("openai/x", {}, ""),
+        ("openai/x", {"OPENAI_BASE_URL": "https://example.org/v1"}, ""),
+        ("openai/x", {"OPENAI_BASE_URL": "nonsense"}, "Correct OPENAI_BASE_URL."),
+        ("openai/x", {"OPENAI_BASE_URL": " ", "OPENAI_API_BASE": "localhost:8000/v1"}, "Correct OPENAI_API_BASE."),
+        ("lm_studio/x", {}, ""),
+        ("ollama_chat/x", {"OLLAMA_API_BASE": "localhost:11434"}, "Correct OLLAMA_API_BASE."),
+        ("ollama_chat/x", {"OLLAMA_HOST": "gpu:1"}, ""),
+        ("ollama_chat/x", {"OLLAMA_HOST": "ftp://gpu"}, "Correct OLLAMA_HOST."),
+        ("anthropic/x", {"OPENAI_BASE_URL": "nonsense"}, ""),
+    ],
+)
+def test_an_address_that_is_none_is_told_with_its_variable(model: str, environment: dict[str, str], told: str) -> None:
+    problem = address_problem(model, environment)
+    assert problem.endswith(told)
+    assert bool(problem) is bool(told)

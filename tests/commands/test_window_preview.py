@@ -49,6 +49,11 @@ async def test_the_same_view_is_said_to_be_the_same_and_bounds_are_warned_of(tol
     assert "Warning: 400h is more than 168h (7 days); using 168h" in await told.told("/context 400h?")
 
 
+@pytest.mark.parametrize("line", ["/context 90m?", "/context 90m"])
+async def test_a_length_that_is_rounded_is_told_also_in_a_preview(told: World, line: str) -> None:
+    assert "1h 30m is rounded to whole hours.\n" in await told.told(line)
+
+
 async def test_a_boundary_that_is_nearer_is_named(told: World) -> None:
     await told.told("/new")
     text = await told.told("/context 24h?")
