@@ -9,16 +9,14 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from chorus_cli.core.folding import task
 from tests.adapters.fault_server import DONE, chunk
+from tests.remembering import summary_of, wants_summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     Messages = Sequence[dict[str, Any]]
 
-PREFIX = "Summary:"
-_SUMMARISER = task(1)[:60]
 _LOOK_SECONDS = 0.02
 _PATIENCE_SECONDS = 20
 
@@ -40,17 +38,16 @@ class RememberingProvider:
     def answer(self, messages: Messages) -> tuple[int, bytes]:
         """Return status and body for a request."""
         self.asked.append(messages)
-        words = str(messages[-1]["content"]).split()
-        if not wants_summary(messages):
-            return 200, _reply(f"Noted: {words[0]}")
+        said = str(messages[-1]["content"])
+        if not is_for_summary(messages):
+            return 200, _reply(f"Noted: {said.split(maxsplit=1)[0]}")
         self.may_write.wait(_PATIENCE_SECONDS)
-        kept = dict.fromkeys(word for word in words if word.endswith("!"))
-        return self.status, _reply("" if self.is_mute else " ".join([PREFIX, *kept]))
+        return self.status, _reply("" if self.is_mute else summary_of(said))
 
 
-def wants_summary(messages: Messages) -> bool:
+def is_for_summary(messages: Messages) -> bool:
     """Return whether a request is for a summary, and no part of the talk."""
-    return str(messages[0]["content"]).startswith(_SUMMARISER)
+    return wants_summary(str(messages[0]["content"]))
 
 
 @contextmanager

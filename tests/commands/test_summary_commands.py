@@ -11,7 +11,8 @@ import pytest
 from chorus_cli.core.folding import task
 from chorus_cli.services.context_report import context_report
 from chorus_cli.storage import message_log
-from tests.services.long_talk import PREFIX, Talk, facts, long_talk
+from tests.remembering import PREFIX
+from tests.services.long_talk import Talk, facts, long_talk
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.events import ReplyEnd, TextDelta
-from chorus_cli.core.folding import task
 from chorus_cli.core.operations import Kind
 from chorus_cli.storage import operation_log
 from tests.fakes import FakeClock, ScriptedModel
+from tests.remembering import summary_of, wants_summary
 from tests.services.world import World, built
 
 if TYPE_CHECKING:
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 LIMIT = 1_000
 """In words, which are what these tests count: a request may have 800, and a fold aims at 500."""
 
-SUMMARISER = task(1)[:60]
-PREFIX = "Summary:"
-
 
 @dataclass
 class RememberingModel(ScriptedModel):
@@ -42,7 +39,7 @@ class RememberingModel(ScriptedModel):
     asked: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        if not request.messages[0].content.startswith(SUMMARISER):
+        if not wants_summary(request.messages[0].content):
             async for event in super().stream(request):
                 yield event
             return
@@ -52,8 +49,7 @@ class RememberingModel(ScriptedModel):
             await self.gate.wait()
         if self.failure is not None:
             raise self.failure
-        kept = dict.fromkeys(word for word in request.messages[1].content.split() if word.endswith("!"))
-        yield TextDelta(" ".join([PREFIX, *kept]))
+        yield TextDelta(summary_of(request.messages[1].content))
         yield ReplyEnd("stop")
 
 
@@ -75,16 +71,12 @@ class Talk:
     def summaries(self) -> list[str]:
         """Return what the summariser was given, request by request."""
         return [
-            request.messages[1].content
-            for request in self.model.requests
-            if request.messages[0].content.startswith(SUMMARISER)
+            request.messages[1].content for request in self.model.requests if wants_summary(request.messages[0].content)
         ]
 
     def last_request(self) -> str:
         """Return everything that the model was sent last, for the talk."""
-        request = next(
-            each for each in reversed(self.model.requests) if not each.messages[0].content.startswith(SUMMARISER)
-        )
+        request = next(each for each in reversed(self.model.requests) if not wants_summary(each.messages[0].content))
         return "\n".join(message.content for message in request.messages)
 
     async def folds(self) -> list[Operation]:

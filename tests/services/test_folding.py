@@ -14,7 +14,8 @@ from chorus_cli.core.events import Notice, ReplyEnd, TextDelta
 from chorus_cli.services.folding import Folding
 from chorus_cli.services.summarizer import Summarizer
 from tests.fakes import FakeClock
-from tests.services.long_talk import PREFIX, Talk, facts, long_talk
+from tests.remembering import PREFIX
+from tests.services.long_talk import Talk, facts, long_talk
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.token_counter import VocabularyCounter
-from tests.remembering_provider import wants_summary
+from chorus_cli.core.budget import TOKENS_PER_MESSAGE
+from tests.remembering_provider import is_for_summary
 from tests.terminal.driver import PROMPT, Home, Terminal
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 MODEL = "openai/small"
 _COUNTER = VocabularyCounter()
-_TOKENS_PER_MESSAGE = 4
 _SO_FAR = "Summary of the conversation so far:"
 
 
@@ -52,17 +52,17 @@ def numbered(first: int, last: int) -> list[str]:
 
 def asked_of_the_summariser(requests: Iterable[Messages]) -> list[str]:
     """Return what it was given to read, request by request."""
-    return [str(request[-1]["content"]) for request in requests if wants_summary(request)]
+    return [str(request[-1]["content"]) for request in requests if is_for_summary(request)]
 
 
 def asked_of_the_model(requests: Iterable[Messages]) -> list[str]:
     """Return everything that each request of the talk says."""
-    return ["\n".join(str(each["content"]) for each in request) for request in requests if not wants_summary(request)]
+    return ["\n".join(str(each["content"]) for each in request) for request in requests if not is_for_summary(request)]
 
 
 def fits(request: Messages, limit: int) -> bool:
     """Return whether a request is within a limit by the real vocabulary."""
-    return sum(_COUNTER.count(str(each["content"])) + _TOKENS_PER_MESSAGE for each in request) <= limit
+    return sum(_COUNTER.count(str(each["content"])) + TOKENS_PER_MESSAGE for each in request) <= limit
 
 
 def stored_summaries(home: Home) -> list[str]:

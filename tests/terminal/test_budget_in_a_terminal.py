@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.remembering_provider import PREFIX, RememberingProvider, remembering
+from tests.remembering import PREFIX
+from tests.remembering_provider import RememberingProvider, remembering
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.editors import editor, replacing
 from tests.terminal.small_model import (

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests import mock_provider
-from tests.remembering_provider import PREFIX, remembering
+from tests.remembering import PREFIX
+from tests.remembering_provider import remembering
 from tests.terminal.driver import PROGRAM, Home, Outcome, finished
 from tests.terminal.small_model import (
     asked_of_the_model,
