@@ -7,49 +7,34 @@ from typing import TYPE_CHECKING, ClassVar
 
 from markdown_it.token import Token
 from rich.console import COLOR_SYSTEMS, Console
-from rich.markdown import Markdown, TableElement
+from rich.markdown import Markdown
 from rich.segment import Segment
-from rich.style import Style
-from rich.table import Table
 
 from chorus_cli.terminal.code_block import CodeInParts
+from chorus_cli.terminal.inline_tokens import OWN_ADDRESS
+from chorus_cli.terminal.markdown_table import FoldedTable, row_number
 from chorus_cli.terminal.painted_rows import Row
 from chorus_cli.terminal.standing_words import TABLE_ROW
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rich.console import ConsoleOptions, RenderResult
     from rich.markdown import MarkdownElement
 
     from chorus_cli.terminal.markdown_blocks import Piece
 
 _EMPTY_TEXT = Token("inline", "", 0)
-_ROW_NUMBER = "row"
-_TABLE_ENDS = -1
-
-
-class _NumberedTable(TableElement):
-    """A table whose styles tell which row a line belongs to; its two ends and the last row, which may grow, are one."""
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw the table as rich does."""
-        for table in super().__rich_console__(console, options):
-            assert isinstance(table, Table)  # noqa: S101 - rich's type says less
-            table.style = console.get_style(table.style) + Style(meta={_ROW_NUMBER: _TABLE_ENDS})
-            for number, row in enumerate(table.rows[:-1]):
-                row.style = Style(meta={_ROW_NUMBER: number})
-            yield table
 
 
 class _Markdown(Markdown):
-    """Markdown as rich draws it, with code that may come in parts."""
+    """Markdown as rich draws it, with code that may come in parts and tables that show all of their words."""
 
+    inlines = Markdown.inlines | {OWN_ADDRESS}
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
         "fence": CodeInParts,
         "code_block": CodeInParts,
-        "table_open": _NumberedTable,
+        "table_open": FoldedTable,
     }
 
 
@@ -92,14 +77,8 @@ class MarkdownDrawing:
 
 def _table_marks(lines: Sequence[list[Segment]]) -> list[str | None]:
     """Return what each line counts for in a table: of the lines of a row only the last says that the row is whole."""
-    numbers = [_row_number(line) for line in lines]
+    numbers = [row_number(line) for line in lines]
     return [
         None if number is None else TABLE_ROW if following not in {None, number} else ""
         for number, following in pairwise([*numbers, None])
     ]
-
-
-def _row_number(line: list[Segment]) -> int | None:
-    """Return which row of a table a line belongs to, ``None`` if it is in no table."""
-    metas = (style.meta for _, style, _ in line if style)
-    return max((meta[_ROW_NUMBER] for meta in metas if meta), default=None)

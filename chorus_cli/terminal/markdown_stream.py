@@ -4,8 +4,13 @@ What is settled is drawn once and never touched again. Only the last block is pa
 calls ``paint``, as often as seems good. It never leaves the screen: what is taller shows its end, and a fence or a
 list that is taller has its beginning settled. See ``markdown_blocks`` for what is settled when.
 
+What is other than if rich drew it, so that no word is lost or said twice: an image stands in its place as a link to it
+(rich puts it ahead of its block, and cuts off what the line is then too long for); words in a table that are wider than
+their column are folded, and cells that would be too narrow share one (rich cuts them off); and a link whose text is its
+own address, letter by letter, is that text alone.
+
 What is other than at once: a link whose definition comes after it stays text if it was settled before, and in
-a list that was settled in parts, images and the column of numbers belong to the part. Code that was settled in parts
+a list that was settled in parts, the column of numbers belongs to the part. Code that was settled in parts
 has the colours of what was known of it then. And a block of more than 16 KiB, a table of more than 32, is broken up,
 sooner if it consists of brackets or of cells.
 

@@ -40,6 +40,19 @@ DOCUMENTS = {
     "links": "[a](/u) [b](</u v> 'title') [c]() [*d*](x) [e] (no) [f](a\\)b) [g](\"t\") [h [i](j)](k) ![l](m 'n') [![o](p)](q) [`r](s)`\n",
     "autolinks": "<http://a.example/b?c=d> <me@b.example> <made-up:x> <not a link> http://bare.example <ftp://x>\n",
     "images": "![alone](http://a.example/b.png)\n\ntext ![in *it*](c.png) text\n\n- ![d](e)\n- f\n\n# ![g](h) i\n\n| ![j](k) | l |\n|--|--|\n| m | ![](n/o.png) |\n",
+    "images among words": "[u]: /v\n\nbefore ![a city](http://a.example/b.png) and after it, past the end of a line that is long enough\n\n- an item ![*of* `c`](d)\n  > quoted ![](e/f.png) end\n\n## A heading ![&amp; ![g](h) [i](j)](k)\n\n[![badge](l.svg)](http://m) [![n](n)](n) [![](o)](p) ![]() x ![q\nr](s) ![t][u]\n",
+    "addresses as texts": "<http://a.example/b?c=d&e> and <me@b.example> [http://c](http://c) [`d`](d) [**e**](e 'f') [MAILTO:x@y](mailto:x@y) [x@y](mailto:x@y) [f\ng](fg) [http://h](http://h/) []() [](i) <http://j/ä>\n\n- <http://k.example/long/enough/to/be/folded/in/a/narrow/terminal>\n\n| <http://l> | [m](m) |\n|--|--|\n| ![n](n) | **<o@p.q>** |\n",
+    "long words in a table": "| heading"
+    + "heading" * 4
+    + " | b |\n|--|--:|\n| "
+    + "word" * 25
+    + " | and "
+    + "words" * 20
+    + " |\n| 日本語のテキストはどこでも折り返すことができます | `"
+    + "code" * 10
+    + "` |\n| x !["
+    + "alt" * 20
+    + "](http://a.example/b.png) | y |\n",
     "breaks": "a  \nb\\\nc   \n  d\ne\\\\\nf  \n\n# g  \nh\\\n",
     "links that are refused": "[a](javascript:x) [b](data:text/html,x) <javascript:x> [c](file:///x) ![d](data:image/png;base64,AA)\n",
     "tables": "before\n\n| a | b | c |\n|:--|:-:|--:|\n| 1 | **2** |\n| x | `y|z` | \\| | more |\nlazy\n\na | b\n-|-\n1 | 2\n> q\n\n| no |\n\n|a|\n|-|\n",

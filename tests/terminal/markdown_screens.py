@@ -1,4 +1,7 @@
-"""What stands on a screen, and in the scrollback above it, after Markdown was shown: at once by rich, or as it came."""
+"""What stands on a screen, and in the scrollback above it, after Markdown was shown: at once by rich, or as it came.
+
+Three things rich draws otherwise than it would: see ``tests.terminal.mended_markdown``.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyte
 from rich.console import Console
-from rich.markdown import Markdown
 
 from chorus_cli.terminal.markdown_stream import MarkdownStream
+from tests.terminal.mended_markdown import MendedMarkdown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,7 +98,7 @@ class Window:
 
 
 def at_once(text: str, size: Size) -> Window:
-    """Show ``text`` by rich alone."""
+    """Show ``text`` by rich alone, but for its mends."""
     file = io.StringIO()
     console = Console(
         file=file,
@@ -106,7 +109,7 @@ def at_once(text: str, size: Size) -> Window:
         legacy_windows=False,
         _environ={},
     )
-    console.print(Markdown(text, hyperlinks=False))
+    console.print(MendedMarkdown(text))
     window = Window(size)
     window.write(file.getvalue())
     return window

@@ -1,4 +1,4 @@
-"""What stands on the screen in the end is what rich would have printed at once, however the reply came."""
+"""What stands on the screen in the end is what rich would have printed at once, but for mends, however it came."""
 
 from __future__ import annotations
 
@@ -60,6 +60,7 @@ LINES = [
     "[x](http://a.b/c 't') ![i](j.png)",
     "hard  ",
     "break\\",
+    "at <http://a.b/c> [![alt](i.png)](/to) <me@b.c>",
     "*em",
     "em*",
     "",
@@ -157,7 +158,7 @@ def test_half_a_key_harms_nobody(text: str) -> None:
         ("<http://a/%E2%80%AE%1B%5B2J>", "http://a/<U+202E>␛[2J (http://a/%E2%80%AE%1B%5B2J)", 0),
         ("[a](http://b/&#x202e;)", "a (http://b/%E2%80%AE)", 0),
         ("<http://xn--pple-43d.example>", "http://\u0430pple.example (http://xn--pple-43d.example)", 0),
-        ("![&#x9b;&#x202e;](x)", "🌆 &#x9b;&#x202e;", 0),
+        ("![&#x9b;&#x202e;](x)", "�<U+202E> (x)", 0),
         ("&#27;[31m &#155;", "�[31m �", 0),
     ],
 )
@@ -170,7 +171,7 @@ def test_what_only_the_parser_decodes_is_filtered_too(text: str, seen: str, hidd
     stream.close()
     window = Window(Size())
     window.write("".join(written))
-    assert window.text()[0].replace("🌆  ", "🌆 ") == seen
+    assert window.text()[0] == seen
     assert stream.decoded.hidden_count == hidden
 
 

@@ -1,0 +1,71 @@
+"""Markdown as rich draws it but for three mends, each made where the program does not make it.
+
+Links and images are written out from the parsed tree, an image as a link to it, and a link whose text is its own
+address only once; the texts of cells are folded, not the columns. The one column that stands for many that are too
+narrow is not here: the tests of it say what they want.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from markdown_it.token import Token
+from markdown_it.tree import SyntaxTreeNode
+from rich.markdown import Markdown, TableDataElement
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import JustifyMethod
+    from rich.markdown import MarkdownElement
+
+_BLANKS = {"softbreak": " ", "hardbreak": "\n"}
+
+
+class _FoldedCell(TableDataElement):
+    def __init__(self, justify: JustifyMethod) -> None:
+        super().__init__(justify)
+        self.content.overflow = "fold"
+
+
+class MendedMarkdown(Markdown):
+    """What ``MarkdownStream`` shows of a document in the end."""
+
+    inlines = Markdown.inlines | {"link", "link_url"}
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements,
+        "td_open": _FoldedCell,
+        "th_open": _FoldedCell,
+    }
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, hyperlinks=False)
+        for token in self.parsed:
+            if token.type == "inline":
+                token.children = _inside(SyntaxTreeNode(token.children or []))
+
+
+def _inside(node: SyntaxTreeNode) -> list[Token]:
+    return [token for child in node.children for token in _mended(child)]
+
+
+def _mended(node: SyntaxTreeNode) -> list[Token]:
+    if node.type == "image":
+        address = str(node.attrs["src"])
+        return _link(_inside(node) or [_text(address)], address)
+    if node.type == "link":
+        return _link(_inside(node), str(node.attrs["href"]))
+    if node.nester_tokens:
+        return [node.nester_tokens.opening, *_inside(node), node.nester_tokens.closing]
+    return node.to_tokens()
+
+
+def _link(inside: Sequence[Token], address: str) -> list[Token]:
+    text = "".join(_BLANKS.get(token.type, token.content) for token in inside if token.type != "html_inline")
+    if address in {text, f"mailto:{text}"}:
+        return [Token("own", "link", 1), *inside, Token("own", "link", -1)]
+    return [_text(text, "link"), _text(" ("), _text(address, "link_url"), _text(")")]
+
+
+def _text(content: str, style: str = "") -> Token:
+    return Token("styled" if style else "text", style, 0, content=content)
