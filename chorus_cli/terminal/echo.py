@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.utils import get_cwidth
@@ -34,13 +35,16 @@ class Echo:
         self._shown = wanted
 
     def break_off(self) -> None:
-        """Go to the next line, where all of it is shown when it is wanted again."""
-        self._write("\r\n")
-        self._shown = ""
+        """Go to the next line if something is shown; there all of it is shown when it is wanted again."""
+        if self._shown:
+            self._write("\r\n")
+            self._shown = ""
 
     def _is_one_row(self, line: str) -> bool:
         return _NEXT_LINE not in line and get_cwidth(line) < self._output.get_size().columns
 
     def _write(self, text: str) -> None:
         self._output.write(text)
-        self._output.flush()
+        # That the terminal is gone is noticed by whoever reads from it.
+        with suppress(OSError):
+            self._output.flush()

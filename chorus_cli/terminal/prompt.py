@@ -133,12 +133,12 @@ class Prompt:
         prompt_toolkit's own way hands the terminal back meanwhile, and what is typed then goes astray.
         """
         application = self._session.app
+        if self._echo:
+            self._echo.break_off()
         if not application.is_running:
             draw()
             return
         application.renderer.erase()
-        if self._echo:
-            self._echo.break_off()
         draw()
         application.renderer.request_absolute_cursor_position()
         application.invalidate()
