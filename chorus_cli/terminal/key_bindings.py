@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.enums import DEFAULT_BUFFER
-from prompt_toolkit.filters import emacs_mode, has_focus, has_selection, is_searching, vi_navigation_mode
+from prompt_toolkit.filters import Condition, emacs_mode, has_focus, has_selection, is_searching, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.utils import is_dumb_terminal
+
+from chorus_cli.terminal.prompt_output import is_too_tall
 
 if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyPressEvent
@@ -30,12 +33,13 @@ class Line:
     """What a key has to know of the line that is being typed.
 
     ``is_over`` says that the last key was Ctrl-C on an empty line, so that a second one leaves; ``offered`` is the text
-    that stood there at first.
+    that stood there at first; ``is_too_tall`` says that the window cannot show all of what was sent.
     """
 
     def __init__(self) -> None:
         self.is_over = False
         self.offered = ""
+        self.is_too_tall = False
 
 
 def key_bindings(line: Line) -> KeyBindings:
@@ -55,6 +59,7 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
             buffer.delete_before_cursor()
             buffer.newline(copy_margin=False)
         elif buffer.text.strip():
+            event.app.erase_when_done = line.is_too_tall = is_too_tall(event.app)
             buffer.validate_and_handle()
 
     @bindings.add("/", filter=_TYPING & ~vi_navigation_mode)
@@ -70,6 +75,9 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
     @bindings.add("c-j", filter=_TYPING)
     def _new_line(event: KeyPressEvent) -> None:
         event.current_buffer.newline(copy_margin=False)
+
+    # What talks to a dumb terminal in the user's place, such as Emacs's shell, ends a line like this.
+    bindings.add("c-j", filter=_TYPING & Condition(is_dumb_terminal))(_send)
 
 
 def _bind_editor(bindings: KeyBindings) -> None:

@@ -11,12 +11,16 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.cursor_shapes import ModalCursorShapeConfig
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.output import create_output
 from prompt_toolkit.styles import Style
+from prompt_toolkit.utils import is_dumb_terminal
 
 from chorus_cli.core.safe_text import safe_line, safe_text
 from chorus_cli.terminal.completer import CommandCompleter
+from chorus_cli.terminal.echo import Echo
 from chorus_cli.terminal.key_bindings import Compose, Leave, Line, key_bindings
 from chorus_cli.terminal.keyboard import presses
+from chorus_cli.terminal.prompt_output import draw_whole, prompt_output
 from chorus_cli.terminal.signs import knows_unicode
 
 if TYPE_CHECKING:
@@ -37,6 +41,7 @@ _SIGN = "❯"
 _PLAIN_SIGN = ">"
 _YES_OR_NO = ("y", "yes", "n", "no")
 _DISCARD = ("d", "discard")
+_AGAIN = " Ctrl-C again leaves"
 _MENU_LINES, _LINES_BESIDE_MENU = 8, 3
 _STYLE = {"bottom-toolbar": "noreverse dim", "bottom-toolbar.text": "noreverse dim", "warning": "nodim bold"}
 
@@ -49,15 +54,18 @@ class Prompt:
         self._is_reading = False
         self._drawn: Callable[[], None] | None = None
         self._line = Line()
+        self._echo = Echo(create_output()) if is_dumb_terminal() else None
         self._session: PromptSession[str] = PromptSession(
             multiline=True,
             prompt_continuation="  ",
-            completer=CommandCompleter(context),
+            # Nobody would see what is completed.
+            completer=None if self._echo else CommandCompleter(context),
             complete_while_typing=True,
             key_bindings=key_bindings(self._line),
             enable_suspend=True,
             bottom_toolbar=self._bottom,
             style=Style.from_dict(_STYLE),
+            output=prompt_output(),
         )
         self._session.default_buffer.on_text_changed += self._typed
         self._session.app.before_render += self._make_fit
@@ -90,13 +98,16 @@ class Prompt:
             Compose: the user wants to go on in the editor.
             EOFError: the terminal is gone.
         """
-        self._line.is_over = False
+        self._line.is_over = self._line.is_too_tall = False
         self._line.offered = typed if gives_way else ""
         self._session.default_buffer.history = history
         self._session.app.erase_when_done = False
         self._use_keys_of(persona.settings.editing_mode)
         sign = _SIGN if knows_unicode() else _PLAIN_SIGN
-        message = FormattedText([("bold", f"{safe_line(persona.name)} {sign} ")])
+        sign = f"{safe_line(persona.name)} {sign} "
+        message = FormattedText([("bold", sign)])
+        if self._echo:
+            self._echo.sign = sign
         self._is_reading = True
         try:
             line = await self._session.prompt_async(message, default=typed, handle_sigint=False)
@@ -105,6 +116,9 @@ class Prompt:
         except (Leave, Compose):
             self._is_reading = False
             raise
+        finally:
+            if self._echo:
+                self._echo.break_off()
         self._is_reading = False
         return line
 
@@ -119,6 +133,8 @@ class Prompt:
         prompt_toolkit's own way hands the terminal back meanwhile, and what is typed then goes astray.
         """
         application = self._session.app
+        if self._echo:
+            self._echo.break_off()
         if not application.is_running:
             draw()
             return
@@ -137,7 +153,7 @@ class Prompt:
 
         Ctrl-C, Ctrl-D and a terminal that is gone mean no.
         """
-        session: PromptSession[str] = PromptSession()
+        session: PromptSession[str] = PromptSession(output=None if self._echo else self._session.output)
         words = (*_YES_OR_NO, *_DISCARD) if discardable else _YES_OR_NO
         choice = "(y/n, or d to discard it)" if discardable else "(y/n)"
         # What stands above the last line of a prompt is cut off at the width, so it is broken before.
@@ -158,6 +174,8 @@ class Prompt:
         self._session.cursor = ModalCursorShapeConfig() if is_vi else None
 
     def _bottom(self) -> FormattedText:
+        if self._line.is_over:
+            return FormattedText([("", _AGAIN)])
         return FormattedText(self._toolbar(self._session.app.output.get_size().columns))
 
     def _make_fit(self, _application: Application[str]) -> None:
@@ -168,7 +186,12 @@ class Prompt:
     def _typed(self, _buffer: Buffer) -> None:
         self._line.is_over = False
 
-    def _after_render(self, _application: Application[str]) -> None:
+    def _after_render(self, application: Application[str]) -> None:
+        if self._echo:
+            self._echo.show(self._session.default_buffer.text)
+        if self._line.is_too_tall:
+            self._line.is_too_tall = False
+            draw_whole(application)
         if self._drawn is not None:
             drawn, self._drawn = self._drawn, None
             drawn()

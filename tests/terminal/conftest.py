@@ -7,14 +7,23 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.terminal.driver import Home
+from tests.terminal.tmux import own_tmux
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
+
+
+@pytest.fixture
+def tmux(tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """Return a function that runs commands of a tmux of the test's own."""
+    with own_tmux(tmp_path) as run:
+        yield run
 
 
 @pytest.fixture

@@ -7,8 +7,6 @@ import errno
 import io
 import os
 import re
-import shutil
-import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -22,9 +20,10 @@ from chorus_cli.core.messages import Status
 from chorus_cli.terminal.reply_stream import show_events
 from chorus_cli.terminal.screen import Screen
 from tests.terminal.terminal_file import XTERM, TerminalFile, seen
+from tests.terminal.tmux import await_pane
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator
+    from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
     from chorus_cli.core.events import TurnEvent
@@ -298,34 +297,6 @@ async def test_a_hostile_reply_is_defused_and_told_of() -> None:
     assert "[/foo] [red]" in text
     assert "]52;" not in file.written.replace("␛]52;", "")
     assert text.count("megabyte") == 12_000
-
-
-@pytest.fixture
-def tmux(tmp_path: Path) -> Iterator[Callable[..., str]]:
-    """Return a function that runs commands of a tmux of the test's own; its window has 60 columns and 15 lines."""
-    program = shutil.which("tmux")
-    if program is None:
-        pytest.skip("tmux is not installed")
-    configuration = tmp_path / "tmux.conf"
-    configuration.write_text(
-        "set -g set-clipboard on\nset -g history-limit 50000\nset -g default-terminal tmux-256color\n"
-    )
-    base = [program, "-S", str(tmp_path / "socket"), "-f", str(configuration)]
-
-    def run(*arguments: str) -> str:
-        return subprocess.run([*base, *arguments], capture_output=True, text=True, check=False, timeout=20).stdout
-
-    run("new-session", "-d", "-x", "60", "-y", "15", "env -u COLUMNS -u LINES sh")
-    yield run
-    run("kill-server")
-
-
-def await_pane(tmux: Callable[..., str], text: str) -> str:
-    deadline = time.monotonic() + 20
-    while text not in (pane := tmux("capture-pane", "-p", "-J", "-S", "-")):
-        assert time.monotonic() < deadline, pane
-        time.sleep(0.05)
-    return pane
 
 
 def show_in(tmux: Callable[..., str], path: Path) -> None:

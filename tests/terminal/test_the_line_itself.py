@@ -153,3 +153,12 @@ def tokens(chat: Terminal) -> int:
     """Return the tokens that the line below speaks of; none before they are measured."""
     number, tokens, _ = chat.bottom_line().partition(" / ")
     return int(number.rpartition(" ")[2].replace(",", "")) if tokens else 0
+
+
+def test_the_line_below_says_that_a_second_ctrl_c_leaves(home: Home) -> None:
+    with home.chat() as chat:
+        chat.await_bottom_line("thread 1")
+        chat.press("ctrl-c")
+        chat.await_bottom_line(" Ctrl-C again leaves")
+        chat.type("no")
+        chat.await_bottom_line("thread 1")
