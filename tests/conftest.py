@@ -11,6 +11,7 @@ import pytest
 from chorus_cli.storage.database import Store
 from tests import guard
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
+from tests.services.long_talk import Talk, long_talk
 from tests.services.world import World, built
 
 if TYPE_CHECKING:
@@ -56,3 +57,8 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 @pytest.fixture
 async def world(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel) -> World:
     return await built(tmp_path, store, clock, model, limit_tokens=10_000)
+
+
+@pytest.fixture
+async def talk(tmp_path: Path, store: Store, clock: FakeClock) -> Talk:
+    return await long_talk(tmp_path, store, clock)

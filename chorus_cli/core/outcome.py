@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.messages import Status
 
-_CUT = "The reply broke off before its end: the connection was cut."
+_CUT = "The reply broke off before its end: the connection was cut; what has arrived is kept."
 _NOTHING = (
     "The model sent no reply, nor any sign that it was done. If the address is that of a server of your own, "
     "check that it speaks the OpenAI API."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,18 +11,7 @@ from chorus_cli.core.folding import task
 from chorus_cli.services.context_report import context_report
 from chorus_cli.storage import message_log
 from tests.remembering import PREFIX
-from tests.services.long_talk import Talk, facts, long_talk
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.storage.database import Store
-    from tests.fakes import FakeClock
-
-
-@pytest.fixture
-async def talk(tmp_path: Path, store: Store, clock: FakeClock) -> Talk:
-    return await long_talk(tmp_path, store, clock)
+from tests.services.long_talk import Talk, facts
 
 
 async def test_compact_summarises_all_but_the_last_two_turns(talk: Talk) -> None:

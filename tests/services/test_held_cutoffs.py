@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.services.long_talk import facts, long_talk
+from tests.services.long_talk import facts
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.storage.database import Store
     from tests.fakes import FakeClock
+    from tests.services.long_talk import Talk
     from tests.services.world import World
 
 _EARLY, _LATE = ["early", "ok"], ["late", "ok"]
@@ -104,9 +102,8 @@ async def test_a_session_goes_on_after_a_silence_although_the_windows_of_its_thr
 
 
 async def test_a_summary_serves_the_request_that_it_was_written_for_and_those_that_follow(
-    tmp_path: Path, store: Store, clock: FakeClock
+    talk: Talk, clock: FakeClock
 ) -> None:
-    talk = await long_talk(tmp_path, store, clock)
     await talk.say(*facts(6))
     clock.advance(timedelta(hours=7, minutes=58))
     for fact in facts(3, 6):
