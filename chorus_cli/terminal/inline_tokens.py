@@ -2,12 +2,13 @@
 
 The parser decodes what no filter of its source could see: entities, and percent escapes in links that stand for
 themselves (``<http://a/%1B>``). And rich takes a ``</kbd>`` without its beginning for the end of a style of its own,
-draws an image ahead of the block that it stands in, where the end of the line is lost, and an address that is a link's
-text twice.
+leaves all other HTML out, and with it the half of ``List<String>``, draws an image ahead of the block that it stands
+in, where the end of the line is lost, and an address that is a link's text twice.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from markdown_it.token import Token
@@ -22,6 +23,7 @@ OWN_ADDRESS = "link"
 _SHOWN = frozenset({"text", "code_inline"})
 _SHOWN_ATTRIBUTES = ("href", "src")
 _KEY, _KEY_END = "<kbd>", "</kbd>"
+_LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 
 def made_fit(tokens: Iterable[Token], safe: SafeTextStream) -> None:
@@ -37,7 +39,8 @@ def made_fit(tokens: Iterable[Token], safe: SafeTextStream) -> None:
                 token.attrs[name] = _filtered(str(token.attrs[name]), safe)
         if token.children:
             made_fit(token.children, safe)
-            token.children = _with_images_as_links(_with_whole_keys(token.children))
+            whole = map(_with_html_shown, _with_whole_keys(token.children))
+            token.children = _with_images_as_links(list(whole))
             _mark_own_addresses(token.children)
 
 
@@ -58,6 +61,15 @@ def _with_whole_keys(tokens: Sequence[Token]) -> list[Token]:
                 halves.add(position)
     halves.update(begun)
     return [token for position, token in enumerate(tokens) if position not in halves] if halves else list(tokens)
+
+
+def _with_html_shown(token: Token) -> Token:
+    """Return what shows a tag as it is written, but for line breaks and for keys, which have a style."""
+    if token.type != "html_inline" or token.content in {_KEY, _KEY_END}:
+        return token
+    if _LINE_BREAK.fullmatch(token.content):
+        return Token("hardbreak", "br", 0)
+    return Token("text", "", 0, content=token.content)
 
 
 def _with_images_as_links(tokens: Sequence[Token]) -> list[Token]:

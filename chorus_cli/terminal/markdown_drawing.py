@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from markdown_it.token import Token
 from rich.console import COLOR_SYSTEMS, Console
-from rich.markdown import Markdown
+from rich.markdown import Markdown, Paragraph
 from rich.segment import Segment
 
 from chorus_cli.terminal.code_block import CodeInParts
@@ -19,11 +19,20 @@ from chorus_cli.terminal.standing_words import TABLE_ROW
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rich.markdown import MarkdownElement
+    from rich.markdown import MarkdownContext, MarkdownElement
+    from rich.text import TextType
 
     from chorus_cli.terminal.markdown_blocks import Piece
 
 _EMPTY_TEXT = Token("inline", "", 0)
+
+
+class _HtmlAsText(Paragraph):
+    """A block of HTML as it is written; rich leaves it out, with its words."""
+
+    def on_text(self, context: MarkdownContext, text: TextType) -> None:
+        """Take the lines without the break that ends the last."""
+        super().on_text(context, text.rstrip("\n") if isinstance(text, str) else text)
 
 
 class _Markdown(Markdown):
@@ -34,6 +43,7 @@ class _Markdown(Markdown):
         **Markdown.elements,
         "fence": CodeInParts,
         "code_block": CodeInParts,
+        "html_block": _HtmlAsText,
         "table_open": FoldedTable,
     }
 

@@ -6,8 +6,9 @@ list that is taller has its beginning settled. See ``markdown_blocks`` for what 
 
 What is other than if rich drew it, so that no word is lost or said twice: an image stands in its place as a link to it
 (rich puts it ahead of its block, and cuts off what the line is then too long for); words in a table that are wider than
-their column are folded, and cells that would be too narrow share one (rich cuts them off); and a link whose text is its
-own address, letter by letter, is that text alone.
+their column are folded, and cells that would be too narrow share one (rich cuts them off); HTML, and what looks like
+it, is shown as it is written, but for line breaks and keys (rich leaves it out); and a link whose text is its own
+address, letter by letter, is that text alone.
 
 What is other than at once: a link whose definition comes after it stays text if it was settled before, and in
 a list that was settled in parts, the column of numbers belongs to the part. Code that was settled in parts

@@ -1,8 +1,8 @@
-"""Markdown as rich draws it but for three mends, each made where the program does not make it.
+"""Markdown as rich draws it but for four mends, each made where the program does not make it.
 
-Links and images are written out from the parsed tree, an image as a link to it, and a link whose text is its own
-address only once; the texts of cells are folded, not the columns. The one column that stands for many that are too
-narrow is not here: the tests of it say what they want.
+HTML is made text before anything is drawn, blocks of it paragraphs. Links and images are written out from the parsed
+tree, an image as a link to it, and a link whose text is its own address only once; the texts of cells are folded, not
+the columns. The one column that stands for many that are too narrow is not here: the tests of it say what they want.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class MendedMarkdown(Markdown):
 
     def __init__(self, text: str) -> None:
         super().__init__(text, hyperlinks=False)
+        self.parsed = [part for token in self.parsed for part in _paragraph(token)]
         for token in self.parsed:
             if token.type == "inline":
                 token.children = _inside(SyntaxTreeNode(token.children or []))
@@ -49,7 +50,19 @@ def _inside(node: SyntaxTreeNode) -> list[Token]:
     return [token for child in node.children for token in _mended(child)]
 
 
+def _paragraph(token: Token) -> list[Token]:
+    if token.type != "html_block":
+        return [token]
+    lines = token.content.rstrip("\n").split("\n")
+    children = [part for line in lines for part in (Token("hardbreak", "br", 0), _text(line))][1:]
+    inline = Token("inline", "", 0, children=children)
+    return [Token("paragraph_open", "p", 1), inline, Token("paragraph_close", "p", -1)]
+
+
 def _mended(node: SyntaxTreeNode) -> list[Token]:
+    if node.type == "html_inline" and "kbd>" not in node.content:
+        is_break = node.content.lower().replace(" ", "") in {"<br>", "<br/>"}
+        return [Token("hardbreak", "br", 0) if is_break else _text(node.content)]
     if node.type == "image":
         address = str(node.attrs["src"])
         return _link(_inside(node) or [_text(address)], address)

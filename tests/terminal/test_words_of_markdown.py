@@ -66,6 +66,29 @@ def test_an_image_is_its_words_and_its_address(text: str, seen: str) -> None:
     assert streamed([text], Size()).text() == [seen]
 
 
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("A List<String> and a Vec<T> here", ["A List<String> and a Vec<T> here"]),
+        ("- `a` <b>bold</b> <!-- said --> </x>", [" • a <b>bold</b> <!-- said --> </x>"]),
+        ("one<br>two<BR />three", ["one", "two", "three"]),
+        ("press <kbd>Ctrl</kbd>", ["press Ctrl"]),
+        (
+            "<details>\n<summary>Sum & such</summary>\ninside\n</details>\n\nafter",
+            ["<details>", "<summary>Sum & such</summary>", "inside", "</details>", "after"],
+        ),
+        ("> <div>a &#27;[2J b</div>\n\n- <p>c", ["▌ <div>a &#27;[2J b</div>", " • <p>c"]),
+    ],
+)
+def test_html_is_shown_as_it_is_written_but_for_line_breaks_and_keys(text: str, seen: list[str]) -> None:
+    assert list(filter(None, streamed(cut(text, 3), Size()).text())) == seen
+
+
+def test_a_line_break_in_a_cell_breaks_its_line() -> None:
+    rows = streamed(["| a | b |\n|---|---|\n| one<br>two | three |\n"], Size()).text()
+    assert [row.split() for row in rows if "o" in row] == [["one", "three"], ["two"]]
+
+
 def test_an_image_is_drawn_as_a_link_and_has_the_same_empty_lines_around_it() -> None:
     text = "a [b](c) d\n\n[e](f)\n\n---\n\n[g](h)\n\n- [i](j)\n\n  [k](l)\n"
     assert streamed([text.replace("[", "![")], Size()).rows() == streamed([text], Size()).rows()
