@@ -174,7 +174,8 @@ class Prompt:
         self._session.cursor = ModalCursorShapeConfig() if is_vi else None
 
     def _bottom(self) -> FormattedText:
-        if self._line.is_over:
+        # In a search Ctrl-C only ends that.
+        if self._line.is_over and not self._session.app.layout.is_searching:
             return FormattedText([("", _AGAIN)])
         return FormattedText(self._toolbar(self._session.app.output.get_size().columns))
 
