@@ -12,7 +12,7 @@ Runs = tuple[tuple[int, int], ...]
 
 
 def runs(ids: Iterable[int]) -> Runs:
-    """Write ids as runs; `expanded` gives them back in the same order."""
+    """Write ids as runs; ``expanded`` gives them back in the same order."""
     found: list[tuple[int, int]] = []
     for id_ in ids:
         if found and found[-1][1] + 1 == id_:

@@ -32,8 +32,8 @@ class Compose(Exception):  # noqa: N818 - it is no error: the user wants to go o
 class Line:
     """What a key has to know of the line that is being typed.
 
-    ``is_over`` says that the last key was Ctrl-C on an empty line, so that a second one leaves; ``offered`` is the text
-    that stood there at first; ``is_too_tall`` says that the window cannot show all of what was sent.
+    ``is_over`` says that nothing was typed since Ctrl-C on an empty line, so that a second one leaves; ``offered`` is
+    the text that stood there at first; ``is_too_tall`` says that the window cannot show all of what was sent.
     """
 
     def __init__(self) -> None:

@@ -103,8 +103,7 @@ class Prompt:
         self._session.default_buffer.history = history
         self._session.app.erase_when_done = False
         self._use_keys_of(persona.settings.editing_mode)
-        sign = _SIGN if knows_unicode() else _PLAIN_SIGN
-        sign = f"{safe_line(persona.name)} {sign} "
+        sign = f"{safe_line(persona.name)} {_SIGN if knows_unicode() else _PLAIN_SIGN} "
         message = FormattedText([("bold", sign)])
         if self._echo:
             self._echo.sign = sign
@@ -153,6 +152,7 @@ class Prompt:
 
         Ctrl-C, Ctrl-D and a terminal that is gone mean no.
         """
+        # In a dumb terminal the prompt itself draws on nothing.
         session: PromptSession[str] = PromptSession(output=None if self._echo else self._session.output)
         words = (*_YES_OR_NO, *_DISCARD) if discardable else _YES_OR_NO
         choice = "(y/n, or d to discard it)" if discardable else "(y/n)"

@@ -151,7 +151,10 @@ def finished(command: Sequence[str | bytes], environment: Mapping[str, str], std
 
 
 class Terminal:
-    """The chat, or another program, in a pseudo-terminal, and the screen that its user sees."""
+    """The chat, or another program, in a pseudo-terminal, and the screen that its user sees.
+
+    ``drawn`` is all that the terminal was sent so far.
+    """
 
     def __init__(
         self,
@@ -159,6 +162,7 @@ class Terminal:
         screen: pyte.HistoryScreen | None = None,
         command: Sequence[str] = PROGRAM,
     ) -> None:
+        self.drawn = b""
         self._screen = screen or pyte.HistoryScreen(_COLUMNS, _LINES, history=_HISTORY_LINES)
         size = (self._screen.lines, self._screen.columns)
         self._stream = pyte.ByteStream(self._screen)
@@ -291,7 +295,9 @@ class Terminal:
             time.sleep(_LOOK_SECONDS)
             return
         with suppress(pexpect.TIMEOUT, pexpect.EOF):
-            self._stream.feed(self._child.read_nonblocking(65536, _LOOK_SECONDS))
+            drawn = self._child.read_nonblocking(65536, _LOOK_SECONDS)
+            self.drawn += drawn
+            self._stream.feed(drawn)
 
 
 def _text_of(line: Any, columns: int) -> str:

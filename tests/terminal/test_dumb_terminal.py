@@ -38,20 +38,6 @@ def test_what_was_typed_when_the_chat_was_ended_can_be_seen(home: Home, chat: Te
         assert f"{PROMPT} I am\n  here" in again.screen_text()
 
 
-def test_ctrl_c_clears_the_line_and_twice_on_an_empty_one_leaves(home: Home, chat: Terminal) -> None:
-    chat.type("never mind")
-    chat.await_line(f"{PROMPT} never mind")
-    chat.press("ctrl-c")
-    chat.await_line(PROMPT)
-    chat.press("ctrl-c")
-    chat.type("still here")
-    chat.await_line(f"{PROMPT} still here")
-    chat.press("ctrl-c", "ctrl-c", "ctrl-c")
-    assert chat.await_end() == 0
-    assert chat.echoes
-    assert home.said() == []
-
-
 def test_ctrl_d_leaves_on_an_empty_line(chat: Terminal) -> None:
     chat.press("ctrl-d")
     assert chat.await_end() == 0
@@ -89,5 +75,8 @@ def test_a_program_that_ends_its_lines_with_a_line_feed_sends_them(home: Home, c
 
 
 def test_no_sequence_reaches_it(chat: Terminal) -> None:
+    chat.ask("I am happy", "happy?")
+    chat.ask("/status", "Context window")
     chat.type("\x1b[200~a\a\x9b31mb\x1b[201~")
     chat.await_line(f"{PROMPT} a␇<9B>31mb")
+    assert b"\x1b" not in chat.drawn

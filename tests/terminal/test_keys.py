@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
+import pytest
+
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home, Terminal
 
 ANSWER = "Say a little more"
@@ -56,8 +58,9 @@ def test_a_pasted_line_waits_for_enter_and_is_a_command_like_a_typed_one(home: H
     assert home.said() == []
 
 
-def test_ctrl_c_clears_the_line_and_twice_on_an_empty_one_leaves(home: Home) -> None:
-    with home.chat() as chat:
+@pytest.mark.parametrize("terminal", ["xterm-256color", "dumb"])
+def test_ctrl_c_clears_the_line_and_twice_on_an_empty_one_leaves(home: Home, terminal: str) -> None:
+    with home.chat(TERM=terminal) as chat:
         chat.type("never mind")
         chat.await_line(f"{PROMPT} never mind")
         chat.press("ctrl-c")
