@@ -87,7 +87,8 @@ class Toolbar:
                 return
             changed()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), _RENEWED_SECONDS)
+                async with asyncio.timeout(_RENEWED_SECONDS):
+                    await self._news.wait()
 
     async def _renew(self) -> None:
         place = self._place

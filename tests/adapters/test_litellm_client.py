@@ -601,7 +601,8 @@ async def test_cancelling_hangs_up_at_once(test_key: str, pieces: tuple[bytes, .
         with pytest.raises(asyncio.CancelledError):
             await reading
         assert time.monotonic() - began < 0.2
-        await asyncio.wait_for(server.hung_up.wait(), 1)
+        async with asyncio.timeout(1):
+            await server.hung_up.wait()
 
 
 async def test_closing_the_reply_hangs_up(test_key: str) -> None:
@@ -610,7 +611,8 @@ async def test_closing_the_reply_hangs_up(test_key: str) -> None:
         reply = client.stream(ModelRequest("openai/m", HELLO))
         async with aclosing(reply):
             assert await anext(reply) == TextDelta("Once")
-        await asyncio.wait_for(server.hung_up.wait(), 1)
+        async with asyncio.timeout(1):
+            await server.hung_up.wait()
 
 
 async def test_many_replies_may_be_awaited_at_once(test_key: str) -> None:

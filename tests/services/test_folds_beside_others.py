@@ -61,7 +61,8 @@ async def test_a_fold_behind_the_talk_uses_the_pause_and_says_so(talk: Talk) -> 
     room = talk.world.conversation.room
     room.fold_behind_the_talk(told.put_nowait)
     assert await talk.say(*facts(7)) == []
-    sentence = await asyncio.wait_for(told.get(), 5)
+    async with asyncio.timeout(5):
+        sentence = await told.get()
     assert sentence.startswith("The oldest 8 messages in context are summarised now.")
     assert await talk.say("next!") == []
     assert f"{PREFIX} f0! f1! f2!" in talk.last_request()
@@ -105,7 +106,8 @@ async def test_a_fold_behind_the_talk_that_fails_is_tried_again_some_turns_later
     await talk.say(*facts(2, 7), words=0)
     assert len(talk.summaries()) == 1
     await talk.say("later!", words=0)
-    assert (await asyncio.wait_for(told.get(), 5)).startswith("The oldest ")
+    async with asyncio.timeout(5):
+        assert (await told.get()).startswith("The oldest ")
     await talk.world.conversation.room.close()
 
 

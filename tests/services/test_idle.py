@@ -544,7 +544,8 @@ async def test_leaving_ends_the_wait_that_followed_a_save_at_once(talk: Talk) ->
     talk.say("I am back")
     talk.summary.set()
     await settled()
-    await asyncio.wait_for(talk.timer.close(patience_seconds=60), timeout=2)
+    async with asyncio.timeout(2):
+        await talk.timer.close(patience_seconds=60)
     assert talk.saved == [("chorus", "hello")]
 
 
@@ -570,7 +571,8 @@ async def test_leaving_abandons_a_save_in_progress_that_takes_too_long(talk: Tal
     talk.summary = asyncio.Event()
     talk.say("hello")
     await talk.clock.pass_by(HALF_AN_HOUR)
-    await asyncio.wait_for(talk.timer.close(patience_seconds=0.01), timeout=2)
+    async with asyncio.timeout(2):
+        await talk.timer.close(patience_seconds=0.01)
     talk.summary.set()
     await settled()
     assert (talk.saved, talk.told) == ([], [])
@@ -584,7 +586,8 @@ async def test_leaving_does_not_wait_for_the_silence_that_followed_a_save_in_pro
     leaving = asyncio.create_task(talk.timer.close(patience_seconds=60))
     await settled()
     talk.summary.set()
-    await asyncio.wait_for(leaving, timeout=2)
+    async with asyncio.timeout(2):
+        await leaving
     assert len(talk.saved) == 1
 
 

@@ -310,7 +310,8 @@ async def test_another_process_that_writes_delays_a_write_and_freezes_nothing(st
 
 async def test_reading_does_not_wait_for_another_process_that_writes(store: Store, path: Path) -> None:
     with other_process(path, "BEGIN IMMEDIATE"):
-        assert await asyncio.wait_for(store.read(notes), 5) == []
+        async with asyncio.timeout(5):
+            assert await store.read(notes) == []
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,10 @@ def test_a_window_of_another_size_keeps_what_is_being_typed_and_what_is_being_sa
 
 
 def test_ctrl_z_leaves_the_shell_a_sane_terminal_and_fg_goes_on(home: Home, tmp_path: Path) -> None:
-    scribe = editor(tmp_path, 'echo now editing; read line; echo "$line" > "$file"')
+    # Whoever is reading when Ctrl-Z comes may still take the first key that is meant for the shell.
+    resumed = tmp_path / "resumed"
+    await_fg = f"until [ -e {shlex.quote(str(resumed))} ]; do sleep 0.02; done"
+    scribe = editor(tmp_path, f'echo now editing; {await_fg}; read line; echo "$line" > "$file"')
     with home.shell_in_terminal(EDITOR=scribe) as shell:
         shell.say(CHAT)
         shell.await_line(PROMPT)
@@ -90,6 +93,7 @@ def test_ctrl_z_leaves_the_shell_a_sane_terminal_and_fg_goes_on(home: Home, tmp_
         shell.await_text("now editing")
         suspend(shell)
         resume(shell)
+        resumed.touch()
         shell.type("I am glad")
         shell.await_line("I am glad")
         assert shell.echoes

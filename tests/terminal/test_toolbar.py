@@ -111,6 +111,25 @@ async def test_a_bug_in_measuring_is_reported_once_and_harms_nobody() -> None:
     assert bugs.empty()
 
 
+@pytest.mark.parametrize("steps", range(12))
+async def test_it_ends_when_it_is_closed_at_whatever_step_of_its_work(steps: int) -> None:
+    bar = Toolbar(measured_in_a_step, unexpected)
+    bar.show(place())
+    bar.begin(lambda: None)
+    await asyncio.sleep(0)
+    bar.show(place())
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    closing = asyncio.create_task(bar.close())
+    done, _ = await asyncio.wait({closing}, timeout=1)
+    assert done, "The line below is still being brought up to date, and Ctrl-D does not leave."
+
+
+async def measured_in_a_step(_: Place) -> Meter:
+    await asyncio.sleep(0)
+    return Meter(1, 1_000, 800)
+
+
 def unexpected(bug: Exception) -> None:
     raise AssertionError from bug
 
