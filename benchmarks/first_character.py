@@ -7,7 +7,7 @@ import json
 import os
 import time
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import httpx
@@ -125,7 +125,7 @@ async def _seconds_of_httpx(contest: _Contest) -> float:
 @asynccontextmanager
 async def _posted(client: httpx.AsyncClient, request: ModelRequest) -> AsyncIterator[httpx.Response]:
     messages = [
-        {name: value for name, value in asdict(message).items() if value is not None} for message in request.messages
+        {name: value for name, value in message._asdict().items() if value is not None} for message in request.messages
     ]
     body = {"model": _MODEL, "messages": messages, "stream": True, "stream_options": {"include_usage": True}}
     async with client.stream("POST", "/chat/completions", json=body) as response:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 PromptRole = Literal["system", "user", "assistant", "tool"]
 
 
-@dataclass(frozen=True, slots=True)
-class PromptMessage:
-    """One message as a model sees it.
+class PromptMessage(NamedTuple):
+    """One message as a model sees it: a tuple, as `Message` is.
 
     ``tool_calls`` is JSON text in the shape of the OpenAI API, on assistant messages that call tools;
     ``tool_call_id`` names the call that a tool message answers.

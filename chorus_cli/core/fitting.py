@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.cutting import cut_in_the_middle
@@ -68,8 +67,8 @@ def _cut(row: Message, cap_tokens: int, count: Callable[[str], int]) -> Message:
         return row
     content_tokens = count(row.content)
     allowed_tokens = max(0, cap_tokens - (tokens_of(row) - content_tokens))
-    shortened = replace(row, content=cut_in_the_middle(row.content, content_tokens, allowed_tokens, count))
-    return replace(shortened, token_count=text_tokens(shortened, count))
+    shortened = row._replace(content=cut_in_the_middle(row.content, content_tokens, allowed_tokens, count))
+    return shortened._replace(token_count=text_tokens(shortened, count))
 
 
 def _without_oldest_rows(rows: list[Message], kept: Message | None, room_tokens: int) -> list[Message]:

@@ -144,7 +144,7 @@ class Context:
         with suppress(StorageError):
             # It only saves the next counting; a view must not fail for it.
             await self.store.write(message_log.store_token_counts, counts)
-        return tuple(replace(row, token_count=counts.get(row.id, row.token_count)) for row in messages)
+        return tuple(row._replace(token_count=counts.get(row.id, row.token_count)) for row in messages)
 
     def _counts(self, messages: Sequence[Message]) -> dict[int, int]:
         return {row.id: text_tokens(row, self.counter.count) for row in messages}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -27,7 +26,7 @@ def message(id_: int, role: Role, content: str, turn: int, status: Status = Stat
         id_, "frodo", 1, turn, role, content, START + timedelta(seconds=id_), status=status, tool_calls=calls,
         tool_call_id=call_id,
     )  # fmt: skip
-    return replace(row, token_count=text_tokens(row, COUNT))
+    return row._replace(token_count=text_tokens(row, COUNT))
 
 
 def talk(*turns: str) -> list[Message]:

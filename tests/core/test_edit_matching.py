@@ -42,11 +42,11 @@ def said(id_: int, content: str, seconds: float = 0, role: Role = Role.USER) -> 
 
 
 def call(id_: int, name: str, seconds: float = 0) -> Message:
-    return replace(said(id_, "", seconds, Role.TOOL_USE), turn_id=1, tool_calls=CALL, tool_call_id=name)
+    return said(id_, "", seconds, Role.TOOL_USE)._replace(turn_id=1, tool_calls=CALL, tool_call_id=name)
 
 
 def result(id_: int, name: str, content: str = "three\nhits", seconds: float = 0) -> Message:
-    return replace(said(id_, content, seconds, Role.TOOL_RESULT), turn_id=1, tool_call_id=name)
+    return said(id_, content, seconds, Role.TOOL_RESULT)._replace(turn_id=1, tool_call_id=name)
 
 
 def sheet_of(before: Sequence[Message], context: Sequence[Message]) -> Sheet:
@@ -91,7 +91,7 @@ def rows(draw: st.DrawFn) -> list[Message]:
         tool_calls=st.none() | st.just(CALL) | texts,
         tool_call_id=st.none() | st.sampled_from("ab"),
     )
-    return [replace(row, id=number) for number, row in enumerate(draw(st.lists(row, max_size=8)), start=1)]
+    return [row._replace(id=number) for number, row in enumerate(draw(st.lists(row, max_size=8)), start=1)]
 
 
 @given(rows(), st.integers(0, 8), ZONES, st.text(max_size=5))
@@ -150,7 +150,7 @@ def after(text: str, sheet: Sheet, fates: list[Fate]) -> str:
     for fate, block in zip(fates, parsed.blocks, strict=True):
         piece = pieces[block.line - 1]
         if fate.words is not None:
-            rewritten = sheet_of([], [replace(fate.row, content=fate.words)]).text
+            rewritten = sheet_of([], [fate.row._replace(content=fate.words)]).text
             written = rewritten.split("\n")
             piece = written[parse(rewritten, sheet.name).blocks[0].line - 1 : written.index(END_LINE)]
         if not fate.is_deleted:
@@ -404,14 +404,14 @@ def test_a_tool_block_cannot_be_changed_or_made_up(old: str, new: str) -> None:
     ids=range(10),
 )
 def test_calls_are_shown_by_their_names_whatever_the_log_holds(tool_calls: str | None, shown: str) -> None:
-    sheet = sheet_of([], [replace(call(1, "a"), tool_calls=tool_calls)])
+    sheet = sheet_of([], [call(1, "a")._replace(tool_calls=tool_calls)])
     assert sheet.context[0].block.body == shown
     sheet.text.encode()
     assert not edited(sheet).changed
 
 
 def test_what_is_said_before_a_call_is_shown_with_it() -> None:
-    sheet = sheet_of([], [replace(call(1, "a"), content="Let me look.")])
+    sheet = sheet_of([], [call(1, "a")._replace(content="Let me look.")])
     assert "Frodo (tool): Let me look.\nsearch " in sheet.text
 
 
@@ -445,7 +445,7 @@ def test_a_message_reworded_and_left_out_is_refused() -> None:
 @given(MOMENTS, ZONES)
 @example(datetime(2026, 10, 25, 1, 30, tzinfo=UTC), BERLIN)
 def test_times_are_local_to_the_second(moment: datetime, zone: timezone | None) -> None:
-    sheet = laid_out("Frodo", [], [replace(THANKS, timestamp=moment)], zone)
+    sheet = laid_out("Frodo", [], [THANKS._replace(timestamp=moment)], zone)
     shown = datetime.fromisoformat(sheet.context[0].block.time)
     assert shown == moment.astimezone(zone).replace(tzinfo=None, microsecond=0, fold=0)
     assert len(sheet.context[0].block.time) == len("2026-02-12 12:00:00")

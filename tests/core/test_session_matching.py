@@ -41,7 +41,7 @@ def test_what_differs_in_role_time_or_content_is_new() -> None:
 
 
 def test_of_equal_messages_the_kth_is_the_kth_and_none_is_taken_twice() -> None:
-    twins = [replace(row(id_, "ok", Role.ASSISTANT), timestamp=START) for id_ in (5, 6)]
+    twins = [row(id_, "ok", Role.ASSISTANT)._replace(timestamp=START) for id_ in (5, 6)]
     session = session_of(*(replace(saved(twins[0]), turn_id=99) for _ in range(3)))
     first, second, third = members(session, twins, {1: 1})
     assert (first, second) == (5, 6)
@@ -49,18 +49,18 @@ def test_of_equal_messages_the_kth_is_the_kth_and_none_is_taken_twice() -> None:
 
 
 def test_of_equal_messages_the_one_of_the_same_turn_is_meant() -> None:
-    twins = [replace(row(id_, "ok", Role.ASSISTANT, turn=turn), timestamp=START) for id_, turn in ((5, 4), (7, 6))]
+    twins = [row(id_, "ok", Role.ASSISTANT, turn=turn)._replace(timestamp=START) for id_, turn in ((5, 4), (7, 6))]
     assert members(session_of(saved(twins[1])), twins, {1: 1}) == (7,)
 
 
 def test_what_was_said_comes_before_what_an_operation_put_in() -> None:
-    put_in = replace(ROWS[0], id=7, introduced_by=1)
+    put_in = ROWS[0]._replace(id=7, introduced_by=1)
     session = session_of(replace(saved(ROWS[0]), turn_id=50))
-    assert members(session, [put_in, replace(ROWS[0], id=9)], {1: 1}) == (9,)
+    assert members(session, [put_in, ROWS[0]._replace(id=9)], {1: 1}) == (9,)
 
 
 def test_a_thread_is_known_by_its_messages_whatever_its_number() -> None:
-    elsewhere = [replace(each, thread_id=8) for each in ROWS]
+    elsewhere = [each._replace(thread_id=8) for each in ROWS]
     session = session_of(*map(saved, ROWS))
     assert known_threads(session, elsewhere) == {1: 8}
     assert known_threads(session, [*elsewhere, *ROWS]) == {1: 1}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -115,8 +114,7 @@ def test_a_reply_grows_and_ends_and_its_question_stays_as_it_was(connection: sql
         ReplyState("A friend.", Status.TRUNCATED, 3, {"prompt_tokens": 40, "completion_tokens": 3}),
     ):
         message_log.update_reply(connection, opened.reply, state)
-        grown = replace(
-            opened.reply,
+        grown = opened.reply._replace(
             content=state.content,
             status=state.status,
             token_count=state.token_count,
