@@ -123,8 +123,8 @@ class LiteLLMClient:
     async def _ask(self, request: ModelRequest) -> _Stream:
         litellm = litellm_library.loaded()
         if litellm is None:
-            # In a thread, because the import that may still be under way there takes two seconds.
-            litellm = await asyncio.to_thread(litellm_library.load)
+            # The import, which may be under way already, takes two seconds.
+            litellm = await litellm_library.load_beside()
         stream: _Stream | None = await litellm.acompletion(**self._arguments(request))
         if stream is None:
             raise _UnprocessableError

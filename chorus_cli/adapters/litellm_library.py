@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import importlib
 import importlib.util
 import os
 import threading
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -67,6 +69,25 @@ def load() -> ModuleType:
     """
     with _importing:
         return _imported()
+
+
+async def load_beside() -> ModuleType:
+    """Import litellm beside the event loop; a process that ends meanwhile does not wait for it, as for other threads.
+
+    Raises:
+        ModelError: it is not installed.
+    """
+    imported: Future[ModuleType] = Future()
+
+    def run() -> None:
+        imported.set_running_or_notify_cancel()
+        try:
+            imported.set_result(load())
+        except Exception as error:  # noqa: BLE001 - whoever awaits it is told
+            imported.set_exception(error)
+
+    threading.Thread(target=run, name="import", daemon=True).start()
+    return await asyncio.wrap_future(imported)
 
 
 def loaded() -> ModuleType | None:

@@ -73,6 +73,7 @@ class Repl:
         self._histories: dict[str, InputHistory] = {}
         self._asides: list[str] = []
         self._arriving: asyncio.Future[None] | None = None
+        self._settling: asyncio.TimerHandle | None = None
         self._toolbar = Toolbar(parts.meter, report_bug)
         self._prompt = Prompt(lambda: parts.commands, self._toolbar.text)
         self._prompt.feed(typed_early)
@@ -83,11 +84,13 @@ class Repl:
         def begin() -> None:
             drawn()
             # Making the timer would keep the first keys waiting, and no silence is that short.
-            asyncio.get_running_loop().call_later(_SETTLING_SECONDS, self._arm)
+            self._settling = asyncio.get_running_loop().call_later(_SETTLING_SECONDS, self._arm)
 
         try:
             await self._talk(begin)
         finally:
+            if self._settling is not None:
+                self._settling.cancel()
             if self._arriving is not None:
                 self._arriving.cancel()
                 await finished(asyncio.wait({self._arriving}))

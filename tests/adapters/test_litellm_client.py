@@ -633,6 +633,19 @@ def test_litellm_is_kept_offline_but_its_log_level_is_the_users() -> None:
     }
 
 
+def test_nobody_who_leaves_waits_for_the_import() -> None:
+    async def leave() -> None:
+        loading = asyncio.create_task(litellm_library.load_beside())
+        await asyncio.sleep(0)
+        loading.cancel()
+        await asyncio.wait({loading})
+        assert loading.cancelled()
+
+    with litellm_library._importing:
+        asyncio.run(leave())
+    assert asyncio.run(litellm_library.load_beside()) is litellm_library.load()
+
+
 def test_two_threads_may_import_litellm_at_once_and_nothing_is_fetched_or_printed() -> None:
     program = (
         "import socket, sys, threading\n"

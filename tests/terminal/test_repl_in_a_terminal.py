@@ -161,6 +161,16 @@ def test_a_signal_at_the_prompt_leaves_the_terminal_as_it_was(home: Home, number
         assert chat.echoes
 
 
+def test_a_signal_while_litellm_is_being_imported_waits_for_nothing_and_leaves_no_bug_behind(home: Home) -> None:
+    with home.chat(OPENAI_API_KEY="sk-test", OPENAI_BASE_URL="http://127.0.0.1:9/v1", CHORUS_MODEL="openai/x") as chat:
+        chat.say("hello")
+        chat.await_text("waiting for openai/x")
+        os.kill(chat.pid, signal.SIGTERM)
+        assert chat.await_end(seconds=2) == 128 + signal.SIGTERM
+    assert home.replies() == [("", "interrupted")]
+    assert not (home.path / "state" / "chorus.log").exists()
+
+
 def test_a_program_that_is_killed_loses_no_question_and_leaves_no_reply_in_progress(home: Home) -> None:
     with home.chat() as chat:
         chat.say(LONG_MESSAGE)
