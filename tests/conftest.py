@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from chorus_cli.storage.database import Store
 from tests import guard
@@ -24,6 +25,10 @@ def pytest_configure() -> None:
     isolated = guard.isolated_environment(dict(os.environ))
     os.environ.clear()
     os.environ.update(isolated)
+    # What is slow is found out by the benchmarks: a machine that is busy for a moment proves nothing.
+    untimed = settings(deadline=None, suppress_health_check=[*settings().suppress_health_check, HealthCheck.too_slow])
+    settings.register_profile("untimed", untimed)
+    settings.load_profile("untimed")
 
 
 def pytest_xdist_auto_num_workers() -> int:
