@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 # These assert for tests beside them, and are to tell what they compared, as a test does.
 ASSERTING = (
+    "tests.adapters.asked_models",
+    "tests.core.kept_past",
+    "tests.core.reading_time",
     "tests.services.acting_user",
     "tests.services.expecting_user",
 )
