@@ -24,6 +24,7 @@ ASSERTING = (
     "tests.core.reading_time",
     "tests.services.acting_user",
     "tests.services.expecting_user",
+    "tests.terminal.shown_turns",
 )
 
 
