@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pexpect
 import pytest
 
-from tests.terminal.driver import PROGRAM, PROMPT, Home
+from tests.terminal.command import PROGRAM
+from tests.terminal.driver import PROMPT, Home
 from tests.terminal.edited_talk import FIVE, KEPT, LEFT, MISNAMING, QUESTION, REWORDING, drafts, put_in
 from tests.terminal.editors import editor
 
