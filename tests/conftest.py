@@ -18,9 +18,20 @@ from tests.services.world import World, built
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+# These assert for tests beside them, and are to tell what they compared, as a test does.
+ASSERTING = (
+    "tests.adapters.asked_models",
+    "tests.core.kept_past",
+    "tests.core.reading_time",
+    "tests.services.acting_user",
+    "tests.services.expecting_user",
+    "tests.terminal.shown_turns",
+)
+
 
 def pytest_configure() -> None:
     """Install the guard before anything else is imported."""
+    pytest.register_assert_rewrite(*ASSERTING)
     guard.install(Path.home())
     isolated = guard.isolated_environment(dict(os.environ))
     os.environ.clear()

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.terminal.driver import PROGRAM, Home, Outcome, finished
+from tests.terminal.command import PROGRAM, Outcome, finished
+from tests.terminal.driver import Home
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.terminal.driver import Home, finished
+from tests.terminal.command import finished
+from tests.terminal.driver import Home
 
 if TYPE_CHECKING:
     from pathlib import Path

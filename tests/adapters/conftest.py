@@ -1,4 +1,4 @@
-"""What the tests of the adapters share: a mock provider, and an environment without the machine's own keys."""
+"""What the tests of the adapters share: a mock provider, litellm, and an environment without the machine's own keys."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.adapters import litellm_library
 from tests.mock_provider import MockProvider, running
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
 
 @pytest.fixture(scope="module")
@@ -28,3 +29,15 @@ def test_key(monkeypatch: pytest.MonkeyPatch) -> str:
     key = "sk-test-0123456789abcdef"
     monkeypatch.setenv("OPENAI_API_KEY", key)
     return key
+
+
+@pytest.fixture(scope="module")
+def _litellm_is_loaded() -> None:
+    litellm_library.warm()
+
+
+@pytest.fixture
+async def _no_connection_outlives_the_event_loop_of_its_test() -> AsyncIterator[None]:
+    yield
+    # litellm keeps its clients, and one that is thrown away later complains of its loop that is gone.
+    await litellm_library.load().close_litellm_async_clients()

@@ -122,7 +122,7 @@ SUMMARIES = st.none() | st.integers(1, 300).map(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(conversations(), SUMMARIES, st.integers(0, 300), st.integers(0, 1000))
 def test_any_conversation_fits_any_room_that_its_newest_question_fits(
     view: list[Message], summary: Summary | None, spare: int, half: int

@@ -1,3 +1,5 @@
+"""Text from anywhere: what a terminal would obey is shown, what nobody sees is hidden and counted."""
+
 from __future__ import annotations
 
 import re
@@ -14,53 +16,11 @@ from chorus_cli.core.safe_text import (
     DECODED_LENGTH,
     MARKS_PER_BASE,
     SafeTextStream,
-    cleaned_input,
     hidden_warning,
-    join_surrogates,
     safe_line,
     safe_text,
 )
-
-ESCAPE = "\x1b"
-ZWJ = "\u200d"
-ZWNJ = "\u200c"
-FLAG = "\U0001f3f4"
-CANCEL = "\U000e007f"
-ACUTE = "\u0301"
-
-
-def tags(text: str) -> str:
-    return "".join(chr(0xE0000 + ord(character)) for character in text)
-
-
-ENGLAND = FLAG + tags("gbeng") + CANCEL
-
-SPECIAL_PIECES = [
-    *"\r\n\t\x00\x07\x1b\x7f\x85\x9b\u2028\u202e\u2066\ufdd0\ufffb\uffff",
-    *"\ud83d\ude00\udb40\udc67\udc7f\ud83c\udff4",
-    *"\u200b\u200e\u00ad\u2060\u3164\ufeff\U000e0001\U000e0100\ufe00\ufe0e\ufe0f",
-    *f"{ZWJ}{ZWNJ}{FLAG}{CANCEL}{ACUTE}",
-    *"\U0001f468\u2764\U0001f525\u0628\u06cc\u064e\u0915\u094d\u0937 a\u00e9[",
-    tags("g"),
-    tags("gbeng"),
-    ENGLAND,
-    ACUTE * 29,
-    ACUTE * 31,
-    "\x1b[31m",
-    "\r\n",
-]
-any_character = st.characters(exclude_categories=())
-hostile_texts = st.lists(st.one_of(st.sampled_from(SPECIAL_PIECES), any_character), max_size=40).map("".join)
-
-
-def fed(chunks: list[str]) -> tuple[str, SafeTextStream]:
-    stream = SafeTextStream()
-    shown = "".join([stream.feed(chunk) for chunk in chunks])
-    return shown + stream.close(), stream
-
-
-def hidden_in(text: str) -> int:
-    return fed([text])[1].hidden_count
+from tests.core.hostile_text import ACUTE, CANCEL, ENGLAND, ESCAPE, FLAG, ZWJ, ZWNJ, fed, hidden_in, hostile_texts, tags
 
 
 @pytest.mark.parametrize(
@@ -245,22 +205,6 @@ def test_text_before_an_undecided_tail_is_shown_at_once() -> None:
     assert stream.feed("\nnext") == "\nnext"
 
 
-def surrogate_halves(text: str) -> list[str]:
-    encoded = text.encode("utf-16-le")
-    return [encoded[start : start + 2].decode("utf-16-le", "surrogatepass") for start in range(0, len(encoded), 2)]
-
-
-def test_tags_sent_as_surrogate_halves_are_decoded() -> None:
-    shown, stream = fed(surrogate_halves(tags("ls")))
-    assert (shown, stream.hidden_count, stream.decoded_tags) == ("", 2, "ls")
-
-
-def test_the_longest_flag_sent_as_surrogate_halves_is_kept() -> None:
-    flag = FLAG + tags("gbengl") + CANCEL
-    shown, stream = fed(surrogate_halves(flag + flag))
-    assert (shown, stream.hidden_count) == (flag + flag, 0)
-
-
 @pytest.mark.parametrize(
     ("raw", "line"),
     [
@@ -297,41 +241,3 @@ def test_the_warning_counts_and_decodes(raw: str, warning: str | None) -> None:
 
 def test_the_warning_names_another_place() -> None:
     assert hidden_warning(fed(["\u200b"])[1], "your message") == "1 hidden character in your message"
-
-
-@pytest.mark.parametrize(
-    ("raw", "joined"),
-    [
-        ("plain \U0001f600", "plain \U0001f600"),
-        ("\ud83d\ude00", "\U0001f600"),
-        ("\ud83d \ude00", "\ufffd \ufffd"),
-        ("\ud83d\ud83d\ude00\ude00", "\ufffd\U0001f600\ufffd"),
-        ("bad byte \udcff", "bad byte \ufffd"),
-    ],
-)
-def test_surrogate_pairs_are_joined_and_lone_ones_replaced(raw: str, joined: str) -> None:
-    assert join_surrogates(raw) == joined
-
-
-@settings(max_examples=200)
-@given(st.text(any_character))
-def test_joined_text_can_be_encoded_and_keeps_what_could_be_already(text: str) -> None:
-    joined = join_surrogates(text)
-    joined.encode()
-    assert re.sub("\ufffd|[^\0-\uffff]", "", joined) == re.sub("[\ud800-\udfff\ufffd]|[^\0-\uffff]", "", text)
-
-
-@pytest.mark.parametrize(
-    ("raw", "cleaned"),
-    [
-        ("as it is\n\x1b[31m\u202e\u200b", ("as it is\n\x1b[31m\u202e\u200b", False)),
-        ("a\r\nb\rc\n", ("a\nb\nc\n", False)),
-        ("\ud83d\ude00", ("\U0001f600", False)),
-        ("\udcff", ("\ufffd", True)),
-        ("already \ufffd", ("already \ufffd", False)),
-        ("nul\0here", ("nul\u2400here", True)),
-        ("", ("", False)),
-    ],
-)
-def test_input_is_cleaned_only_where_it_could_not_be_stored(raw: str, cleaned: tuple[str, bool]) -> None:
-    assert cleaned_input(raw) == cleaned

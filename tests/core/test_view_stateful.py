@@ -6,177 +6,40 @@ What it is compared with goes the whole way: real rows, read back from the datab
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import invariant, precondition, rule, run_state_machine_as_test
 
 from chorus_cli.core import operations as journal
-from chorus_cli.core.messages import Message, Status
-from chorus_cli.core.operations import Kind, Operation, Target, WindowChange
+from chorus_cli.core.operations import Kind, Target, WindowChange
 from chorus_cli.core.view import cutoff, view
 from chorus_cli.storage import message_log, operation_log, orphans
-from chorus_cli.storage.context_rows import context_rows
-from chorus_cli.storage.message_log import Question, ReplyState
+from chorus_cli.storage.message_log import Question
 from chorus_cli.storage.operation_log import NewOperation
-from tests.storage.database import database
+from tests.core.kept_past import RUN, KeptPast, number, written
+from tests.core.naive_view import (
+    PERSONAS,
+    PLACES,
+    Place,
+    Said,
+    deeds_of,
+    naive_redoable,
+    naive_undoable,
+    said_in,
+    standing,
+    untouched_view,
+)
 
-START = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
-RUN = "this-run"
-
-
-@dataclass(frozen=True)
-class Place:
-    """A thread of a persona."""
-
-    persona: str
-    thread: int
-
-
-PLACES = (Place("chorus", 1), Place("chorus", 2), Place("frodo", 3))
-PERSONAS = ("chorus", "frodo")
 # Stories become intricate only where most of what happens happens.
 SOMEWHERE = st.sampled_from((PLACES[0],) * 4 + PLACES[1:])
 SOMEBODY = st.sampled_from(("chorus", "chorus", "frodo"))
 
 
-@dataclass(frozen=True)
-class Said:
-    """A message, as the model knows it."""
-
-    id: int
-    thread: int
-    turn: int
-    at: datetime
-    introduced_by: int | None = None
-
-
-@dataclass(frozen=True)
-class Deed:
-    """An operation, as the model knows it; ``target`` is ("operation" or "turn", id), ``hours`` before and after."""
-
-    id: int
-    kind: str
-    persona: str
-    thread: int | None
-    after: int
-    at: datetime
-    members: tuple[int, ...] = ()
-    replaced: frozenset[int] = frozenset()
-    target: tuple[str, int] | None = None
-    hours: tuple[int, int] | None = None
-
-
-Past = list[Said | Deed]
-
-
-def said_in(past: Past, thread: int) -> list[Said]:
-    return [event for event in past if isinstance(event, Said) and event.thread == thread]
-
-
-def concerns(event: Deed, place: Place) -> bool:
-    return event.persona == place.persona and event.thread in {None, place.thread}
-
-
-def deeds_of(past: Past, place: Place) -> list[Deed]:
-    return [event for event in past if isinstance(event, Deed) and concerns(event, place)]
-
-
-def taken_back(target: tuple[str, int], deeds: list[Deed]) -> bool:
-    words = [deed.kind for deed in deeds if deed.target == target]
-    return bool(words) and words[-1] == "undo"
-
-
-def standing(deeds: list[Deed]) -> list[Deed]:
-    return [deed for deed in deeds if deed.target is None and not taken_back(("operation", deed.id), deeds)]
-
-
-def in_order(rows: list[Said]) -> list[int]:
-    return [row.id for row in sorted(rows, key=lambda row: (row.turn, row.id))]
-
-
-def naive_view(past: Past, place: Place, now: datetime, hours: int) -> list[int]:
-    since = now - timedelta(hours=hours)
-    rows, deeds = said_in(past, place.thread), deeds_of(past, place)
-    bases = [deed for deed in standing(deeds) if deed.kind in {"clear", "edit", "restore"}]
-    boundary, members = 0, list[Said]()
-    if bases:
-        boundary = bases[-1].after
-        listed = [row for member in bases[-1].members for row in rows if row.id == member]
-        members = listed if bases[-1].at > since else []
-    newer = deeds[deeds.index(bases[-1]) + 1 :] if bases else deeds
-    retries = [deed for deed in standing(deeds) if deed.kind == "retry" and deed in newer]
-    allowed = {None, *(deed.id for deed in retries)}
-    spoken = [
-        row
-        for row in rows
-        if row not in members
-        and row.id > boundary
-        and row.at > since
-        and row.introduced_by in allowed
-        and (row.turn > boundary or row.turn in {member.turn for member in members})
-    ]
-    gone = {row for deed in retries for row in deed.replaced}
-    return [
-        row
-        for row in [member.id for member in members] + in_order(spoken)
-        if row not in gone and not any(taken_back(("turn", known.turn), newer) for known in rows if known.id == row)
-    ]
-
-
-def untouched_view(past: Past, place: Place, now: datetime, hours: int) -> list[int]:
-    """Return what would be in view if no operation had ever been made."""
-    since = now - timedelta(hours=hours)
-    return in_order([row for row in said_in(past, place.thread) if row.introduced_by is None and row.at > since])
-
-
-def naive_undoable(past: Past, place: Place) -> Deed | None:
-    by_hand = [deed for deed in standing(deeds_of(past, place)) if deed.kind not in {"compact", "flash"}]
-    return by_hand[-1] if by_hand else None
-
-
-def naive_redoable(past: Past, place: Place) -> Deed | None:
-    """Walk through everything that happened: an undo opens, its redo closes, and anything else closes all."""
-    undos: list[Deed] = []
-    for event in past:
-        if isinstance(event, Said):
-            if event.thread == place.thread and event.turn == event.id and event.introduced_by is None:
-                undos = []
-        elif not concerns(event, place) or event.kind in {"compact", "flash"}:
-            continue
-        elif event.kind == "undo":
-            undos.append(event)
-        elif event.kind == "redo":
-            undos = [undo for undo in undos if undo.target != event.target]
-        else:
-            undos = []
-    return undos[-1] if undos else None
-
-
-def written(moment: datetime, digits: int) -> str:
-    """Return a moment as a person or a program may put it into a row: with 0, 3 or 6 digits of the second."""
-    whole = moment.strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{whole}.{moment.microsecond:06d}"[: len(whole) + (1 + digits if digits else 0)] + "Z"
-
-
-class ViewMachine(RuleBasedStateMachine):
+class ViewMachine(KeptPast):
     """Does the same to the database and to the model, and compares them after each step."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.connection = database()
-        self.past: Past = []
-        self.now = START
-        self.hours = dict.fromkeys(PERSONAS, 8)
-        self.streaming: list[Message] = []
-        self.rows_seen: dict[int, tuple[object, ...]] = {}
-        self.operations_seen: list[tuple[object, ...]] = []
-
-    def teardown(self) -> None:
-        self.connection.close()
 
     # What is said
 
@@ -372,104 +235,12 @@ class ViewMachine(RuleBasedStateMachine):
         assert len(rows) + len(running) == len([event for event in self.past if isinstance(event, Said)])
         self.rows_seen, self.operations_seen = rows, operations
 
-    # How it is done
-
-    def _seen(self, place: Place) -> list[int]:
-        since = cutoff(self.now, self.hours[place.persona])
-        rows = context_rows(self.connection, place.persona, place.thread, since)
-        return [row.id for row in view(place.thread, rows.messages, rows.operations, since).messages]
-
-    def _expected(self, place: Place) -> list[int]:
-        return naive_view(self.past, place, self.now, self.hours[place.persona])
-
-    def _newest_row(self) -> int:
-        return max((event.id for event in self.past if isinstance(event, Said)), default=0)
-
-    def _next_operation(self) -> int:
-        return 1 + sum(isinstance(event, Deed) for event in self.past)
-
-    def _land(self, reply: Message) -> None:
-        message_log.update_reply(self.connection, reply, ReplyState("answer", Status.COMPLETE, 1))
-        self.streaming.remove(reply)
-
-    def _insert(
-        self, place: Place, at: datetime, *, role: str = "assistant", turn: int | None, introduced_by: int | None = None
-    ) -> int:
-        cursor = self.connection.execute(
-            "INSERT INTO messages(persona, thread_id, turn_id, role, content, timestamp, introduced_by) "
-            "VALUES (?, ?, ?, ?, 'later', ?, ?)",
-            (place.persona, place.thread, turn, role, written(at, 6), introduced_by),
-        )
-        row = int(cursor.lastrowid or 0)
-        self.past.append(Said(row, place.thread, turn or row, at, introduced_by))
-        return row
-
-    def _introduced(self, place: Place) -> int:
-        """Put a row in for the operation that is about to be stored, and let it be older than any window."""
-        old = self.now - timedelta(days=30)
-        return self._insert(place, old, role="user", turn=None, introduced_by=self._next_operation())
-
-    def _draw_members(self, data: st.DataObject, places: list[Place]) -> list[int]:
-        known = [row.id for place in places for row in said_in(self.past, place.thread)]
-        return data.draw(st.lists(st.sampled_from(known[-12:]), unique=True, max_size=8)) if known else []
-
-    def _do(self, new: NewOperation) -> Deed:
-        stored = operation_log.introduce(self.connection, new)
-        assert stored.id == self._next_operation()
-        after = self._newest_row() if new.after_message_id is None else new.after_message_id
-        deed = Deed(stored.id, new.kind.value, new.persona, new.thread_id, after, new.created_at, stored.members)
-        deed = replace(deed, replaced=new.replaced, target=named(new.target), hours=hours(new.window))
-        self.past.append(deed)
-        return deed
-
-    def _reverse(self, kind: Kind, deed: Deed) -> None:
-        target = Target(operation_id=deed.id)
-        self._do(NewOperation(deed.persona, kind, self.now, deed.thread, target=target))
-        if deed.hours is not None:
-            self.hours[deed.persona] = deed.hours[0 if kind is Kind.UNDO else 1]
-
-    def _undo_everything(self, place: Place) -> None:
-        operations = operation_log.all_of(self.connection, place.persona, place.thread)
-        for operation in journal.effective(operations):
-            target = Target(operation_id=operation.id)
-            new = NewOperation(place.persona, Kind.UNDO, self.now, operation.thread_id, target=target)
-            operation_log.introduce(self.connection, new)
-        for target, word in journal.last_words(operations).items():
-            if target.turn_id is not None and word.kind is Kind.UNDO:
-                new = NewOperation(place.persona, Kind.REDO, self.now, place.thread, target=target)
-                operation_log.introduce(self.connection, new)
-
-    def _end_trial(self) -> None:
-        self.connection.execute("ROLLBACK TO trial")
-        self.connection.execute("RELEASE trial")
-
-
-def number(found: Operation | Deed | None) -> int | None:
-    return found.id if found else None
-
-
-def named(target: Target | None) -> tuple[str, int] | None:
-    if target is None:
-        return None
-    if target.turn_id is not None:
-        return "turn", target.turn_id
-    assert target.operation_id is not None
-    return "operation", target.operation_id
-
-
-def hours(change: WindowChange | None) -> tuple[int, int] | None:
-    if change is None:
-        return None
-    assert isinstance(change.before, int)
-    assert isinstance(change.after, int)
-    return change.before, change.after
-
 
 def test_the_view_is_what_the_definitions_say() -> None:
-    run_state_machine_as_test(ViewMachine, settings=settings(max_examples=35, stateful_step_count=40, deadline=None))
+    run_state_machine_as_test(ViewMachine, settings=settings(max_examples=35, stateful_step_count=40))
 
 
 @pytest.mark.slow
 def test_the_view_is_what_the_definitions_say_through_long_stories() -> None:
-    long = settings(max_examples=150, stateful_step_count=80, deadline=None)
+    long = settings(max_examples=150, stateful_step_count=80)
     run_state_machine_as_test(ViewMachine, settings=long)

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 import pexpect
 import pyte
 
+from tests.terminal.command import PROGRAM, Outcome, finished
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-PROGRAM = (sys.executable, "-m", "chorus_cli")
 PROMPT = "Chorus ❯"
 SHELL_PROMPT = "shell$"
 PATIENCE_SECONDS = 10.0
@@ -54,15 +55,6 @@ LONG_MESSAGE = "I am " + " ".join(f"word{number}" for number in range(50))
 
 FIRST_WORD = " word0"
 """Stands on the screen a second time when the reply to `LONG_MESSAGE` has begun to stream."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a command ended."""
-
-    code: int
-    output: str
-    errors: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +136,6 @@ class Home:
         return [message["content"] for message in report["messages"] if message["role"] != "system"]
 
 
-def finished(command: Sequence[str | bytes], environment: Mapping[str, str], stdin: bytes = b"") -> Outcome:
-    """Run any command to its end; its output is taken for UTF-8."""
-    done = subprocess.run(command, input=stdin, capture_output=True, env=environment, timeout=60, check=False)
-    return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
-
-
 class Terminal:
     """The chat, or another program, in a pseudo-terminal, and the screen that its user sees.
 
@@ -217,11 +203,11 @@ class Terminal:
 
     def await_text(self, text: str, seconds: float = PATIENCE_SECONDS, *, times: int = 1) -> None:
         """Look until ``text`` stands on the screen or above it, as often as ``times``."""
-        self._await(lambda: self.screen_text().count(text) >= times, f"the text {text!r}", seconds)
+        self.until(lambda: self.screen_text().count(text) >= times, f"the text {text!r}", seconds)
 
     def await_line(self, line: str, seconds: float = PATIENCE_SECONDS) -> None:
         """Look until the line with the cursor reads ``line``, such as the prompt and what is typed at it."""
-        self._await(lambda: self._cursor_line() == line, f"the cursor in the line {line!r}", seconds)
+        self.until(lambda: self._cursor_line() == line, f"the cursor in the line {line!r}", seconds)
 
     def await_top_line(self, line: str) -> None:
         """Look until the first line of the screen reads ``line``."""
@@ -237,11 +223,15 @@ class Terminal:
 
     def until(self, seen: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
         """Look until ``seen`` is true of what stands on the screen."""
-        self._await(seen, what, seconds)
+        deadline = time.monotonic() + seconds
+        while not seen():
+            assert not self._child.flag_eof, f"The program ended before {what} came:\n{self.screen_text()}"
+            assert time.monotonic() < deadline, f"{what} did not come within {seconds:g} s:\n{self.screen_text()}"
+            self._look()
 
     def await_busy(self, seconds: float = PATIENCE_SECONDS) -> None:
         """Look until the program answers: from then on Ctrl-C is a signal to it, no longer a key at the prompt."""
-        self._await(lambda: bool(self._modes & termios.ISIG), "a busy program", seconds)
+        self.until(lambda: bool(self._modes & termios.ISIG), "a busy program", seconds)
 
     def watch(self, seconds: float) -> None:
         """Look at the screen for so long."""
@@ -281,13 +271,6 @@ class Terminal:
 
     def _cursor_line(self) -> str:
         return str(self._screen.display[self._screen.cursor.y]).rstrip()
-
-    def _await(self, seen: Callable[[], bool], what: str, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while not seen():
-            assert not self._child.flag_eof, f"The program ended before {what} came:\n{self.screen_text()}"
-            assert time.monotonic() < deadline, f"{what} did not come within {seconds:g} s:\n{self.screen_text()}"
-            self._look()
 
     def _look(self) -> None:
         """Take in what the program has drawn meanwhile; there is nothing more to see once it or the window is gone."""

@@ -30,7 +30,7 @@ def test_every_example_stands_as_if_it_had_come_at_once() -> None:
             assert_same(text, chunks, size, frames_every=random.randint(1, 5), name=f"example {number}: {chunks}")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.sampled_from(EXAMPLES), min_size=2, max_size=6),
     st.sampled_from(["", "\n"]),

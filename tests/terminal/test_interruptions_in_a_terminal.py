@@ -6,7 +6,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 from tests import mock_provider
-from tests.terminal.driver import LONG_MESSAGE, PROGRAM, PROMPT, SHELL_PROMPT, Home, Terminal
+from tests.terminal.command import PROGRAM
+from tests.terminal.driver import LONG_MESSAGE, PROMPT, SHELL_PROMPT, Home, Terminal
 from tests.terminal.editors import editor
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import pytest
 from tests import mock_provider
 from tests.remembering import PREFIX
 from tests.remembering_provider import remembering
-from tests.terminal.driver import PROGRAM, Home, Outcome, finished
+from tests.terminal.command import PROGRAM, Outcome, finished
+from tests.terminal.driver import Home
 from tests.terminal.small_model import (
     asked_of_the_model,
     asked_of_the_summariser,

@@ -84,7 +84,7 @@ def test_every_construct_stands_as_if_it_had_come_at_once(text: str, length: int
     assert_same(text, cut(text, length), size)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     HEADS,
     st.lists(st.sampled_from(LINES), max_size=14),
@@ -255,7 +255,7 @@ def test_without_colours_the_layout_stays() -> None:
     assert {(cell.fg, cell.bg) for row in plain.rows() for cell in row} == {("default", "default")}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.sampled_from(LINES), max_size=12), st.integers(1, 12), st.integers(2, 8))
 def test_no_window_is_too_small(lines: list[str], columns: int, height: int) -> None:
     text = safe_text("> - " * 6 + "\n".join(lines))

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.terminal.driver import PROGRAM, PROMPT, Home
+from tests.terminal.command import PROGRAM
+from tests.terminal.driver import PROMPT, Home
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,35 @@
+"""A persona's settings in a real file, what is typed about them, and the editor that they are opened in."""
+
+from __future__ import annotations
+
+from chorus_cli.commands.command_line import completions
+from chorus_cli.commands.replies import plain
+from chorus_cli.core.operations import WindowChange
+from tests.services.world import World
+
+TEXT = '// mine\n{\n  "temperature": 0.2, // calm\n  "aliases": ["a", "b"],\n}\n'
+
+
+class Desk:
+    """A keyboard and an editor, and where they leave their traces."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.context = world.commands
+        self.type, self.ask = world.carry_out, world.asked_back
+        self.editor = world.editor
+        self.drafts = world.folder / "drafts"
+        self.path = world.personas.settings_path("chorus")
+
+    async def text(self, line: str) -> str:
+        return plain(await self.type(line))
+
+    async def windows(self) -> list[WindowChange | None]:
+        return [entry.operation.window for entry in await self.world.journal.entries(self.world.focus.place())]
+
+    def offers(self, line: str) -> dict[str, str]:
+        found = completions(self.context.registry, self.context, line)
+        return {candidate.text: candidate.description for candidate in found.candidates}
+
+    def kept(self) -> list[str]:
+        return [draft.read_text() for draft in sorted(self.drafts.glob("*"))]

@@ -1,0 +1,131 @@
+"""What is in view, and what can be undone, worked out from a plain list of what happened, by the definitions alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+
+@dataclass(frozen=True)
+class Place:
+    """A thread of a persona."""
+
+    persona: str
+    thread: int
+
+
+PLACES = (Place("chorus", 1), Place("chorus", 2), Place("frodo", 3))
+PERSONAS = ("chorus", "frodo")
+
+
+@dataclass(frozen=True)
+class Said:
+    """A message, as the model knows it."""
+
+    id: int
+    thread: int
+    turn: int
+    at: datetime
+    introduced_by: int | None = None
+
+
+@dataclass(frozen=True)
+class Deed:
+    """An operation, as the model knows it; ``target`` is ("operation" or "turn", id), ``hours`` before and after."""
+
+    id: int
+    kind: str
+    persona: str
+    thread: int | None
+    after: int
+    at: datetime
+    members: tuple[int, ...] = ()
+    replaced: frozenset[int] = frozenset()
+    target: tuple[str, int] | None = None
+    hours: tuple[int, int] | None = None
+
+
+Past = list[Said | Deed]
+
+
+def said_in(past: Past, thread: int) -> list[Said]:
+    return [event for event in past if isinstance(event, Said) and event.thread == thread]
+
+
+def concerns(event: Deed, place: Place) -> bool:
+    return event.persona == place.persona and event.thread in {None, place.thread}
+
+
+def deeds_of(past: Past, place: Place) -> list[Deed]:
+    return [event for event in past if isinstance(event, Deed) and concerns(event, place)]
+
+
+def taken_back(target: tuple[str, int], deeds: list[Deed]) -> bool:
+    words = [deed.kind for deed in deeds if deed.target == target]
+    return bool(words) and words[-1] == "undo"
+
+
+def standing(deeds: list[Deed]) -> list[Deed]:
+    return [deed for deed in deeds if deed.target is None and not taken_back(("operation", deed.id), deeds)]
+
+
+def in_order(rows: list[Said]) -> list[int]:
+    return [row.id for row in sorted(rows, key=lambda row: (row.turn, row.id))]
+
+
+def naive_view(past: Past, place: Place, now: datetime, hours: int) -> list[int]:
+    since = now - timedelta(hours=hours)
+    rows, deeds = said_in(past, place.thread), deeds_of(past, place)
+    bases = [deed for deed in standing(deeds) if deed.kind in {"clear", "edit", "restore"}]
+    boundary, members = 0, list[Said]()
+    if bases:
+        boundary = bases[-1].after
+        listed = [row for member in bases[-1].members for row in rows if row.id == member]
+        members = listed if bases[-1].at > since else []
+    newer = deeds[deeds.index(bases[-1]) + 1 :] if bases else deeds
+    retries = [deed for deed in standing(deeds) if deed.kind == "retry" and deed in newer]
+    allowed = {None, *(deed.id for deed in retries)}
+    spoken = [
+        row
+        for row in rows
+        if row not in members
+        and row.id > boundary
+        and row.at > since
+        and row.introduced_by in allowed
+        and (row.turn > boundary or row.turn in {member.turn for member in members})
+    ]
+    gone = {row for deed in retries for row in deed.replaced}
+    return [
+        row
+        for row in [member.id for member in members] + in_order(spoken)
+        if row not in gone and not any(taken_back(("turn", known.turn), newer) for known in rows if known.id == row)
+    ]
+
+
+def untouched_view(past: Past, place: Place, now: datetime, hours: int) -> list[int]:
+    """Return what would be in view if no operation had ever been made."""
+    since = now - timedelta(hours=hours)
+    return in_order([row for row in said_in(past, place.thread) if row.introduced_by is None and row.at > since])
+
+
+def naive_undoable(past: Past, place: Place) -> Deed | None:
+    by_hand = [deed for deed in standing(deeds_of(past, place)) if deed.kind not in {"compact", "flash"}]
+    return by_hand[-1] if by_hand else None
+
+
+def naive_redoable(past: Past, place: Place) -> Deed | None:
+    """Walk through everything that happened: an undo opens, its redo closes, and anything else closes all."""
+    undos: list[Deed] = []
+    for event in past:
+        if isinstance(event, Said):
+            if event.thread == place.thread and event.turn == event.id and event.introduced_by is None:
+                undos = []
+        elif not concerns(event, place) or event.kind in {"compact", "flash"}:
+            continue
+        elif event.kind == "undo":
+            undos.append(event)
+        elif event.kind == "redo":
+            undos = [undo for undo in undos if undo.target != event.target]
+        else:
+            undos = []
+    return undos[-1] if undos else None

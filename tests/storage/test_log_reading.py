@@ -1,0 +1,171 @@
+"""How the rows of the log are read back, which of them are the newest, and how much is left out."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chorus_cli.core.messages import Message
+from chorus_cli.core.operations import Kind, Operation
+from chorus_cli.storage import message_log, operation_log
+from chorus_cli.storage.message_log import LeftOut
+from chorus_cli.storage.operation_log import NewOperation
+from tests.fakes import START
+from tests.storage.database import database
+from tests.storage.logged_turns import answer, ask, contents, put_in
+
+# Reading
+
+
+def test_rows_come_in_the_order_of_the_log_and_unknown_ones_are_passed_over(connection: sqlite3.Connection) -> None:
+    for _ in range(2):
+        ask(connection)
+    assert [row.id for row in message_log.rows(connection, [4, 99, 1, 2])] == [1, 2, 4]
+    assert message_log.rows(connection, []) == []
+
+
+def test_more_ids_can_be_asked_for_than_sqlite_takes_variables(connection: sqlite3.Connection) -> None:
+    ask(connection)
+    assert [row.id for row in message_log.rows(connection, range(100_000))] == [1, 2]
+
+
+def test_rows_since_are_those_of_the_thread_beyond_an_id_and_a_moment(connection: sqlite3.Connection) -> None:
+    for hours, thread in [(9, 1), (2, 1), (2, 2), (1, 1)]:
+        ask(connection, f"{hours} h ago", thread=thread, at=START - timedelta(hours=hours))
+    since = START - timedelta(hours=8)
+    assert [row.id for row in message_log.rows_since(connection, 1, 0, since)] == [3, 4, 7, 8]
+    assert [row.id for row in message_log.rows_since(connection, 1, 4, since)] == [7, 8]
+    assert message_log.rows_since(connection, 3, 0, since) == []
+
+
+@given(
+    said=st.datetimes(datetime(2026, 2, 12), datetime(2026, 2, 12, 0, 0, 2)),  # noqa: DTZ001 - made UTC below
+    since=st.datetimes(datetime(2026, 2, 12), datetime(2026, 2, 12, 0, 0, 2)),  # noqa: DTZ001
+    digits=st.sampled_from([0, 3, 6]),
+)
+def test_however_exactly_a_time_was_written_a_younger_row_is_read(said: datetime, since: datetime, digits: int) -> None:
+    text = f"{said:%Y-%m-%dT%H:%M:%S.%f}"[: 19 + (digits + 1 if digits else 0)] + "Z"
+    connection = database()
+    put_in(connection, "by hand", text)
+    found = message_log.rows_since(connection, 1, 0, since.replace(tzinfo=UTC))
+    assert found or datetime.fromisoformat(text) <= since.replace(tzinfo=UTC)
+    connection.close()
+
+
+def test_history_comes_in_pages_and_ends_with_an_empty_one(connection: sqlite3.Connection) -> None:
+    number = 2 * message_log.PAGE_ROWS + 1
+    for position in range(number):
+        put_in(connection, str(position), "2026-02-12T14:30:00Z")
+    found: list[Message] = []
+    sizes: list[int] = []
+    while page := message_log.history(connection, "frodo", None, None, found[-1].id if found else 0):
+        sizes.append(len(page))
+        found += page
+    assert sizes == [message_log.PAGE_ROWS, message_log.PAGE_ROWS, 1]
+    assert contents(found) == [str(position) for position in range(number)]
+
+
+def test_history_can_be_that_of_a_thread_or_since_a_moment(connection: sqlite3.Connection) -> None:
+    for content, thread, hours in [("first", 1, 30), ("second", 2, 20), ("third", 1, 10)]:
+        answer(connection, ask(connection, content, thread=thread, at=START - timedelta(hours=hours)), "reply")
+    read = message_log.history
+    assert contents(read(connection, "frodo", 1, None, 0)) == ["first", "reply", "third", "reply"]
+    assert contents(read(connection, "frodo", None, START - timedelta(hours=25), 0)) == [
+        "second", "reply", "third", "reply",
+    ]  # fmt: skip
+    assert read(connection, "frodo", 2, START - timedelta(hours=15), 0) == []
+
+
+def test_the_newest_message_and_turn_of_an_empty_log_are_none(connection: sqlite3.Connection) -> None:
+    assert message_log.newest_id(connection) == 0
+    assert message_log.newest_turn_id(connection, 1) == 0
+    assert message_log.last_spoken_at(connection, 1) is None
+
+
+def test_the_newest_turn_is_the_one_opened_last_in_its_thread(connection: sqlite3.Connection) -> None:
+    opened = [ask(connection, thread=thread).question.id for thread in (1, 2, 1, 2)]
+    assert [message_log.newest_turn_id(connection, thread) for thread in (1, 2)] == opened[2:]
+    assert message_log.newest_id(connection) == opened[-1] + 1
+
+
+def test_a_clock_set_back_makes_no_older_turn_the_newest(connection: sqlite3.Connection) -> None:
+    ask(connection)
+    newest = ask(connection, at=START - timedelta(hours=1))
+    assert message_log.newest_turn_id(connection, 1) == newest.question.id
+
+
+def test_a_late_row_of_an_older_turn_does_not_make_it_the_newest(connection: sqlite3.Connection) -> None:
+    older = ask(connection)
+    newest = ask(connection)
+    connection.execute(
+        "INSERT INTO messages(persona, thread_id, turn_id, role, timestamp) "
+        "VALUES ('frodo', 1, ?, 'tool_result', '2026-02-12T14:31:00Z')",
+        (older.question.id,),
+    )
+    assert message_log.newest_turn_id(connection, 1) == newest.question.id
+
+
+def test_when_something_was_last_said_is_a_matter_of_its_thread(connection: sqlite3.Connection) -> None:
+    ask(connection, thread=1, at=START - timedelta(hours=2))
+    ask(connection, thread=2, at=START)
+    assert message_log.last_spoken_at(connection, 1) == START - timedelta(hours=2)
+
+
+# Counts
+
+
+def test_counts_that_were_missing_are_remembered(connection: sqlite3.Connection) -> None:
+    ids = [put_in(connection, content, "2026-02-12T14:30:00Z") for content in ("one", "one two", "one two three")]
+    assert [row.token_count for row in message_log.rows(connection, ids)] == [None, None, None]
+    message_log.store_token_counts(connection, {ids[0]: 1, ids[2]: 3})
+    assert [row.token_count for row in message_log.rows(connection, ids)] == [1, None, 3]
+
+
+def said_hours_ago(connection: sqlite3.Connection, *hours: float) -> None:
+    """Say something at each of these moments: 7 tokens, and a reply of 3."""
+    for each in hours:
+        answer(connection, ask(connection, at=START - timedelta(hours=each)))
+
+
+def test_what_is_left_out_is_counted_by_reason(connection: sqlite3.Connection) -> None:
+    said_hours_ago(connection, 30, 20)
+    clear = operation_log.introduce(connection, NewOperation("frodo", Kind.CLEAR, START - timedelta(hours=15)))
+    said_hours_ago(connection, 12, 10, 9, 1)
+    ask(connection, thread=2, at=START - timedelta(hours=50))
+    left_out = message_log.left_out(connection, 1, clear, START - timedelta(hours=8))
+    assert left_out == {"boundary": LeftOut(4, 20), "age": LeftOut(6, 30)}
+
+
+def test_without_a_boundary_only_age_leaves_out(connection: sqlite3.Connection) -> None:
+    said_hours_ago(connection, 30, 1)
+    left_out = message_log.left_out(connection, 1, None, START - timedelta(hours=8))
+    assert left_out == {"boundary": LeftOut(0, 0), "age": LeftOut(2, 10)}
+
+
+def test_empty_rows_and_uncounted_tokens_do_not_count(connection: sqlite3.Connection) -> None:
+    ask(connection, at=START - timedelta(hours=30))
+    put_in(connection, "not yet counted", "2026-02-11T00:00:00Z")
+    left_out = message_log.left_out(connection, 1, None, START - timedelta(hours=8))
+    assert left_out["age"] == LeftOut(2, 7)
+
+
+def edit(connection: sqlite3.Connection, members: tuple[int, ...], hours_ago: float) -> Operation:
+    made = START - timedelta(hours=hours_ago)
+    return operation_log.introduce(connection, NewOperation("frodo", Kind.EDIT, made, 1, members=members))
+
+
+def test_what_an_edit_kept_is_not_left_out(connection: sqlite3.Connection) -> None:
+    said_hours_ago(connection, 30, 20)
+    kept = edit(connection, (1, 2, 3), hours_ago=1)
+    left_out = message_log.left_out(connection, 1, kept, START - timedelta(hours=8))
+    assert left_out == {"boundary": LeftOut(1, 3), "age": LeftOut(0, 0)}
+
+
+def test_what_an_edit_kept_is_left_out_by_age_once_the_edit_has_left_the_window(connection: sqlite3.Connection) -> None:
+    said_hours_ago(connection, 30, 20)
+    kept = edit(connection, (1, 2, 3), hours_ago=10)
+    left_out = message_log.left_out(connection, 1, kept, START - timedelta(hours=8))
+    assert left_out == {"boundary": LeftOut(1, 3), "age": LeftOut(3, 17)}
