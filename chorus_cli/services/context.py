@@ -19,7 +19,7 @@ from chorus_cli.storage import message_log, meta_rows, operation_log, summary_ro
 from chorus_cli.storage.context_rows import context_rows, view_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from chorus_cli.core.assembly import Prompt
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from chorus_cli.services.place import Place
     from chorus_cli.storage.context_rows import ContextRows
     from chorus_cli.storage.database import Connection, Store
-    from chorus_cli.storage.message_log import LeftOut
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +129,6 @@ class Context:
     async def input_price(self, model: str) -> float | None:
         """Return what a token of input costs in US dollars, ``None`` where nobody knows."""
         return await asyncio.to_thread(self.dollars_per_input_token, model)
-
-    async def left_out(self, place: Place, view: View) -> Mapping[str, LeftOut]:
-        """Return what the view does not reach, by reason."""
-        return await self.store.read(message_log.left_out, place.thread_id, view.base, view.cutoff)
 
     async def counted(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Count the messages that were put in without a count, and store what was found."""

@@ -6,6 +6,7 @@ What it is compared with goes the whole way: real rows, read back from the datab
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -19,7 +20,8 @@ from chorus_cli.core.messages import Message, Status
 from chorus_cli.core.operations import Kind, Operation, Target, WindowChange
 from chorus_cli.core.view import cutoff, view
 from chorus_cli.storage import message_log, operation_log, orphans
-from chorus_cli.storage.context_rows import context_rows
+from chorus_cli.storage.context_rows import context_rows, view_of
+from chorus_cli.storage.left_out_rows import left_out
 from chorus_cli.storage.message_log import Question, ReplyState
 from chorus_cli.storage.operation_log import NewOperation
 from tests.storage.database import database
@@ -125,6 +127,28 @@ def naive_view(past: Past, place: Place, now: datetime, hours: int) -> list[int]
         for row in [member.id for member in members] + in_order(spoken)
         if row not in gone and not any(taken_back(("turn", known.turn), newer) for known in rows if known.id == row)
     ]
+
+
+def naive_reason(row: Said, past: Past, place: Place, since: datetime) -> str:
+    """Return why a row that is not in view is not, by the first reason that holds."""
+    deeds = deeds_of(past, place)
+    counting = standing(deeds)
+    boundaries = [deed for deed in counting if deed.kind in {"clear", "edit", "restore"}]
+    base = boundaries[-1] if boundaries else None
+    maker = next((deed for deed in deeds if deed.id == row.introduced_by), None)
+    if base and row.id in base.members:
+        return "age" if base.at <= since else "none: it was just put in"
+    if maker and row.id in maker.members and not any(row.id in deed.members for deed in counting):
+        return "withdrawn"
+    turns = {known.turn for known in said_in(past, place.thread) if base and known.id in base.members}
+    if base and (row.id <= base.after or (maker and maker.id < base.id)):
+        return "boundary"
+    if base and row.turn <= base.after and row.turn not in turns:
+        return "boundary"
+    if maker and maker not in counting and row.at > since:
+        return "taken back"
+    has_left = base is not None and base.at <= since and row.turn in turns
+    return "age" if row.at <= since or has_left else "none: it is young enough"
 
 
 def untouched_view(past: Past, place: Place, now: datetime, hours: int) -> list[int]:
@@ -337,6 +361,19 @@ class ViewMachine(RuleBasedStateMachine):
             operations = operation_log.all_of(self.connection, place.persona, place.thread)
             whole = view(place.thread, everything, operations, cutoff(self.now, self.hours[place.persona]))
             assert [row.id for row in whole.messages] == self._seen(place)
+
+    @invariant()
+    def each_message_is_in_view_or_left_out_once_and_for_the_reason_that_holds(self) -> None:
+        for place in PLACES:
+            since = cutoff(self.now, self.hours[place.persona])
+            seen = view_of(context_rows(self.connection, place.persona, place.thread, since), place.thread)
+            known = {row.id for row in (*seen.messages, *seen.taken_back)}
+            assert len(known) == len(seen.messages) + len(seen.taken_back)
+            empty = {id_ for (id_,) in self.connection.execute("SELECT id FROM messages WHERE content = ''")}
+            others = [row for row in said_in(self.past, place.thread) if row.id not in known | empty]
+            expected = Counter(naive_reason(row, self.past, place, since) for row in others)
+            found = left_out(self.connection, place.persona, place.thread, seen)
+            assert {reason: each.messages for reason, each in found.items()} == expected
 
     @invariant()
     def undo_and_redo_find_what_is_next(self) -> None:

@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from chorus_cli.core.errors import JournalError
 from chorus_cli.services.context_past import context_at
+from chorus_cli.services.context_report import context_report
 from tests.services.edited_lines import edited_lines
 from tests.services.expected_contexts import DEFAULT_HOURS, Deed, Expected, Line, Lines, Told
 from tests.services.user_story import Ending, UserStory, shown
@@ -332,6 +333,17 @@ class UserMachine(RuleBasedStateMachine):
         for slug, persona in self.personas.items():
             expected = {thread: shown(persona.view(thread, self.now)) for thread in persona.threads}
             assert self.story.seen(slug, persona.threads) == expected
+
+    @invariant()
+    def each_message_is_in_the_request_or_left_out_once(self) -> None:
+        """Whatever its wordings, unless the user has put two of them into the context side by side."""
+        story = self.story
+        report = story.run(context_report(story.world.context, story.clock, story.place()))
+        left_out = sum(omission.messages for omission in report.omissions)
+        first = story.messages_of_thread()
+        in_view = [first[row.id] for row in (*report.view.messages, *report.view.taken_back) if row.content]
+        side_by_side = len(in_view) - len(set(in_view))
+        assert len(report.prompt.sent) + left_out == len(set(first.values())) + side_by_side
 
     @invariant()
     def the_log_keeps_everything(self) -> None:
