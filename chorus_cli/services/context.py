@@ -14,6 +14,7 @@ from chorus_cli.core.errors import StorageError
 from chorus_cli.core.message_tokens import text_tokens, total_tokens
 from chorus_cli.core.operations import fold_is_undone
 from chorus_cli.core.view import cutoff
+from chorus_cli.services.held_beginnings import HeldBeginnings
 from chorus_cli.services.held_cutoffs import HeldCutoffs
 from chorus_cli.storage import message_log, meta_rows, operation_log, summary_rows
 from chorus_cli.storage.context_rows import context_rows, view_of
@@ -43,6 +44,7 @@ class Context:
     limit_of: Callable[[str], Limit]
     dollars_per_input_token: Callable[[str], float | None]
     held: HeldCutoffs = field(default_factory=HeldCutoffs)
+    beginnings: HeldBeginnings = field(default_factory=HeldBeginnings)
     _foundations: dict[tuple[str, str], Foundation] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     async def seen(self, place: Place, now: datetime) -> View:
@@ -82,11 +84,12 @@ class Context:
                 await self.store.write(summary_rows.store_token_count, summary.operation_id, tokens)
         return replace(view, messages=await self.counted(view.messages), summary=summary)
 
-    async def assembled(self, foundation: Foundation, messages: Sequence[Message], room: Room) -> Prompt:
+    async def assembled(self, place: Place, foundation: Foundation, messages: Sequence[Message], room: Room) -> Prompt:
         """Build a request of messages that are counted; what is too large is cut in a thread."""
+        begins_at = self.beginnings.first(place)
         if foundation.tokens + total_tokens(messages) <= room.budget:
-            return assemble(foundation, messages, room, self.counter.count)
-        return await asyncio.to_thread(assemble, foundation, messages, room, self.counter.count)
+            return assemble(foundation, messages, room, self.counter.count, begins_at)
+        return await asyncio.to_thread(assemble, foundation, messages, room, self.counter.count, begins_at)
 
     async def foundation(self, persona: Persona) -> Foundation:
         """Return the system message of a persona, measured; the last one is remembered, for documents may be long."""

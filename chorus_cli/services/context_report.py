@@ -118,7 +118,7 @@ async def _measured(
 ) -> tuple[Prompt, Budget]:
     foundation = (await context.foundation(place.persona)).with_summary(view.summary)
     allowed = await context.budget(place, operations)
-    return await context.assembled(foundation, view.verbatim, allowed.room), allowed
+    return await context.assembled(place, foundation, view.verbatim, allowed.room), allowed
 
 
 def _omissions(view: View, prompt: Prompt, unreached: Mapping[str, LeftOut]) -> tuple[Omission, ...]:
