@@ -1,7 +1,8 @@
 """What of each request a provider has in its cache already, and what that and the folds make of a talk's price.
 
 Played are turns of nothing but talk, older than its window: memory, tools and jobs have no part in it yet. Each talk is
-played twice, with a model that it outgrows, so that it is folded, and with one that takes all of its window.
+played with a model that it outgrows, so that it is folded, with the same while nothing can be summarised, and with one
+that takes all of its window.
 """
 
 from __future__ import annotations
@@ -67,9 +68,11 @@ def compare(talk: Talk) -> Iterator[Figure]:
     sent = asyncio.run(play(talk))
     folded = list(charges(sent, count))
     whole = list(charges(asyncio.run(play(replace(talk, limit_tokens=_ENDLESS_TOKENS))), count))
+    unfolded = list(charges(asyncio.run(play(replace(talk, is_summarised=False))), count))
     window = f"{talk.hours} h window, {talk.turns} turns"
     yield _new(f"{window}: not in the request before", folded)
     yield _new(f"{window}, never folded: not in the request before", whole)
+    yield _new(f"{window}, summariser down: not in the request before", unfolded)
     calls = sum(each.is_for_summary for each in sent)
     yield _single(f"{window}: summariser's calls", "one a turn", (calls, talk.turns), "calls", CALLS_GOAL)
     price, uncached, cached = (

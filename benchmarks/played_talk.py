@@ -15,6 +15,7 @@ from benchmarks.stored_log import fill
 from benchmarks.surroundings import isolated, temporary_folder
 from chorus_cli.app import Options, opened
 from chorus_cli.core import timestamps
+from chorus_cli.core.errors import ModelError
 from chorus_cli.core.events import ReplyEnd, TextDelta, TurnDone
 from chorus_cli.services.folding import Folding
 from chorus_cli.services.making_room import MakingRoom
@@ -42,13 +43,14 @@ _QUESTION_WORDS, _REPLY_WORDS, _SUMMARY_WORDS = (10, 80), (50, 350), 800
 class Talk:
     """How far the window reaches, what the model takes, how many turns there are, and how far the old ones are apart.
 
-    The old ones go back three windows.
+    The old ones go back three windows. ``is_summarised`` says whether the model writes summaries when it is asked.
     """
 
     hours: int
     limit_tokens: int
     minutes_between_old_turns: int
     turns: int = 100
+    is_summarised: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,9 @@ class _Clock:
 class _Model:
     """Answers whatever it is asked within some seconds, and remembers the requests."""
 
-    def __init__(self, clock: _Clock, chance: random.Random) -> None:
+    def __init__(self, clock: _Clock, chance: random.Random, *, is_summarised: bool) -> None:
         self.sent: list[Sent] = []
+        self._is_summarised = is_summarised
         self._clock = clock
         self._chance = chance
 
@@ -87,6 +90,8 @@ class _Model:
         is_for_summary = not request.messages[0].content.startswith(_SYSTEM_PROMPT)
         self.sent.append(Sent(request.messages, is_for_summary))
         await self._clock.sleep(_REPLY_SECONDS)
+        if is_for_summary and not self._is_summarised:
+            raise ModelError("It is down.")
         words = _SUMMARY_WORDS if is_for_summary else self._chance.randint(*_REPLY_WORDS)
         yield TextDelta(prose(self._chance, words))
         yield ReplyEnd("stop")
@@ -96,7 +101,7 @@ async def play(talk: Talk) -> Sequence[Sent]:
     """Say what is to be said in a new home, a minute or so apart, and return what the model was sent."""
     chance = random.Random(7)  # noqa: S311 - words, no secret
     clock = _Clock()
-    model = _Model(clock, chance)
+    model = _Model(clock, chance, is_summarised=talk.is_summarised)
     with temporary_folder() as home:
         async with opened(Options(model=_MODEL), isolated(os.environ, home)) as app:
             await _prepare(app, talk)

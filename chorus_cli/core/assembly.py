@@ -1,7 +1,8 @@
 """From what is in context to the request: the prompt, part by part.
 
 One system message comes first (system prompt, documents, summary), then the view, word for word. A request that would
-be too large leaves out whole turns from the oldest until it takes half of the model's limit, but keeps the last two.
+be too large leaves out whole turns from the oldest until it takes half of the model's limit, but keeps the last two;
+those that follow it begin where it does until that has no room either, for a provider knows that beginning.
 What is still too large is cut in the middle, the longest messages first; the newest user message stays whole.
 """
 
@@ -83,10 +84,17 @@ def system_text(system_prompt: str, documents: Iterable[Document]) -> str:
     return "\n\n".join([system_prompt, *(f"# {document.name}\n\n{document.content}" for document in documents)])
 
 
-def assemble(foundation: Foundation, view: Sequence[Message], room: Room, count: Callable[[str], int]) -> Prompt:
+def assemble(
+    foundation: Foundation,
+    view: Sequence[Message],
+    room: Room,
+    count: Callable[[str], int],
+    begins_at: int | None = None,
+) -> Prompt:
     """Build the request from the view; every message of it must be counted, as ``count`` does.
 
-    It fits ``room`` if the foundation and the newest user message do.
+    It fits ``room`` if the foundation and the newest user message do. ``begins_at`` is the message that the last
+    request began with, if that left out what stood before.
     """
     rows = usable(view)
     newest_question = next((row for row in reversed(rows) if row.role is Role.USER), None)
@@ -98,7 +106,7 @@ def assemble(foundation: Foundation, view: Sequence[Message], room: Room, count:
     too_large: tuple[Message, ...] = ()
     cut: tuple[Message, ...] = ()
     if foundation.tokens + tokens > room.budget:
-        fitted = fitting(rows, room, foundation.tokens, count)
+        fitted = fitting(rows, room, foundation.tokens, count, begins_at)
         tokens = total_tokens(fitted)
         too_large, cut = _not_sent(rows, fitted)
     lead = [PromptMessage("user", LEAD)] if needs_lead(fitted) else []

@@ -17,29 +17,53 @@ KEPT_TURNS = 2
 """How many turns before the newest question are never folded or left out while there is another way."""
 
 _SMALLEST_CAP = 64
+_FULLEST_SHARE = 7 / 8
+"""How much of its room a request may take when turns have just been left out: else the next would leave out others."""
+_EMPTIEST_SHARE = 3 / 4
+"""Below which share of what it might have then a request does not begin where the last one did: there is more room."""
 
 
-def fitting(rows: Sequence[Message], room: Room, fixed_tokens: int, count: Callable[[str], int]) -> list[Message]:
+def fitting(
+    rows: Sequence[Message],
+    room: Room,
+    fixed_tokens: int,
+    count: Callable[[str], int],
+    begins_at: int | None = None,
+) -> list[Message]:
     """Return what of the rows is sent, shortened copies among them, beside ``fixed_tokens`` that stand before them.
 
-    The newest user message is among them, whole; if it has room, so has the result.
+    The newest user message is among them, whole; if it has room, so has the result. ``begins_at`` is the message that
+    the last request began with: a provider still knows what follows it, so this one begins there too while that fits.
     """
-    return _cut_to_fit(_without_oldest_turns(rows, room, fixed_tokens), room.budget - fixed_tokens, count)
+    kept = _without_oldest_turns(rows, room, fixed_tokens, begins_at)
+    return _cut_to_fit(kept, room.budget - fixed_tokens, count)
 
 
-def _without_oldest_turns(rows: Sequence[Message], room: Room, fixed_tokens: int) -> list[Message]:
+def _without_oldest_turns(
+    rows: Sequence[Message], room: Room, fixed_tokens: int, begins_at: int | None
+) -> list[Message]:
     """Leave out whole turns from the oldest, down to half of the limit, if there is too much."""
     if fixed_tokens + total_tokens(rows) <= room.budget:
         return list(rows)
     groups = turns(rows)
     newest_question = max((place for place, group in enumerate(groups) if _asks(group)), default=len(groups) - 1)
     is_open = bool(groups) and groups[-1][-1].role is Role.USER
-    first, last = 0, min(len(groups) - KEPT_TURNS - is_open, newest_question)
-    left = fixed_tokens + sum(map(tokens_of, rows))
-    while first < last and left + lead_tokens(groups[first]) > room.half:
-        left -= sum(map(tokens_of, groups[first]))
-        first += 1
+    last = max(0, min(len(groups) - KEPT_TURNS - is_open, newest_question))
+    first = _first_kept(groups[: last + 1], fixed_tokens + sum(map(tokens_of, rows)), room, begins_at)
     return [row for group in groups[first:] for row in group]
+
+
+def _first_kept(groups: Sequence[Sequence[Message]], tokens: int, room: Room, begins_at: int | None) -> int:
+    """Return which of the turns is the first to be sent, where all of them would make a request of so many tokens."""
+    target = min(room.half, int(_FULLEST_SHARE * room.budget))
+    needed: list[int] = []
+    for group in groups:
+        needed.append(tokens + lead_tokens(group))
+        tokens -= sum(map(tokens_of, group))
+    held = next((place for place, group in enumerate(groups) if group[0].id == begins_at), None)
+    if held is not None and _EMPTIEST_SHARE * target <= needed[held] <= room.budget:
+        return held
+    return next((place for place, each in enumerate(needed) if each <= target), len(groups) - 1)
 
 
 def _asks(group: Sequence[Message]) -> bool:

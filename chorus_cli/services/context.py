@@ -14,12 +14,13 @@ from chorus_cli.core.errors import StorageError
 from chorus_cli.core.message_tokens import text_tokens, total_tokens
 from chorus_cli.core.operations import fold_is_undone
 from chorus_cli.core.view import cutoff
+from chorus_cli.services.held_beginnings import HeldBeginnings
 from chorus_cli.services.held_cutoffs import HeldCutoffs
 from chorus_cli.storage import message_log, meta_rows, operation_log, summary_rows
 from chorus_cli.storage.context_rows import context_rows, view_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from chorus_cli.core.assembly import Prompt
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from chorus_cli.services.place import Place
     from chorus_cli.storage.context_rows import ContextRows
     from chorus_cli.storage.database import Connection, Store
-    from chorus_cli.storage.message_log import LeftOut
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class Context:
     limit_of: Callable[[str], Limit]
     dollars_per_input_token: Callable[[str], float | None]
     held: HeldCutoffs = field(default_factory=HeldCutoffs)
+    beginnings: HeldBeginnings = field(default_factory=HeldBeginnings)
     _foundations: dict[tuple[str, str], Foundation] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     async def seen(self, place: Place, now: datetime) -> View:
@@ -83,11 +84,12 @@ class Context:
                 await self.store.write(summary_rows.store_token_count, summary.operation_id, tokens)
         return replace(view, messages=await self.counted(view.messages), summary=summary)
 
-    async def assembled(self, foundation: Foundation, messages: Sequence[Message], room: Room) -> Prompt:
+    async def assembled(self, place: Place, foundation: Foundation, messages: Sequence[Message], room: Room) -> Prompt:
         """Build a request of messages that are counted; what is too large is cut in a thread."""
+        begins_at = self.beginnings.first(place)
         if foundation.tokens + total_tokens(messages) <= room.budget:
-            return assemble(foundation, messages, room, self.counter.count)
-        return await asyncio.to_thread(assemble, foundation, messages, room, self.counter.count)
+            return assemble(foundation, messages, room, self.counter.count, begins_at)
+        return await asyncio.to_thread(assemble, foundation, messages, room, self.counter.count, begins_at)
 
     async def foundation(self, persona: Persona) -> Foundation:
         """Return the system message of a persona, measured; the last one is remembered, for documents may be long."""
@@ -130,10 +132,6 @@ class Context:
     async def input_price(self, model: str) -> float | None:
         """Return what a token of input costs in US dollars, ``None`` where nobody knows."""
         return await asyncio.to_thread(self.dollars_per_input_token, model)
-
-    async def left_out(self, place: Place, view: View) -> Mapping[str, LeftOut]:
-        """Return what the view does not reach, by reason."""
-        return await self.store.read(message_log.left_out, place.thread_id, view.base, view.cutoff)
 
     async def counted(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Count the messages that were put in without a count, and store what was found."""

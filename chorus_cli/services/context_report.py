@@ -11,20 +11,26 @@ from chorus_cli.core.budget import TOKENS_PER_MESSAGE
 from chorus_cli.core.message_tokens import tokens_of
 from chorus_cli.core.messages import Status
 from chorus_cli.core.meter import Meter
+from chorus_cli.storage.context_rows import view_of
+from chorus_cli.storage.left_out_rows import left_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from chorus_cli.core.assembly import Prompt
     from chorus_cli.core.budget import Budget
     from chorus_cli.core.exchange import PromptMessage
     from chorus_cli.core.messages import Message
+    from chorus_cli.core.operations import Operation
     from chorus_cli.core.summary import Summary
     from chorus_cli.core.view import View
     from chorus_cli.ports import Clock
     from chorus_cli.services.context import Context
     from chorus_cli.services.place import Place
-    from chorus_cli.storage.message_log import LeftOut
+    from chorus_cli.storage.context_rows import ContextRows
+    from chorus_cli.storage.database import Connection
+    from chorus_cli.storage.left_out_rows import LeftOut
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,36 +87,66 @@ class ContextReport:
 
 async def context_report(context: Context, clock: Clock, place: Place) -> ContextReport:
     """Measure the context of ``place`` as it is now; nothing is sent and nothing changes."""
-    view, prompt, allowed = await _measured(context, clock, place)
-    folded = usable(view.folded)
-    unreached = await context.left_out(place, view)
-    omissions = [
-        _unreached("before the boundary", unreached["boundary"]),
-        _unreached("older than the window", unreached["age"]),
-        _omission("taken back", view.taken_back),
-        _omission("summarised", folded),
-        _omission("no room in the budget", prompt.too_large),
-        _omission("still being written", [row for row in view.messages if row.status is Status.STREAMING]),
-    ]
-    kept = tuple(omission for omission in omissions if omission.messages)
-    return ContextReport(place, allowed, view, prompt, _parts(place, prompt, view), kept)
+    rows, unreached = await context.store.read(_read, context, place, clock.now())
+    view = await context.view(place, rows)
+    prompt, allowed = await _measured(context, place, view, rows.operations)
+    omissions = _omissions(view, prompt, unreached)
+    return ContextReport(place, allowed, view, prompt, _parts(place, prompt, view), omissions)
 
 
 async def meter(context: Context, clock: Clock, place: Place) -> Meter:
     """Return how full the next request is."""
-    _, prompt, allowed = await _measured(context, clock, place)
-    return _metered(prompt, allowed)
+    view, operations = await context.standing(place, clock.now())
+    return _metered(*await _measured(context, place, view, operations))
 
 
 def _metered(prompt: Prompt, allowed: Budget) -> Meter:
     return Meter(allowed.corrected(prompt.tokens), allowed.limit.tokens, allowed.tokens)
 
 
-async def _measured(context: Context, clock: Clock, place: Place) -> tuple[View, Prompt, Budget]:
-    view, operations = await context.standing(place, clock.now())
+def _read(
+    connection: Connection, context: Context, place: Place, now: datetime
+) -> tuple[ContextRows, Mapping[str, LeftOut]]:
+    """Read what is in context and count the rest of the thread in one go, so that nothing falls between the two."""
+    rows = context.rows(connection, place, now)
+    rest = left_out(connection, place.persona.slug, place.thread_id, view_of(rows, place.thread_id))
+    return rows, rest
+
+
+async def _measured(
+    context: Context, place: Place, view: View, operations: Sequence[Operation]
+) -> tuple[Prompt, Budget]:
     foundation = (await context.foundation(place.persona)).with_summary(view.summary)
     allowed = await context.budget(place, operations)
-    return view, await context.assembled(foundation, view.verbatim, allowed.room), allowed
+    return await context.assembled(place, foundation, view.verbatim, allowed.room), allowed
+
+
+def _omissions(view: View, prompt: Prompt, unreached: Mapping[str, LeftOut]) -> tuple[Omission, ...]:
+    """Return what is not sent, each message of the thread under one reason."""
+    folded = usable(view.folded)
+    accounted = {row.id for row in (*prompt.sent, *prompt.too_large, *folded)}
+    others = [row for row in view.messages if row.id not in accounted]
+    running = [row for row in others if row.status is Status.STREAMING]
+    unusable = [row for row in others if row.status is not Status.STREAMING and _says_something(row)]
+    found = [
+        _unreached("before the boundary", unreached.get("boundary")),
+        _unreached("older than the window", unreached.get("age")),
+        _together(
+            _omission("taken back", filter(_says_something, view.taken_back)),
+            _unreached("taken back", unreached.get("taken back")),
+        ),
+        _unreached("put in by what was undone", unreached.get("withdrawn")),
+        _omission("summarised", folded),
+        _omission("no room in the budget", prompt.too_large),
+        _omission("still being written", running),
+        _omission("blank, or half of a tool's call", unusable),
+    ]
+    return tuple(omission for omission in found if omission.messages)
+
+
+def _says_something(row: Message) -> bool:
+    """Return whether a row is more than the empty place of a reply that never came."""
+    return bool(row.content or row.tool_calls)
 
 
 def _parts(place: Place, prompt: Prompt, view: View) -> tuple[Part, ...]:
@@ -135,8 +171,13 @@ def _stands_for(view: View, summary: Summary) -> str:
     return f"stands for the {number} messages before, as of operation {summary.operation_id}"
 
 
-def _unreached(reason: str, left_out: LeftOut) -> Omission:
-    return Omission(reason, left_out.messages, left_out.tokens + left_out.messages * TOKENS_PER_MESSAGE)
+def _unreached(reason: str, found: LeftOut | None) -> Omission:
+    messages, tokens = (found.messages, found.tokens) if found else (0, 0)
+    return Omission(reason, messages, tokens + messages * TOKENS_PER_MESSAGE)
+
+
+def _together(one: Omission, other: Omission) -> Omission:
+    return Omission(one.reason, one.messages + other.messages, one.tokens + other.tokens)
 
 
 def _omission(reason: str, messages: Iterable[Message]) -> Omission:

@@ -114,6 +114,7 @@ class Conversation:
         except BaseException:
             await self._answering.abandon(ready.reply)
             raise
+        self.context.beginnings.hold(place, ready.prompt)
         notices = (*ready.notices, *self.room.news(place, shortfalls(place, ready.prompt)))
         async with aclosing(self._answering.reply(ready.reply, request(place, ready), notices)) as events:
             async for event in events:
@@ -128,7 +129,7 @@ class Conversation:
         rows = await self.store.read(context_rows, slug, thread_id, ready.seen.since)
         limits = await self._limits(place, rows.operations)
         seen = ready.seen.with_summary((await self.context.view(place, rows)).summary)
-        prompt = await self._prompt(seen, limits)
+        prompt = await self._prompt(place, seen, limits)
         return replace(
             ready, seen=seen, prompt=prompt, allowed=limits.allowed, notices=(*ready.notices, *filter(None, [notice]))
         )
@@ -139,9 +140,9 @@ class Conversation:
     def _limits_after(self, place: Place, limits: Limits, operations: Sequence[Operation]) -> Limits:
         return replace(limits, allowed=self.context.budget_after(place, limits.allowed, operations))
 
-    async def _prompt(self, seen: Seen, limits: Limits) -> Prompt:
+    async def _prompt(self, place: Place, seen: Seen, limits: Limits) -> Prompt:
         foundation = limits.foundation.with_summary(seen.summary)
-        return await self.context.assembled(foundation, seen.messages[seen.folded_number :], limits.allowed.room)
+        return await self.context.assembled(place, foundation, seen.messages[seen.folded_number :], limits.allowed.room)
 
     async def _learn(self, place: Place, prompt: Prompt, done: TurnDone) -> None:
         reported = done.usage.get("prompt_tokens")
@@ -153,7 +154,7 @@ class Conversation:
         limits = await self._limits(place)
         reopened = await self.store.write(self._reopened, place, limits, self.outside.clock.now())
         seen = replace(reopened.seen, messages=await self.context.counted(reopened.seen.messages))
-        prompt = await self._prompt(seen, reopened.limits)
+        prompt = await self._prompt(place, seen, reopened.limits)
         return Ready(reopened.reply, seen, prompt, reopened.limits.allowed)
 
     def _reopened(self, connection: Connection, place: Place, limits: Limits, now: datetime) -> Reopened:
@@ -200,7 +201,7 @@ class Conversation:
         view = await self.context.view(place, opened.rows)
         base_id = view.base.id if view.base else None
         seen = Seen((*view.messages, opened.turn.question), base_id, view.cutoff, view.summary, view.folded_number)
-        prompt = await self._prompt(seen, opened.limits)
+        prompt = await self._prompt(place, seen, opened.limits)
         told = (
             pause_notice(opened.rows.last_spoken, now) if opened.turn.question.preamble else "",
             members_notice(view, opened.since_before, now, place.persona.settings.context_hours),

@@ -72,6 +72,7 @@ def _is_warm(held: _Held, place: Place, now: datetime, operation_id: int) -> boo
     longest = min(_LONGEST_HELD, timedelta(hours=hours) / _SHARE_OF_WINDOW)
     return (
         (held.hours, held.model, held.operation_id) == (hours, place.choice.model, operation_id)
-        and timedelta() <= now - held.used_at <= _COLD_AFTER
-        and now - held.made_at <= longest
+        and now - held.used_at <= _COLD_AFTER
+        # In both directions: a clock that is put right by a little brings nothing back that had left the window.
+        and abs(now - held.made_at) <= longest
     )

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from chorus_cli.core.operations import Operation
-
 PAGE_ROWS = 500
 _LATEST = "9999-12-31T23:59:59.999999Z"
 _COLUMNS = (
@@ -63,14 +61,6 @@ class OpenedTurn:
 
     question: Message
     reply: Message
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """How many messages of a thread the view does not reach, and their tokens as far as they are counted."""
-
-    messages: int
-    tokens: int
 
 
 def open_turn(connection: sqlite3.Connection, question: Question, model: str, run: str) -> OpenedTurn:
@@ -188,41 +178,10 @@ def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime |
     return _moment(*row) if row else None
 
 
-def left_out(
-    connection: sqlite3.Connection, thread_id: int, base: Operation | None, since: datetime
-) -> Mapping[str, LeftOut]:
-    """Count what the view does not reach, by reason: ``boundary`` before the base, ``age`` before the window.
-
-    What an edit or a restore put into the context is before the base, but it leaves by age; so does the wording that a
-    reworded message had at first.
-    """
-    after, base_id, text = (base.after_message_id if base else 0), (base.id if base else 0), timestamps.to_text(since)
-    members = (
-        "(SELECT message_id FROM operation_members WHERE operation_id = ? UNION SELECT revises FROM messages "
-        "JOIN operation_members ON message_id = id WHERE operation_id = ? AND revises IS NOT NULL)"
-    )
-    boundary = _counted(connection, thread_id, f"id <= ? AND id NOT IN {members}", (after, base_id, base_id))
-    too_old = f"id > ? AND timestamp <= ? AND id NOT IN {members}"
-    age = _counted(connection, thread_id, too_old, (after, text, base_id, base_id))
-    if base is not None and base.created_at <= since:
-        expired = _counted(connection, thread_id, f"id IN {members}", (base_id, base_id))
-        age = LeftOut(age.messages + expired.messages, age.tokens + expired.tokens)
-    return {"boundary": boundary, "age": age}
-
-
 def checksum(role: str, thread_id: int, persona: str, timestamp: str, content: str) -> str:
     """Return the fingerprint that tells whether a row has changed since it was written (BLAKE2b, 8 bytes)."""
     text = f"{role}|{thread_id}|{persona}|{timestamp}|{content}"
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-
-
-def _counted(connection: sqlite3.Connection, thread_id: int, condition: str, values: tuple[int | str, ...]) -> LeftOut:
-    row = connection.execute(
-        "SELECT COUNT(*), COALESCE(SUM(token_count), 0) FROM messages "
-        f"WHERE thread_id = ? AND introduced_by IS NULL AND content <> '' AND {condition}",
-        (thread_id, *values),
-    ).fetchone()
-    return LeftOut(*row)
 
 
 def _insert(

@@ -129,6 +129,20 @@ def all_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> list
     return [_operation(connection, row) for row in found]
 
 
+def undone(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[int]:
+    """Return the operations that concern a thread and were taken back, by their ids."""
+    words = connection.execute(
+        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING} AND kind IN (?, ?)",
+        (persona, thread_id, *sorted(journal.REVERSALS)),
+    ).fetchall()
+    newest = journal.last_words(_operation(connection, row) for row in words)
+    return [
+        target.operation_id
+        for target, word in newest.items()
+        if word.kind is Kind.UNDO and target.operation_id is not None
+    ]
+
+
 def _detail(new: NewOperation, newest_message_id: int) -> str:
     detail: dict[str, Any] = {}
     if new.after_message_id not in {None, newest_message_id}:

@@ -67,6 +67,58 @@ def test_whole_turns_stay_out_from_the_oldest(turns: list[str], room: Room, expe
     assert [row.id for row in prompt.too_large] == [row.id for row in talk(*turns) if row.id not in expected]
 
 
+@pytest.mark.parametrize(
+    ("begins_at", "room", "expected"),
+    [
+        # 18 tokens a turn, 7 for the foundation and 9 for the question: 160 in all, 88 from the fifth turn on.
+        (None, Room(140, 88), 9),
+        (9, Room(140, 70), 9),
+        (3, Room(150, 70), 3),
+        (3, Room(141, 70), 11),
+        (5, Room(110, 70), 11),
+        (13, Room(140, 88), 9),
+        (11, Room(140, 88), 11),
+        (4, Room(150, 70), 11),
+        (99, Room(140, 70), 11),
+        (None, Room(140, 140), 7),
+        (1, Room(160, 70), 1),
+    ],
+    ids=[
+        "nothing held",
+        "held",
+        "held while it fits",
+        "held until it fits no more",
+        "held, but the model takes less",
+        "held, but the model takes more",
+        "held, and it takes hardly more",
+        "held in the middle of a turn",
+        "what was held has left the window",
+        "some room is left for the turns to come",
+        "everything fits",
+    ],
+)
+def test_a_request_begins_where_the_last_one_did(begins_at: int | None, room: Room, expected: int) -> None:
+    view = talk(*["u5 a5"] * 8, "u5")
+    assert sent(assemble(FOUNDATION, view, room, COUNT, begins_at))[0] == expected
+
+
+@pytest.mark.parametrize("room", [Room(800, 500), Room(800, 800), Room(400, 100)])
+def test_a_talk_that_outgrows_its_model_leaves_turns_out_in_steps(room: Room) -> None:
+    view: list[Message] = []
+    begins_at: int | None = None
+    beginnings: list[int] = []
+    for turn in range(100):
+        view.append(message(2 * turn + 1, Role.USER, "w " * 11, turn))
+        prompt = assemble(FOUNDATION, view, room, COUNT, begins_at)
+        assert prompt.tokens <= room.budget
+        begins_at = sent(prompt)[0] if prompt.too_large else None
+        beginnings.append(sent(prompt)[0])
+        view.append(message(2 * turn + 2, Role.ASSISTANT, "w " * 11, turn))
+    assert beginnings == sorted(beginnings)
+    least_step = room.budget - min(room.half, 7 * room.budget // 8)
+    assert 1 < len(set(beginnings)) <= 1 + 3_000 // least_step
+
+
 def test_a_giant_is_cut_in_the_middle_and_says_how_much_is_missing() -> None:
     prompt = assemble(FOUNDATION, talk("u900 a5", "u5"), Room(400, 200), COUNT)
     assert [row.id for row in prompt.cut] == [1]
@@ -123,12 +175,12 @@ SUMMARIES = st.none() | st.integers(1, 300).map(
 
 
 @settings(max_examples=300)
-@given(conversations(), SUMMARIES, st.integers(0, 300), st.integers(0, 1000))
+@given(conversations(), SUMMARIES, st.integers(0, 300), st.integers(0, 1000), st.none() | st.integers(1, 40))
 def test_any_conversation_fits_any_room_that_its_newest_question_fits(
-    view: list[Message], summary: Summary | None, spare: int, half: int
+    view: list[Message], summary: Summary | None, spare: int, half: int, begins_at: int | None
 ) -> None:
     room = Room(FOUNDATION.tokens + tokens_of(view[-1]) + spare, half)
-    prompt = assemble(FOUNDATION.with_summary(summary), view, room, COUNT)
+    prompt = assemble(FOUNDATION.with_summary(summary), view, room, COUNT, begins_at)
     counted = sum(COUNT(each.content) + COUNT(each.tool_calls or "") for each in prompt.messages)
     assert prompt.tokens <= room.budget
     assert counted + TOKENS_PER_MESSAGE * len(prompt.messages) <= room.budget

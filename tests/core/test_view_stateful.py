@@ -6,6 +6,7 @@ What it is compared with goes the whole way: real rows, read back from the datab
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime, timedelta
 
 import pytest
@@ -17,6 +18,8 @@ from chorus_cli.core import operations as journal
 from chorus_cli.core.operations import Kind, Target, WindowChange
 from chorus_cli.core.view import cutoff, view
 from chorus_cli.storage import message_log, operation_log, orphans
+from chorus_cli.storage.context_rows import context_rows, view_of
+from chorus_cli.storage.left_out_rows import left_out
 from chorus_cli.storage.message_log import Question
 from chorus_cli.storage.operation_log import NewOperation
 from tests.core.kept_past import RUN, KeptPast, number, written
@@ -26,6 +29,7 @@ from tests.core.naive_view import (
     Place,
     Said,
     deeds_of,
+    naive_reason,
     naive_redoable,
     naive_undoable,
     said_in,
@@ -200,6 +204,19 @@ class ViewMachine(KeptPast):
             operations = operation_log.all_of(self.connection, place.persona, place.thread)
             whole = view(place.thread, everything, operations, cutoff(self.now, self.hours[place.persona]))
             assert [row.id for row in whole.messages] == self._seen(place)
+
+    @invariant()
+    def each_message_is_in_view_or_left_out_once_and_for_the_reason_that_holds(self) -> None:
+        for place in PLACES:
+            since = cutoff(self.now, self.hours[place.persona])
+            seen = view_of(context_rows(self.connection, place.persona, place.thread, since), place.thread)
+            known = {row.id for row in (*seen.messages, *seen.taken_back)}
+            assert len(known) == len(seen.messages) + len(seen.taken_back)
+            empty = {id_ for (id_,) in self.connection.execute("SELECT id FROM messages WHERE content = ''")}
+            others = [row for row in said_in(self.past, place.thread) if row.id not in known | empty]
+            expected = Counter(naive_reason(row, self.past, place, since) for row in others)
+            found = left_out(self.connection, place.persona, place.thread, seen)
+            assert {reason: each.messages for reason, each in found.items()} == expected
 
     @invariant()
     def undo_and_redo_find_what_is_next(self) -> None:

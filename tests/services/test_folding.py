@@ -9,6 +9,7 @@ import pytest
 
 from chorus_cli.core.errors import MessageRefusedError, ModelError
 from chorus_cli.core.events import ReplyEnd, TextDelta
+from chorus_cli.services.context_report import context_report
 from tests.remembering import PREFIX
 from tests.services.long_talk import Talk, facts
 
@@ -175,6 +176,20 @@ async def test_a_summariser_that_fails_stops_no_turn_and_is_said_once(talk: Talk
     talk.model.failure = None
     await talk.say("now!")
     assert "f0!" in await talk.summary()
+
+
+async def test_while_nothing_is_summarised_the_requests_begin_alike_for_a_while(talk: Talk) -> None:
+    talk.model.failure = ModelError("The provider is down.")
+    beginnings: list[str] = []
+    notices: list[str] = []
+    for fact in facts(40):
+        notices += await talk.say(fact, words=50)
+        assert len(talk.last_request().split()) <= 800
+        beginnings.append(talk.world.asked()[0][1])
+        report = await context_report(talk.world.context, talk.world.clock, talk.world.focus.place())
+        assert report.prompt.messages[1].content == beginnings[-1]
+    assert len(set(beginnings)) == 6
+    assert sum("stayed out" in notice for notice in notices) == 1
 
 
 async def test_a_first_fold_of_far_more_than_the_summariser_takes_goes_in_slices(talk: Talk) -> None:

@@ -111,3 +111,32 @@ async def test_a_summary_serves_the_request_that_it_was_written_for_and_those_th
         clock.advance(timedelta(minutes=3))
         assert "f0!" in talk.last_request()
     assert len(talk.summaries()) == 1
+
+
+@pytest.mark.parametrize(
+    ("back", "is_kept"),
+    [(timedelta(seconds=20), True), (timedelta(hours=1), True), (timedelta(hours=1, seconds=1), False)],
+)
+async def test_a_clock_set_back_a_little_leaves_the_window_and_its_summary(
+    talk: Talk, clock: FakeClock, back: timedelta, *, is_kept: bool
+) -> None:
+    await talk.say("old!")
+    clock.advance(timedelta(hours=8))
+    await talk.say(*facts(9))
+    before = await talk.summary()
+    clock.advance(-back)
+    assert "old!" not in before
+    assert (await talk.summary() == before) is is_kept
+    await talk.say("next!")
+    assert ("old!" in talk.last_request()) is not is_kept
+    assert "f0!" in talk.last_request()
+
+
+async def test_a_clock_set_back_again_and_again_does_not_shorten_the_window(world: World) -> None:
+    await world.say("early")
+    world.clock.advance(timedelta(hours=10))
+    await world.say("late")
+    for _ in range(4):
+        world.clock.advance(timedelta(minutes=-55))
+        await world.say("and now?")
+    assert (await world.seen())[:2] == ["early", "ok"]

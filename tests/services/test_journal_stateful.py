@@ -13,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from chorus_cli.services.context_report import context_report
 from tests.services.acting_user import ActingUser
 from tests.services.user_story import shown
 from tests.services.world import World
@@ -68,6 +69,17 @@ class UserMachine(RuleBasedStateMachine):
         for slug, persona in self.user.personas.items():
             expected = {thread: shown(persona.view(thread, self.user.now)) for thread in persona.threads}
             assert self.user.story.seen(slug, persona.threads) == expected
+
+    @invariant()
+    def each_message_is_in_the_request_or_left_out_once(self) -> None:
+        """Whatever its wordings, unless the user has put two of them into the context side by side."""
+        story = self.user.story
+        report = story.run(context_report(story.world.context, story.clock, story.place()))
+        left_out = sum(omission.messages for omission in report.omissions)
+        first = story.messages_of_thread()
+        in_view = [first[row.id] for row in (*report.view.messages, *report.view.taken_back) if row.content]
+        side_by_side = len(in_view) - len(set(in_view))
+        assert len(report.prompt.sent) + left_out == len(set(first.values())) + side_by_side
 
     @invariant()
     def the_log_keeps_everything(self) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core import timespan
-from chorus_cli.core.errors import JournalError, SettingsError, UnknownPersonaError
+from chorus_cli.core.errors import JournalError, ModelError, SettingsError, UnknownPersonaError
 from chorus_cli.core.operations import Kind
 from chorus_cli.services.context_report import context_report
 from tests.services.world import built
@@ -168,6 +168,52 @@ async def test_the_report_names_every_part_and_what_stays_out(world: World) -> N
         ("older than the window", 2),
     ]
     assert [message["role"] for message in report.as_json()["messages"]] == ["system", "user", "assistant"]  # type: ignore[attr-defined]
+
+
+async def _left_out(world: World) -> dict[str, int]:
+    report = await context_report(world.context, world.clock, world.focus.place())
+    return {omission.reason: omission.messages for omission in report.omissions}
+
+
+async def test_what_an_undone_restore_had_put_in_is_counted_apart(world: World) -> None:
+    await world.say("One")
+    await world.told("/context save talk")
+    [path] = (world.folder / "personas" / "chorus" / "sessions").glob("*.json")
+    path.write_text(path.read_text(encoding="utf-8").replace('"ok"', '"words of another log"'), encoding="utf-8")
+    await world.told("/new")
+    await world.told(f"/context restore {path.stem}")
+    assert await _left_out(world) == {"before the boundary": 1}
+    await world.told("/context undo")
+    assert await _left_out(world) == {"before the boundary": 2, "put in by what was undone": 1}
+
+
+async def test_another_reply_is_counted_whether_it_is_in_context_or_taken_back(world: World) -> None:
+    await world.say("One")
+    async for _ in world.conversation.retry(world.focus.place()):
+        pass
+    assert await _left_out(world) == {"taken back": 1}
+    await world.told("/undo")
+    assert await _left_out(world) == {"taken back": 1}
+    await world.told("/new")
+    assert await _left_out(world) == {"before the boundary": 3}
+
+
+async def test_a_reply_that_never_came_is_not_counted(world: World) -> None:
+    world.model.enqueue(ModelError("It is down.", status_code=400))
+    await world.say("One")
+    await world.told("/undo")
+    assert await _left_out(world) == {"taken back": 1}
+
+
+async def test_a_call_of_a_tool_without_its_result_is_counted_apart(world: World) -> None:
+    await world.say("One")
+    await world.store.write(
+        lambda connection: connection.execute(
+            "INSERT INTO messages(persona, thread_id, turn_id, role, tool_calls, tool_call_id, timestamp) "
+            "VALUES ('chorus', 1, 1, 'tool_use', '[]', 'x', '2026-02-12T14:30:00Z')"
+        )
+    )
+    assert await _left_out(world) == {"blank, or half of a tool's call": 1}
 
 
 async def test_a_persona_is_found_by_folder_name_and_alias_in_any_case(world: World) -> None:

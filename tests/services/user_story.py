@@ -153,6 +153,14 @@ class UserStory:
         """Return all of the log that never changes, at the end of each row its words and what put it in."""
         return self.run(self.store.read(_rows))
 
+    def messages_of_thread(self) -> dict[int, int]:
+        """Return for each row that says something the one that it is another wording of, or itself."""
+        rows = self.run(self.store.read(_wordings, self.thread))
+        first = {id_: revises or id_ for id_, revises in rows}
+        while any(first[first[id_]] != first[id_] for id_ in first):
+            first = {id_: first[first[id_]] for id_ in first}
+        return first
+
     def newest_operation(self) -> int:
         return self.run(self.world.journal.entries(self.place()))[-1].operation.id
 
@@ -190,4 +198,10 @@ def _rows(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
     return connection.execute(
         "SELECT id, persona, thread_id, turn_id, role, timestamp, preamble, content, introduced_by FROM messages "
         "ORDER BY id"
+    ).fetchall()
+
+
+def _wordings(connection: sqlite3.Connection, thread_id: int) -> list[tuple[int, int | None]]:
+    return connection.execute(
+        "SELECT id, revises FROM messages WHERE thread_id = ? AND content <> ''", (thread_id,)
     ).fetchall()

@@ -1,4 +1,4 @@
-"""How the rows of the log are read back, which of them are the newest, and how much is left out."""
+"""How the rows of the log are read back, and which of them are the newest."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.messages import Message
-from chorus_cli.core.operations import Kind, Operation
-from chorus_cli.storage import message_log, operation_log
-from chorus_cli.storage.message_log import LeftOut
-from chorus_cli.storage.operation_log import NewOperation
+from chorus_cli.storage import message_log
 from tests.fakes import START
 from tests.storage.database import database
 from tests.storage.logged_turns import answer, ask, contents, put_in
@@ -122,50 +119,3 @@ def test_counts_that_were_missing_are_remembered(connection: sqlite3.Connection)
     assert [row.token_count for row in message_log.rows(connection, ids)] == [None, None, None]
     message_log.store_token_counts(connection, {ids[0]: 1, ids[2]: 3})
     assert [row.token_count for row in message_log.rows(connection, ids)] == [1, None, 3]
-
-
-def said_hours_ago(connection: sqlite3.Connection, *hours: float) -> None:
-    """Say something at each of these moments: 7 tokens, and a reply of 3."""
-    for each in hours:
-        answer(connection, ask(connection, at=START - timedelta(hours=each)))
-
-
-def test_what_is_left_out_is_counted_by_reason(connection: sqlite3.Connection) -> None:
-    said_hours_ago(connection, 30, 20)
-    clear = operation_log.introduce(connection, NewOperation("frodo", Kind.CLEAR, START - timedelta(hours=15)))
-    said_hours_ago(connection, 12, 10, 9, 1)
-    ask(connection, thread=2, at=START - timedelta(hours=50))
-    left_out = message_log.left_out(connection, 1, clear, START - timedelta(hours=8))
-    assert left_out == {"boundary": LeftOut(4, 20), "age": LeftOut(6, 30)}
-
-
-def test_without_a_boundary_only_age_leaves_out(connection: sqlite3.Connection) -> None:
-    said_hours_ago(connection, 30, 1)
-    left_out = message_log.left_out(connection, 1, None, START - timedelta(hours=8))
-    assert left_out == {"boundary": LeftOut(0, 0), "age": LeftOut(2, 10)}
-
-
-def test_empty_rows_and_uncounted_tokens_do_not_count(connection: sqlite3.Connection) -> None:
-    ask(connection, at=START - timedelta(hours=30))
-    put_in(connection, "not yet counted", "2026-02-11T00:00:00Z")
-    left_out = message_log.left_out(connection, 1, None, START - timedelta(hours=8))
-    assert left_out["age"] == LeftOut(2, 7)
-
-
-def edit(connection: sqlite3.Connection, members: tuple[int, ...], hours_ago: float) -> Operation:
-    made = START - timedelta(hours=hours_ago)
-    return operation_log.introduce(connection, NewOperation("frodo", Kind.EDIT, made, 1, members=members))
-
-
-def test_what_an_edit_kept_is_not_left_out(connection: sqlite3.Connection) -> None:
-    said_hours_ago(connection, 30, 20)
-    kept = edit(connection, (1, 2, 3), hours_ago=1)
-    left_out = message_log.left_out(connection, 1, kept, START - timedelta(hours=8))
-    assert left_out == {"boundary": LeftOut(1, 3), "age": LeftOut(0, 0)}
-
-
-def test_what_an_edit_kept_is_left_out_by_age_once_the_edit_has_left_the_window(connection: sqlite3.Connection) -> None:
-    said_hours_ago(connection, 30, 20)
-    kept = edit(connection, (1, 2, 3), hours_ago=10)
-    left_out = message_log.left_out(connection, 1, kept, START - timedelta(hours=8))
-    assert left_out == {"boundary": LeftOut(1, 3), "age": LeftOut(3, 17)}
