@@ -94,11 +94,11 @@ class Prompt:
         Up, Down and Ctrl-R go through ``history``, and what is typed is added to it.
 
         Raises:
-            Leave: Ctrl-D or Ctrl-C on an empty line, twice.
+            Leave: Ctrl-D on an empty line, or Ctrl-C twice within seconds.
             Compose: the user wants to go on in the editor.
             EOFError: the terminal is gone.
         """
-        self._line.is_over = self._line.is_too_tall = False
+        self._line.is_too_tall = False
         self._line.offered = typed if gives_way else ""
         self._session.default_buffer.history = history
         self._session.app.erase_when_done = False
@@ -116,6 +116,7 @@ class Prompt:
             self._is_reading = False
             raise
         finally:
+            self._line.go_on()
             if self._echo:
                 self._echo.break_off()
         self._is_reading = False
@@ -185,7 +186,7 @@ class Prompt:
         self._session.reserve_space_for_menu = min(_MENU_LINES, max(0, lines - _LINES_BESIDE_MENU))
 
     def _typed(self, _buffer: Buffer) -> None:
-        self._line.is_over = False
+        self._line.go_on()
 
     def _after_render(self, application: Application[str]) -> None:
         if self._echo:

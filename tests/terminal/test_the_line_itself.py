@@ -166,3 +166,15 @@ def test_the_line_below_says_that_a_second_ctrl_c_leaves(home: Home) -> None:
         chat.await_bottom_line(" Ctrl-C again leaves")
         chat.type("no")
         chat.await_bottom_line("thread 1")
+
+
+def test_a_second_ctrl_c_that_comes_late_is_a_first_one(home: Home) -> None:
+    with home.chat() as chat:
+        chat.await_bottom_line("thread 1")
+        chat.press("ctrl-c")
+        chat.await_bottom_line(" Ctrl-C again leaves")
+        chat.await_bottom_line("thread 1")
+        chat.press("ctrl-c")
+        chat.await_bottom_line(" Ctrl-C again leaves")
+        chat.press("ctrl-c")
+        assert chat.await_end() == 0
