@@ -20,7 +20,7 @@ from chorus_cli.terminal.completer import CommandCompleter
 from chorus_cli.terminal.echo import Echo
 from chorus_cli.terminal.key_bindings import Compose, Leave, Line, key_bindings
 from chorus_cli.terminal.keyboard import presses
-from chorus_cli.terminal.prompt_output import draw_whole, prompt_output
+from chorus_cli.terminal.prompt_output import Revealing, draw_whole, prompt_output
 from chorus_cli.terminal.signs import knows_unicode
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class Prompt:
             complete_while_typing=True,
             key_bindings=key_bindings(self._line),
             enable_suspend=True,
+            input_processors=[Revealing()],
             bottom_toolbar=self._bottom,
             style=Style.from_dict(_STYLE),
             output=prompt_output(),
@@ -154,7 +155,9 @@ class Prompt:
         Ctrl-C, Ctrl-D and a terminal that is gone mean no.
         """
         # In a dumb terminal the prompt itself draws on nothing.
-        session: PromptSession[str] = PromptSession(output=None if self._echo else self._session.output)
+        session: PromptSession[str] = PromptSession(
+            output=None if self._echo else self._session.output, input_processors=[Revealing()]
+        )
         words = (*_YES_OR_NO, *_DISCARD) if discardable else _YES_OR_NO
         choice = "(y/n, or d to discard it)" if discardable else "(y/n)"
         # What stands above the last line of a prompt is cut off at the width, so it is broken before.
