@@ -31,12 +31,13 @@ class _EndedBySignal(Exception):  # noqa: N818 - it is no error: somebody asked 
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     """Carry out a command line and return the exit code."""
     os.umask(0o077)
-    chosen = _parser().parse_args(arguments)
+    chosen = argparse.Namespace()
     try:
+        chosen = _parser().parse_args(arguments)
         # The start of a command waits for the rooms that it needs and for no others.
         from chorus_cli.subcommands import carry_out  # noqa: PLC0415
 
-        return asyncio.run(_until_signal(carry_out(chosen, environment)))
+        return _seen(asyncio.run(_until_signal(carry_out(chosen, environment))))
     except ChorusError as error:
         return _say(str(error), FAILED)
     except KeyboardInterrupt:
@@ -51,15 +52,51 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         return _say(_bug_sentence(error, chosen, environment), BUG)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Shows its help as an answer is shown: argparse itself says nothing when that fails."""
+
+    def print_help(self, file: object = None) -> None:
+        del file
+        _answer(self.format_help())
+
+
+class _Version(argparse.Action):
+    """Shows the version, and that is all."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_parsed: object) -> None:
+        _answer(f"chorus {__version__}\n")
+        parser.exit()
+
+
+def _answer(text: str) -> None:
+    from chorus_cli.terminal.screen import standard_output  # noqa: PLC0415 - few ask for it
+
+    standard_output().write(text)
+    _seen(DONE)
+
+
+def _seen(code: int) -> int:
+    """Return an exit code.
+
+    Raises:
+        OutputError: all went well, but nobody can have seen it.
+    """
+    from chorus_cli.terminal.screen import refuse_closed_output  # noqa: PLC0415 - it is loaded by whoever shows something
+
+    if code == DONE:
+        refuse_closed_output()
+    return code
+
+
 def _parser() -> argparse.ArgumentParser:
-    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    common = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
     common.add_argument("--persona", metavar="P", help="whom to talk to; otherwise whoever was talked to last")
     common.add_argument("--model", metavar="M", help="the model that answers, as litellm names it, for this run")
     common.add_argument("--home", metavar="DIR", help="keep everything in this folder")
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="chorus", parents=[common], description="A chat in the terminal in which the memory is yours."
     )
-    parser.add_argument("--version", action="version", version=f"chorus {__version__}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands; without one the chat opens")
 
     ask = commands.add_parser("ask", parents=[common], help="ask once; what is piped in is appended")

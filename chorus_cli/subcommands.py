@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.terminal.command_sign import is_command, unescaped
-from chorus_cli.terminal.screen import standard_error, standard_output
+from chorus_cli.terminal.screen import refuse_closed_output, standard_error, standard_output
 
 if TYPE_CHECKING:
     import argparse
@@ -45,6 +45,7 @@ async def chat(chosen: argparse.Namespace, environment: Mapping[str, str]) -> in
     """Open the chat."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise CommandError("The chat needs a terminal to type in. For one question use: chorus ask TEXT")
+    refuse_closed_output()
     from chorus_cli.app import opened  # noqa: PLC0415
     from chorus_cli.chat import Chat  # noqa: PLC0415
     from chorus_cli.terminal.keyboard import typed_early, typing_ahead  # noqa: PLC0415

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli import __version__
+from tests.terminal.command import Outcome
 from tests.terminal.driver import LONG_MESSAGE, PATIENCE_SECONDS, Home
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ UNHAPPY, WHY_UNHAPPY = "I am unhappy", "That sounds hard. What has made you unha
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m\x08\u202etxet \x1b]52;c;ZWNobw==\x1b\\done"
 MANY_ROWS = 2000
 FULL = Path("/dev/full")
+CLOSED = "The output cannot be written: it is closed.\n"
+NO_SPACE = "The output cannot be written: No space left on device.\n"
 
 
 @pytest.fixture
@@ -197,14 +200,29 @@ def test_a_reader_that_leaves_a_reply_leaves_none_in_progress(home: Home) -> Non
 
 
 @pytest.mark.parametrize(
-    ("redirection", "output", "errors"), [("<&-", WHY_UNHAPPY, ""), (">&-", "", ""), ("2>&-", WHY_UNHAPPY, "")]
+    ("redirection", "outcome"),
+    [
+        ("<&-", Outcome(0, WHY_UNHAPPY, "")),
+        (">&-", Outcome(1, "", CLOSED)),
+        ("2>&-", Outcome(0, WHY_UNHAPPY, "")),
+    ],
 )
 def test_a_closed_stream_does_not_keep_a_message_from_being_answered(
-    home: Home, redirection: str, output: str, errors: str
+    home: Home, redirection: str, outcome: Outcome
 ) -> None:
-    outcome = home.shell(f'chorus ask "{UNHAPPY}" {redirection}')
-    assert (outcome.code, outcome.output, outcome.errors) == (0, output, errors)
+    assert home.shell(f'chorus ask "{UNHAPPY}" {redirection}') == outcome
+    assert home.said() == [UNHAPPY]
     assert home.replies() == [(WHY_UNHAPPY.strip(), "complete")]
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize(("output", "sentence"), [("&-", CLOSED), (FULL, NO_SPACE)], ids=["closed", "full"])
+def test_whatever_was_asked_an_output_that_takes_nothing_gets_a_sentence(
+    archive: Home, output: str | Path, sentence: str
+) -> None:
+    for command in ("log", "search --json row", "schema", "--version", "log --help"):
+        outcome = archive.shell(f"chorus {command} >{output}")
+        assert (outcome.code, outcome.errors) == (1, sentence), command
 
 
 def test_without_any_stream_the_exit_code_still_tells(home: Home) -> None:
@@ -216,8 +234,7 @@ def test_without_any_stream_the_exit_code_still_tells(home: Home) -> None:
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no device that is always full")
 def test_an_output_that_takes_nothing_gets_a_sentence_and_the_reply_is_kept(home: Home) -> None:
     outcome = home.shell(f'chorus ask "{UNHAPPY}" >{FULL}')
-    assert outcome.code == 1
-    assert "No space left on device" in outcome.errors
+    assert (outcome.code, outcome.errors) == (1, NO_SPACE)
     assert home.said() == [UNHAPPY]
     assert home.sql("SELECT COUNT(*) FROM messages WHERE status = 'streaming'") == [0]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-from chorus_cli.commands.arguments import Parameter
+from chorus_cli.commands.arguments import Candidate, Parameter
 from chorus_cli.commands.command_context import CommandContext
 from chorus_cli.commands.registry import CommandGroup
 from chorus_cli.commands.replies import Message, Question
@@ -20,7 +21,7 @@ from chorus_cli.services import export as exports
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("")
 
-_ALL = "all"
+_ALL, _EVERYTHING = "all", "everything that was ever said in the thread"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,17 @@ def _asked_export(text: str, _now: datetime) -> AskedExport:
     return AskedExport(text)
 
 
+def _offered(_context: CommandContext, text: str) -> Sequence[Candidate]:
+    before = text.removesuffix(text.rpartition(" ")[2])
+    whole = () if before.casefold().split()[-1:] == [_ALL] else (Candidate(f"{before}{_ALL}", _EVERYTHING),)
+    return [*whole, *map(Candidate, exports.offered(text))]
+
+
 FILE = Parameter(
     "file [all]",
     _asked_export,
-    "a file that ends in .md or .json, or a folder; all for everything that was ever said in the thread",
+    f"a file that ends in .md or .json, or a folder; {_ALL} for {_EVERYTHING}",
+    _offered,
 )
 
 

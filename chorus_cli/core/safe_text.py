@@ -71,6 +71,15 @@ def _token_pattern() -> re.Pattern[str]:
     )
 
 
+@cache
+def _hiding() -> re.Pattern[str]:
+    """What hides or misleads, if not always; compiled when first needed, which plain text never does."""
+    return re.compile(
+        f"[{BIDI_CONTROLS}{NONCHARACTERS}{IGNORABLES}{TAG_CHARACTERS}{CANCEL_TAG}{EMOJI_SELECTORS}"
+        f"{UNICODE_LINE_BREAKS}{ZERO_WIDTH_JOINER}{ZERO_WIDTH_NON_JOINER}]"
+    )
+
+
 class SafeTextStream:
     """Filters text that arrives in pieces; the result does not depend on where the pieces end.
 
@@ -201,6 +210,30 @@ def safe_line(text: str) -> str:
     return _BREAKS_AND_TABS.sub(" ", safe_text(text))
 
 
+def may_hide(line: str) -> bool:
+    """Return whether something in ``line`` may hide or mislead."""
+    return not (line.isascii() or _PLAIN_TEXT.fullmatch(line)) and _hiding().search(line) is not None
+
+
+def revealed(line: str) -> list[str]:
+    """Return a sign for each character of ``line``: its number if it hides or misleads, else the character itself.
+
+    That is what `safe_text` takes out or shows the number of; control characters are left to whoever draws the line.
+    """
+    shown, place = safe_text(line), 0
+    signs: list[str] = []
+    for character in line:
+        if shown.startswith(character, place):
+            signs.append(character)
+            place += 1
+            continue
+        alone = safe_text(character)
+        if shown.startswith(alone, place):
+            place += len(alone)
+        signs.append(character if unicodedata.category(character) in {"Cc", "Cs"} else _number(character))
+    return signs
+
+
 def hidden_warning(stream: SafeTextStream, place: str = "this reply") -> str | None:
     """Return the line that tells how much was hidden in ``place``, and what tags spelt; ``None`` if nothing was."""
     if not stream.hidden_count:
@@ -248,4 +281,8 @@ def _made_visible(kind: str | None, text: str) -> str:
         case "lone_surrogate":
             return REPLACEMENT_CHARACTER * len(text)
         case _:
-            return f"<U+{ord(text):04X}>"
+            return _number(text)
+
+
+def _number(character: str) -> str:
+    return f"<U+{ord(character):04X}>"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,13 @@ if TYPE_CHECKING:
 
 _MARKDOWN = frozenset({".md", ".markdown"})
 _JSON = ".json"
+
+# Offers are made at every key.
+_MOST_LOOKED_AT = 10_000
+_MOST_OFFERED = 100
+
+# A dot hides a name; a tilde or a blank at the beginning of what is typed would be read as something else.
+_NOT_OFFERED_UNASKED = (".", "~", " ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +82,39 @@ def file_for(typed: str, place: Place, now: datetime) -> Path:
     return path
 
 
-def _is_folder(path: Path) -> bool:
+def offered(typed: str) -> list[str]:
+    """Return how the beginning of a file's name could go on: folders, with a slash, and files of a fitting ending.
+
+    A folder that cannot be read offers nothing, and one that holds very much not all of it.
+    """
+    if typed == "~":
+        return ["~/"]
+    lead = typed[: typed.rfind("/") + 1]
+    begun = typed[len(lead) :].casefold()
+    if not lead and begun.startswith("~"):
+        return []
+    try:
+        with os.scandir(Path(lead).expanduser()) as entries:
+            found = [_name(entry) for entry in islice(entries, _MOST_LOOKED_AT) if _may_be_meant(entry, begun)]
+    except (OSError, ValueError, RuntimeError):
+        return []
+    return [lead + name for name in sorted(found, key=str.casefold)[:_MOST_OFFERED]]
+
+
+def _may_be_meant(entry: os.DirEntry[str], begun: str) -> bool:
+    name = entry.name
+    if not name.casefold().startswith(begun) or not name.isprintable():
+        return False
+    if not begun and name.startswith(_NOT_OFFERED_UNASKED):
+        return False
+    return Path(name).suffix.lower() in _MARKDOWN | {_JSON} or _is_folder(entry)
+
+
+def _name(entry: os.DirEntry[str]) -> str:
+    return f"{entry.name}/" if _is_folder(entry) else entry.name
+
+
+def _is_folder(path: Path | os.DirEntry[str]) -> bool:
     try:
         return path.is_dir()
     except OSError:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from markdown_it.common.normalize_url import normalizeLink
 from markdown_it.token import Token
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _as_link(image: Token) -> Sequence[Token]:
 
 
 def _mark_own_addresses(tokens: Iterable[Token]) -> None:
-    """Have links drawn without their addresses where the texts are the addresses already, letter by letter.
+    """Have links drawn without their addresses where the texts are the addresses already.
 
     A link may be within another one, for an image is one too.
     """
@@ -96,10 +97,19 @@ def _mark_own_addresses(tokens: Iterable[Token]) -> None:
         elif token.type == "link_close":
             opening, begin = begun.pop()
             address = str(opening.attrs["href"])
-            if "".join(shown[begin:]) in {address, address.removeprefix("mailto:")}:
+            if _says("".join(shown[begin:]), address):
                 opening.type = token.type = "own_address"
                 opening.tag = token.tag = OWN_ADDRESS
             else:
                 shown.append(address)
         elif token.type != "html_inline":
             shown.append("\n" if token.tag == "br" else token.content)
+
+
+def _says(text: str, address: str) -> bool:
+    """Return whether a text is an address, letter by letter, or with what the parser percent-encodes in it."""
+    if text in {address, address.removeprefix("mailto:")}:
+        return True
+    # Up to the third slash, where the host stands, a letter may look like another one. At a blank an address would end.
+    host = "".join(text.split("/", 3)[:3])
+    return host.isascii() and text.split() == [text] and normalizeLink(text) == address

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.enums import DEFAULT_BUFFER
@@ -12,8 +13,11 @@ from prompt_toolkit.utils import is_dumb_terminal
 from chorus_cli.terminal.prompt_output import is_too_tall
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from prompt_toolkit.key_binding import KeyPressEvent
 
+_LEAVING_SECONDS = 3.0
 _TYPING = has_focus(DEFAULT_BUFFER) & ~is_searching
 
 
@@ -32,14 +36,35 @@ class Compose(Exception):  # noqa: N818 - it is no error: the user wants to go o
 class Line:
     """What a key has to know of the line that is being typed.
 
-    ``is_over`` says that nothing was typed since Ctrl-C on an empty line, so that a second one leaves; ``offered`` is
-    the text that stood there at first; ``is_too_tall`` says that the window cannot show all of what was sent.
+    ``is_over`` says that Ctrl-C was pressed on an empty line within ``leaving_seconds`` and nothing was typed since, so
+    that a second one leaves; ``offered`` is the text that stood there at first; ``is_too_tall`` says that the window
+    cannot show all of what was sent.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, leaving_seconds: float = _LEAVING_SECONDS) -> None:
         self.is_over = False
         self.offered = ""
         self.is_too_tall = False
+        self._leaving_seconds = leaving_seconds
+        self._timer: asyncio.TimerHandle | None = None
+
+    def end(self, went_on: Callable[[], None]) -> None:
+        """Take the next Ctrl-C for a second one, for a while; ``went_on`` is called if nothing but time ends that."""
+
+        def go_on() -> None:
+            self.go_on()
+            went_on()
+
+        self.go_on()
+        self.is_over = True
+        self._timer = asyncio.get_running_loop().call_later(self._leaving_seconds, go_on)
+
+    def go_on(self) -> None:
+        """Take the next Ctrl-C for a first one."""
+        self.is_over = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 def key_bindings(line: Line) -> KeyBindings:
@@ -101,8 +126,8 @@ def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
     def _clear_or_leave(event: KeyPressEvent) -> None:
         if event.current_buffer.text:
             event.current_buffer.reset()
-            line.is_over = False
+            line.go_on()
         elif line.is_over:
             event.app.exit(exception=Leave)
         else:
-            line.is_over = True
+            line.end(event.app.invalidate)

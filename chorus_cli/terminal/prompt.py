@@ -20,7 +20,7 @@ from chorus_cli.terminal.completer import CommandCompleter
 from chorus_cli.terminal.echo import Echo
 from chorus_cli.terminal.key_bindings import Compose, Leave, Line, key_bindings
 from chorus_cli.terminal.keyboard import presses
-from chorus_cli.terminal.prompt_output import draw_whole, prompt_output
+from chorus_cli.terminal.prompt_output import Revealing, draw_whole, prompt_output
 from chorus_cli.terminal.signs import knows_unicode
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class Prompt:
             complete_while_typing=True,
             key_bindings=key_bindings(self._line),
             enable_suspend=True,
+            input_processors=[Revealing()],
             bottom_toolbar=self._bottom,
             style=Style.from_dict(_STYLE),
             output=prompt_output(),
@@ -94,11 +95,11 @@ class Prompt:
         Up, Down and Ctrl-R go through ``history``, and what is typed is added to it.
 
         Raises:
-            Leave: Ctrl-D or Ctrl-C on an empty line, twice.
+            Leave: Ctrl-D on an empty line, or Ctrl-C twice within seconds.
             Compose: the user wants to go on in the editor.
             EOFError: the terminal is gone.
         """
-        self._line.is_over = self._line.is_too_tall = False
+        self._line.is_too_tall = False
         self._line.offered = typed if gives_way else ""
         self._session.default_buffer.history = history
         self._session.app.erase_when_done = False
@@ -116,6 +117,7 @@ class Prompt:
             self._is_reading = False
             raise
         finally:
+            self._line.go_on()
             if self._echo:
                 self._echo.break_off()
         self._is_reading = False
@@ -153,7 +155,9 @@ class Prompt:
         Ctrl-C, Ctrl-D and a terminal that is gone mean no.
         """
         # In a dumb terminal the prompt itself draws on nothing.
-        session: PromptSession[str] = PromptSession(output=None if self._echo else self._session.output)
+        session: PromptSession[str] = PromptSession(
+            output=None if self._echo else self._session.output, input_processors=[Revealing()]
+        )
         words = (*_YES_OR_NO, *_DISCARD) if discardable else _YES_OR_NO
         choice = "(y/n, or d to discard it)" if discardable else "(y/n)"
         # What stands above the last line of a prompt is cut off at the width, so it is broken before.
@@ -185,7 +189,7 @@ class Prompt:
         self._session.reserve_space_for_menu = min(_MENU_LINES, max(0, lines - _LINES_BESIDE_MENU))
 
     def _typed(self, _buffer: Buffer) -> None:
-        self._line.is_over = False
+        self._line.go_on()
 
     def _after_render(self, application: Application[str]) -> None:
         if self._echo:

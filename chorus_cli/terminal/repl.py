@@ -40,6 +40,8 @@ _SIGNAL_SECONDS = 0.3
 _PATIENCE_SECONDS = 1.0
 _STOPPABLE = ", Ctrl-C stops it"
 _SETTLING_SECONDS = 2.0
+_STOPPED = "Stopped. What had arrived is kept; /retry asks again."
+_STOPPED_EARLY = "Stopped before anything of the reply arrived; /retry asks again."
 _RETURNED = "What you had typed when the chat was ended is at the prompt again."
 _UNSENT = (
     " Your message was not sent and is at the prompt again. "
@@ -277,12 +279,13 @@ class Repl:
             return (await finished(work()))[0]
 
     async def _show(self, events: AsyncGenerator[TurnEvent, None]) -> None:
-        from chorus_cli.terminal.reply_stream import show_events  # noqa: PLC0415
+        from chorus_cli.terminal.reply_stream import Arrival, show_events  # noqa: PLC0415
 
+        arrival = Arrival()
         try:
-            await show_events(events, self._screen, self._screen)
+            await show_events(arrival.seen_in(events), self._screen, self._screen)
         except asyncio.CancelledError:
-            self._screen.notice("Stopped. What had arrived is kept; /retry asks again.")
+            self._screen.notice(_STOPPED if arrival.has_words else _STOPPED_EARLY)
             raise
 
     async def _in_foreground(self, work: Coroutine[None, None, bool]) -> bool:

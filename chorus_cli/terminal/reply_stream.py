@@ -30,6 +30,21 @@ async def show_events(events: AsyncGenerator[TurnEvent, None], answers: Screen, 
     return reply.done
 
 
+class Arrival:
+    """Sees go by what arrives: ``has_words`` says whether any of it is the reply's own text."""
+
+    def __init__(self) -> None:
+        self.has_words = False
+
+    async def seen_in(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
+        """Hand on the events of a turn."""
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, TextDelta) and event.text.strip():
+                    self.has_words = True
+                yield event
+
+
 class PlainReply:
     """One reply on its way to ``answers``, only ever added to; what is not the reply goes to ``asides``.
 

@@ -96,8 +96,18 @@ class Screen:
 
 
 def standard_output() -> Screen:
-    """Return the screen for answers; a closed stdout swallows them, as the shell's users expect."""
+    """Return the screen for answers; a closed stdout swallows them, so that a reply is stored whole all the same."""
     return Screen(sys.stdout or _nowhere())
+
+
+def refuse_closed_output() -> None:
+    """Do nothing where stdout is open.
+
+    Raises:
+        OutputError: it is closed, so that nobody sees an answer.
+    """
+    if sys.stdout is None:
+        raise OutputError("The output cannot be written: it is closed.")
 
 
 def standard_error() -> Screen:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.commands.command_line import completions
 from chorus_cli.commands.replies import Message, Question
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.events import TextDelta
@@ -158,3 +159,76 @@ async def test_nothing_is_written_when_there_is_nothing(world: World) -> None:
     assert "/export FILE all writes everything" in await world.told(f"/export {path}")
     assert await world.told(f"/export {path} all") == "Nothing was said yet, so nothing was written."
     assert not path.exists()
+
+
+# Completing
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A present folder, which is the home folder too, with some of everything that a name may be."""
+    here = tmp_path / "here"
+    for folder in ("Notes/deep", ".hidden", "my talks"):
+        (here / folder).mkdir(parents=True)
+    for name in ("way.md", "Way.JSON", "way.pdf", "way", "all.md", ".secret.md", "~x.md", " y.md", "line\nbreak.md"):
+        (here / name).touch()
+    for path in ("Notes/.n.md", "Notes/~n.md", "my talks/a  b.md"):
+        (here / path).touch()
+    (here / "lost.md").symlink_to("nowhere.md")
+    (here / "loop").symlink_to("loop")
+    (here / "link").symlink_to("Notes")
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("HOME", str(here))
+    return here
+
+
+@pytest.mark.parametrize(
+    ("typed", "texts"),
+    [
+        ("", ["all", "all.md", "link/", "lost.md", "my talks/", "Notes/", "Way.JSON", "way.md"]),
+        ("WA", ["Way.JSON", "way.md"]),
+        ("Way.j", ["Way.JSON"]),
+        ("way.p", []),
+        ("a", ["all", "all.md"]),
+        ("way.md ", ["way.md all"]),
+        ("way.md AL", ["way.md all"]),
+        ("way.md all ", []),
+        ("way.md x", []),
+        (".", [".hidden/", ".secret.md"]),
+        ("no", ["Notes/"]),
+        ("Notes/", ["Notes/deep/"]),
+        ("Notes/.", ["Notes/.n.md"]),
+        ("Notes/~", ["Notes/~n.md"]),
+        ("link/d", ["link/deep/"]),
+        ("my", ["my talks/"]),
+        ("my t", ["my talks/"]),
+        ("my a", ["my all"]),
+        ("my talks/a  ", ["my talks/a  all", "my talks/a  b.md"]),
+        ("~", ["~/"]),
+        ("~/way.m", ["~/way.md"]),
+        ("~/Notes/", ["~/Notes/deep/"]),
+        ("~x", []),
+        ("~nobody-of-that-name/", []),
+        ("none/", []),
+        ("way.md/", []),
+        ("a\0/", []),
+        ("x" * 300 + "/", []),
+    ],
+)
+@pytest.mark.usefixtures("files")
+def test_a_file_and_all_are_completed_as_the_command_reads_them(world: World, typed: str, texts: list[str]) -> None:
+    assert offered(world, typed) == texts
+
+
+def test_of_a_folder_that_holds_very_much_only_the_beginning_is_offered(world: World, files: Path) -> None:
+    for number in range(300):
+        (files / "Notes" / f"n{number:03}.md").touch()
+    assert offered(world, "Notes/n") == [f"Notes/n{number:03}.md" for number in range(100)]
+    assert offered(world, f"{files}/Notes/n12") == [f"{files}/Notes/n12{number}.md" for number in range(10)]
+
+
+def offered(world: World, typed: str) -> list[str]:
+    """Return how what is typed behind the command could go on, from its beginning."""
+    found = completions(world.commands.registry, world.commands, f"/export {typed}")
+    assert found.start == len("/export ")
+    return [each.text for each in found.candidates]

@@ -209,6 +209,10 @@ class Terminal:
         """Look until the line with the cursor reads ``line``, such as the prompt and what is typed at it."""
         self.until(lambda: self._cursor_line() == line, f"the cursor in the line {line!r}", seconds)
 
+    def await_column(self, column: int) -> None:
+        """Look until the cursor stands in a column, the first of which is 0."""
+        self.until(lambda: int(self._screen.cursor.x) == column, f"the cursor in column {column}")
+
     def await_top_line(self, line: str) -> None:
         """Look until the first line of the screen reads ``line``."""
         self.until(lambda: str(self._screen.display[0]).rstrip() == line, f"the line {line!r} at the top")

@@ -7,8 +7,10 @@ the columns. The one column that stands for many that are too narrow is not here
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, ClassVar
 
+from markdown_it.common.normalize_url import normalizeLink
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 from rich.markdown import Markdown, TableDataElement
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import JustifyMethod
     from rich.markdown import MarkdownElement
 
+_PLAIN_UP_TO_THE_PATH = re.compile(r"(?:[!-.0-~]*/){0,2}[!-.0-~]*(?:/\S*)?")
 _BLANKS = {"softbreak": " ", "hardbreak": "\n"}
 
 
@@ -75,7 +78,9 @@ def _mended(node: SyntaxTreeNode) -> list[Token]:
 
 def _link(inside: Sequence[Token], address: str) -> list[Token]:
     text = "".join(_BLANKS.get(token.type, token.content) for token in inside if token.type != "html_inline")
-    if address in {text, f"mailto:{text}"}:
+    if address in {text, f"mailto:{text}"} or (
+        address == normalizeLink(text) and _PLAIN_UP_TO_THE_PATH.fullmatch(text)
+    ):
         return [Token("own", "link", 1), *inside, Token("own", "link", -1)]
     return [_text(text, "link"), _text(" ("), _text(address, "link_url"), _text(")")]
 

@@ -15,7 +15,7 @@ import pytest
 from chorus_cli.core.errors import ModelError, OutputError
 from chorus_cli.core.events import Notice, ReasoningDelta, TextDelta, TurnDone
 from chorus_cli.core.messages import Status
-from chorus_cli.terminal.reply_stream import show_events
+from chorus_cli.terminal.reply_stream import Arrival, show_events
 from chorus_cli.terminal.screen import Screen
 from tests.terminal.shown_turns import ASKING, DONE, HOSTILE, shown, turn
 from tests.terminal.terminal_file import XTERM, TerminalFile, seen
@@ -36,6 +36,25 @@ async def test_a_reply_is_painted_as_markdown() -> None:
     )
     assert file.window.text() == [" " * 38 + "Head", "", "some text & more"]
     assert "\x1b[3mtext" in file.written
+
+
+@pytest.mark.parametrize(
+    ("events", "has_words"),
+    [
+        ([], False),
+        ([ASKING, Notice("Trying again in 1 s.")], False),
+        ([ASKING, ReasoningDelta("hm")], False),
+        ([ASKING, TextDelta(" \n"), TextDelta("")], False),
+        ([ASKING, TextDelta("\n"), TextDelta("Tea"), TextDelta("\n"), ReasoningDelta("hm")], True),
+    ],
+    ids=["nothing", "a notice", "a thought", "blanks", "words"],
+)
+async def test_only_words_of_the_reply_count_as_something_that_arrived(
+    events: list[TurnEvent], *, has_words: bool
+) -> None:
+    arrival = Arrival()
+    assert [event async for event in arrival.seen_in(turn(*events))] == events
+    assert arrival.has_words == has_words
 
 
 @pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"TERM": "dumb", "NO_COLOR": "1"}])

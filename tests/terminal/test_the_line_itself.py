@@ -166,3 +166,34 @@ def test_the_line_below_says_that_a_second_ctrl_c_leaves(home: Home) -> None:
         chat.await_bottom_line(" Ctrl-C again leaves")
         chat.type("no")
         chat.await_bottom_line("thread 1")
+
+
+def test_a_second_ctrl_c_that_comes_late_is_a_first_one(home: Home) -> None:
+    with home.chat() as chat:
+        chat.await_bottom_line("thread 1")
+        chat.press("ctrl-c")
+        chat.await_bottom_line(" Ctrl-C again leaves")
+        chat.await_bottom_line("thread 1")
+        chat.press("ctrl-c")
+        chat.await_bottom_line(" Ctrl-C again leaves")
+        chat.press("ctrl-c")
+        assert chat.await_end() == 0
+
+
+def test_what_hides_in_a_line_is_seen_and_is_sent_as_it_is(home: Home) -> None:
+    first, rest = f"{PROMPT} pay", "<U+202E>eve<U+200B>!"
+    with home.chat() as chat:
+        chat.paste("pay\u202eeve\u200b!")
+        chat.await_line(f"{first}{rest}")
+        chat.press("left", "left")
+        chat.await_column(len(f"{first}<U+202E>eve"))
+        chat.press("left", "left", "left")
+        chat.await_column(len(f"{first}<U+202E>"))
+        chat.press("left")
+        chat.await_column(len(first))
+        chat.say(" ")
+        chat.until(lambda: bool(home.said()), "a message")
+        chat.await_line(PROMPT)
+        assert f"{first} {rest}\n" in chat.screen_text()
+        assert "\u202e".encode() not in chat.drawn
+    assert home.said() == ["pay \u202eeve\u200b!"]
