@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -96,6 +97,18 @@ def read_by_oracle(text: str) -> dict[str, JsonValue]:
     allowed = jsonyx.allow.COMMENTS | jsonyx.allow.TRAILING_COMMA
     value: dict[str, JsonValue] = jsonyx.loads(text.removeprefix("\ufeff"), allow=allowed)
     return value
+
+
+def infinities_of_oracle(text: str) -> list[float]:
+    """Return what the oracle takes for infinity, also where a later member of the same key stands for it."""
+    numbers: list[float] = []
+
+    def number(digits: str) -> float:
+        numbers.append(float(digits))
+        return numbers[-1]
+
+    jsonyx.loads(text, allow=jsonyx.allow.COMMENTS | jsonyx.allow.TRAILING_COMMA, hooks={"float": number})
+    return [each for each in numbers if math.isinf(each)]
 
 
 def comments(text: str) -> list[str]:

@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 
 from chorus_cli.core import jsonc
 from chorus_cli.core.errors import JsoncError
-from tests.core.jsonc_documents import KEYS, VALUES, Specimen, comments, contains_in_order, read_by_oracle, specimens
+from tests.core.jsonc_documents import (
+    KEYS,
+    VALUES,
+    Specimen,
+    comments,
+    contains_in_order,
+    infinities_of_oracle,
+    read_by_oracle,
+    specimens,
+)
 
 if TYPE_CHECKING:
     from chorus_cli.core.jsonc import JsonValue
@@ -95,10 +104,17 @@ def check_damaged(specimen: Specimen, cut: int, length: int, put: str) -> None:
     except JsoncError as error:
         # The other reader takes a number that is too large for infinity.
         assert "1.8e308" in str(error)  # noqa: PT017 - both outcomes are right, each for its documents
-        assert "inf" in repr(expected)
+        assert infinities_of_oracle(damaged)
 
 
 DAMAGE = st.text('{}[]:,"\\/*\n 019.e-tnu', max_size=2)
+
+
+def test_a_number_that_is_too_large_is_refused_although_a_later_one_stands_for_it() -> None:
+    text = '{"a": 1e999, "a": 2}'
+    assert infinities_of_oracle(text)
+    with pytest.raises(JsoncError):
+        jsonc.parse(text)
 
 
 @settings(max_examples=150)
