@@ -56,6 +56,7 @@ class _Parser(argparse.ArgumentParser):
     """Shows its help as an answer is shown: argparse itself says nothing when that fails."""
 
     def print_help(self, file: object = None) -> None:
+        # The option -h never names a file.
         del file
         _answer(self.format_help())
 

@@ -72,15 +72,16 @@ def load() -> ModuleType:
 
 
 async def load_beside() -> ModuleType:
-    """Import litellm beside the event loop; a process that ends meanwhile does not wait for it, as for other threads.
+    """Import litellm beside the event loop; a process that ends does not wait for it, as it would for an executor.
 
     Raises:
         ModelError: it is not installed.
     """
     imported: Future[ModuleType] = Future()
+    # From here on it cannot be cancelled: only who waits for it can.
+    imported.set_running_or_notify_cancel()
 
     def run() -> None:
-        imported.set_running_or_notify_cancel()
         try:
             imported.set_result(load())
         except Exception as error:  # noqa: BLE001 - whoever awaits it is told

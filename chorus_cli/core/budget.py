@@ -9,9 +9,11 @@ from chorus_cli.core.calibration import Calibration
 
 TOKENS_PER_MESSAGE = 4
 
+FULLEST_SHARE = 7 / 8
+"""How much of what it may have a request takes where the next one is to have room too."""
+
 _ASIDE_SHARE = 0.7
 _UNDONE_SHARE = 0.95
-_FULLEST_SHARE = 0.875
 _SUMMARY_SHARE = 1 / 8
 _LONGEST_SUMMARY_TOKENS = 2_000
 
@@ -53,7 +55,7 @@ class Budget:
     @property
     def aside_tokens(self) -> int:
         """From how many tokens on the older part is folded behind the talk, before it has to be."""
-        return int(min(_ASIDE_SHARE * self.limit.tokens, _FULLEST_SHARE * self.tokens))
+        return int(min(_ASIDE_SHARE * self.limit.tokens, FULLEST_SHARE * self.tokens))
 
     def corrected(self, estimated_tokens: int) -> int:
         """Return what the provider is expected to count."""

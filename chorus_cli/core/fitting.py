@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.budget import FULLEST_SHARE
 from chorus_cli.core.cutting import cut_in_the_middle
 from chorus_cli.core.message_tokens import LEAD_TOKENS, lead_tokens, text_tokens, tokens_of, total_tokens
 from chorus_cli.core.messages import Message, Role, turns
@@ -17,8 +18,6 @@ KEPT_TURNS = 2
 """How many turns before the newest question are never folded or left out while there is another way."""
 
 _SMALLEST_CAP = 64
-_FULLEST_SHARE = 7 / 8
-"""How much of its room a request may take when turns have just been left out: else the next would leave out others."""
 _EMPTIEST_SHARE = 3 / 4
 """Below which share of what it might have then a request does not begin where the last one did: there is more room."""
 
@@ -42,7 +41,7 @@ def fitting(
 def _without_oldest_turns(
     rows: Sequence[Message], room: Room, fixed_tokens: int, begins_at: int | None
 ) -> list[Message]:
-    """Leave out whole turns from the oldest, down to half of the limit, if there is too much."""
+    """Leave out the oldest turns, whole, if there is too much: up to where the last request began if that will do."""
     if fixed_tokens + total_tokens(rows) <= room.budget:
         return list(rows)
     groups = turns(rows)
@@ -55,7 +54,7 @@ def _without_oldest_turns(
 
 def _first_kept(groups: Sequence[Sequence[Message]], tokens: int, room: Room, begins_at: int | None) -> int:
     """Return which of the turns is the first to be sent, where all of them would make a request of so many tokens."""
-    target = min(room.half, int(_FULLEST_SHARE * room.budget))
+    target = min(room.half, int(FULLEST_SHARE * room.budget))
     needed: list[int] = []
     for group in groups:
         needed.append(tokens + lead_tokens(group))

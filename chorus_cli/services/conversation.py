@@ -111,10 +111,10 @@ class Conversation:
                     yield Notice(_MAKING_ROOM)
                 notice = await self.room.at_once(place) if is_due else ""
                 ready = await self._reassembled(place, ready, notice)
+            self.context.beginnings.hold(place, ready.prompt)
         except BaseException:
             await self._answering.abandon(ready.reply)
             raise
-        self.context.beginnings.hold(place, ready.prompt)
         notices = (*ready.notices, *self.room.news(place, shortfalls(place, ready.prompt)))
         async with aclosing(self._answering.reply(ready.reply, request(place, ready), notices)) as events:
             async for event in events:

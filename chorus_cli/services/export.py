@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 _MARKDOWN = frozenset({".md", ".markdown"})
 _JSON = ".json"
+_WRITTEN = _MARKDOWN | {_JSON}
 
 # Offers are made at every key.
-_MOST_LOOKED_AT = 10_000
+_MOST_LOOKED_AT = 4_000
 _MOST_OFFERED = 100
 
 # A dot hides a name; a tilde or a blank at the beginning of what is typed would be read as something else.
@@ -77,7 +78,7 @@ def file_for(typed: str, place: Place, now: datetime) -> Path:
         return path / f"{place.persona.slug}_{now:%Y-%m-%d_%H%M}.md"
     if not path.suffix:
         return path.with_name(f"{path.name}.md")
-    if path.suffix.lower() not in _MARKDOWN | {_JSON}:
+    if path.suffix.lower() not in _WRITTEN:
         raise CommandError(f"{path.name} ends in {path.suffix}; write .md for Markdown or .json for JSON.")
     return path
 
@@ -107,7 +108,7 @@ def _may_be_meant(entry: os.DirEntry[str], begun: str) -> bool:
         return False
     if not begun and name.startswith(_NOT_OFFERED_UNASKED):
         return False
-    return Path(name).suffix.lower() in _MARKDOWN | {_JSON} or _is_folder(entry)
+    return Path(name).suffix.lower() in _WRITTEN or _is_folder(entry)
 
 
 def _name(entry: os.DirEntry[str]) -> str:

@@ -24,7 +24,7 @@ class HeldBeginnings:
 
     def hold(self, place: Place, prompt: Prompt) -> None:
         """Let the requests that follow begin as this one, which is about to be sent."""
-        if prompt.too_large:
+        if prompt.too_large and prompt.sent:
             self._first[_key(place)] = prompt.sent[0].id
         else:
             self._first.pop(_key(place), None)

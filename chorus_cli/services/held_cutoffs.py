@@ -43,7 +43,8 @@ class HeldCutoffs:
         """Return where the window begins for a request that is made now.
 
         ``operation_id`` is the newest operation that concerns the thread: whatever was done to the context begins the
-        request anew, and so does another model, a pause of five minutes, or an eighth of the window, at most an hour.
+        request anew, and so does another model, a pause of five minutes, or an eighth of the window, at most an hour,
+        in either direction of the clock: one that is set back by less lets a beginning last twice as long at most.
         """
         held = self._held.get(_key(place))
         if held is not None and _is_warm(held, place, now, operation_id):
@@ -73,6 +74,6 @@ def _is_warm(held: _Held, place: Place, now: datetime, operation_id: int) -> boo
     return (
         (held.hours, held.model, held.operation_id) == (hours, place.choice.model, operation_id)
         and now - held.used_at <= _COLD_AFTER
-        # In both directions: a clock that is put right by a little brings nothing back that had left the window.
+        # In both directions: a clock that is set back by a little brings nothing back that had left the window.
         and abs(now - held.made_at) <= longest
     )

@@ -110,6 +110,7 @@ def _says(text: str, address: str) -> bool:
     """Return whether a text is an address, letter by letter, or with what the parser percent-encodes in it."""
     if text in {address, address.removeprefix("mailto:")}:
         return True
-    # Up to the third slash, where the host stands, a letter may look like another one. At a blank an address would end.
-    host = "".join(text.split("/", 3)[:3])
-    return host.isascii() and text.split() == [text] and normalizeLink(text) == address
+    # Up to the third slash, where the host stands, a letter may look like another one or like a slash; at a blank an
+    # address would end.
+    up_to_path = "/".join(text.split("/", 3)[:3])
+    return address.startswith(up_to_path) and text.split() == [text] and normalizeLink(text) == address

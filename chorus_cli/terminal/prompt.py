@@ -20,7 +20,8 @@ from chorus_cli.terminal.completer import CommandCompleter
 from chorus_cli.terminal.echo import Echo
 from chorus_cli.terminal.key_bindings import Compose, Leave, Line, key_bindings
 from chorus_cli.terminal.keyboard import presses
-from chorus_cli.terminal.prompt_output import Revealing, draw_whole, prompt_output
+from chorus_cli.terminal.prompt_output import draw_whole, prompt_output
+from chorus_cli.terminal.revealing import Revealing, reveal_searches
 from chorus_cli.terminal.signs import knows_unicode
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class Prompt:
             style=Style.from_dict(_STYLE),
             output=prompt_output(),
         )
+        reveal_searches(self._session.layout)
         self._session.default_buffer.on_text_changed += self._typed
         self._session.app.before_render += self._make_fit
         self._session.app.after_render += self._after_render

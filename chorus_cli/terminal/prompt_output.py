@@ -1,50 +1,23 @@
-"""The terminal as the prompt draws on it: nothing in a line hides, and what was sent stands once and whole above."""
+"""The terminal as the prompt draws on it, so that what was sent stands once and whole in what is scrolled up."""
 
 from __future__ import annotations
 
 import sys
-from bisect import bisect_right
 from contextlib import contextmanager
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.layout.processors import Processor, Transformation
-from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.output import DummyOutput, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.utils import is_dumb_terminal
-
-from chorus_cli.core.safe_text import may_hide, revealed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from prompt_toolkit.application import Application
     from prompt_toolkit.data_structures import Size
-    from prompt_toolkit.formatted_text import StyleAndTextTuples
-    from prompt_toolkit.layout.processors import TransformationInput
     from prompt_toolkit.output import Output
 
 _ENDLESS_ROWS = 10_000_000
-_REVEALED = "class:control-character"
-
-
-class Revealing(Processor):
-    """Draws what hides or misleads by its number; the text itself stays what it is."""
-
-    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
-        """Draw one line."""
-        fragments = transformation_input.fragments
-        line = transformation_input.document.lines[transformation_input.lineno]
-        if not may_hide(line):
-            return Transformation(fragments)
-        signs = revealed(line)
-        drawn: StyleAndTextTuples = [
-            (style if sign == character else f"{style} {_REVEALED}", sign)
-            for (style, character, *_), sign in zip(explode_text_fragments(fragments), signs, strict=False)
-        ]
-        places = [0, *accumulate(map(len, signs))]
-        return Transformation(drawn, places.__getitem__, lambda place: bisect_right(places, place) - 1)
 
 
 class PromptOutput(Vt100_Output):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chorus_cli.core.assembly import LEAD, Foundation, Prompt, assemble
-from chorus_cli.core.budget import TOKENS_PER_MESSAGE, Room
+from chorus_cli.core.budget import FULLEST_SHARE, TOKENS_PER_MESSAGE, Room
 from chorus_cli.core.message_tokens import text_tokens, tokens_of
 from chorus_cli.core.messages import Message, Role, Status
 from chorus_cli.core.summary import Summary
@@ -115,7 +115,7 @@ def test_a_talk_that_outgrows_its_model_leaves_turns_out_in_steps(room: Room) ->
         beginnings.append(sent(prompt)[0])
         view.append(message(2 * turn + 2, Role.ASSISTANT, "w " * 11, turn))
     assert beginnings == sorted(beginnings)
-    least_step = room.budget - min(room.half, 7 * room.budget // 8)
+    least_step = room.budget - min(room.half, int(FULLEST_SHARE * room.budget))
     assert 1 < len(set(beginnings)) <= 1 + 3_000 // least_step
 
 

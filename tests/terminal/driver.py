@@ -217,9 +217,9 @@ class Terminal:
         """Look until the first line of the screen reads ``line``."""
         self.until(lambda: str(self._screen.display[0]).rstrip() == line, f"the line {line!r} at the top")
 
-    def await_bottom_line(self, *pieces: str) -> None:
+    def await_bottom_line(self, *pieces: str, seconds: float = PATIENCE_SECONDS) -> None:
         """Look until the line below everything holds all pieces."""
-        self.until(lambda: all(piece in self.bottom_line() for piece in pieces), f"{pieces} below")
+        self.until(lambda: all(piece in self.bottom_line() for piece in pieces), f"{pieces} below", seconds)
 
     def bottom_line(self) -> str:
         """Return the last line of the screen."""

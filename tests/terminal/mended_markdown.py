@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import JustifyMethod
     from rich.markdown import MarkdownElement
 
-_PLAIN_UP_TO_THE_PATH = re.compile(r"(?:[!-.0-~]*/){0,2}[!-.0-~]*(?:/\S*)?")
+_PLAIN_UP_TO_THE_PATH = re.compile(r"(?:[\w!#$&'()*+,.:;=?@~%-]*/){0,2}+[\w!#$&'()*+,.:;=?@~%-]*(?:/\S*)?", re.ASCII)
 _BLANKS = {"softbreak": " ", "hardbreak": "\n"}
 
 

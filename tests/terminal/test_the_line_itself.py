@@ -161,11 +161,12 @@ def test_the_line_below_says_that_a_second_ctrl_c_leaves(home: Home) -> None:
         chat.press("ctrl-c")
         chat.await_bottom_line(" Ctrl-C again leaves")
         chat.press("ctrl-r")
-        chat.await_bottom_line("thread 1")
+        # By itself it would be there again after three seconds.
+        chat.await_bottom_line("thread 1", seconds=2)
         chat.press("ctrl-c")
         chat.await_bottom_line(" Ctrl-C again leaves")
         chat.type("no")
-        chat.await_bottom_line("thread 1")
+        chat.await_bottom_line("thread 1", seconds=2)
 
 
 def test_a_second_ctrl_c_that_comes_late_is_a_first_one(home: Home) -> None:
@@ -190,6 +191,11 @@ def test_what_hides_in_a_line_is_seen_and_is_sent_as_it_is(home: Home) -> None:
         chat.press("left", "left", "left")
         chat.await_column(len(f"{first}<U+202E>"))
         chat.press("left")
+        chat.await_column(len(first))
+        chat.press("ctrl-r")
+        chat.paste("\u202e!")
+        chat.await_text("I-search backward: <U+202E>!")
+        chat.press("ctrl-c")
         chat.await_column(len(first))
         chat.say(" ")
         chat.until(lambda: bool(home.said()), "a message")

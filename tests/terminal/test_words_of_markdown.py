@@ -114,6 +114,8 @@ def test_an_image_is_drawn_as_a_link_and_has_the_same_empty_lines_around_it() ->
         ("<http://b/a%C2%A0b>", "http://b/a\xa0b (http://b/a%C2%A0b)"),
         ("<http://bücher.example/ä>", "http://bücher.example/ä (http://xn--bcher-kva.example/%C3%A4)"),
         ("<http://good.example\uff0f@evil>", "http://good.example\uff0f@evil (http://good.example%EF%BC%8F@evil)"),
+        ("<http://good.example\\@evil/>", "http://good.example\\@evil/ (http://good.example%5C@evil/)"),
+        ("<http://good.example|@evil/>", "http://good.example|@evil/ (http://good.example%7C@evil/)"),
         ("[http://b/a](http://b/ä)", "http://b/a (http://b/%C3%A4)"),
         ("[x.y](http://x.y)", "x.y (http://x.y)"),
         ("[http://x.y](http://x.y/)", "http://x.y (http://x.y/)"),
