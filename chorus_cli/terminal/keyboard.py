@@ -73,8 +73,11 @@ def suspendable(take_down: Callable[[], None], feed: Callable[[str], None] | Non
 
 
 def typed_early() -> str:
-    """Return what was typed before line editing was turned off: until then the terminal made a line feed of Enter."""
-    return _waiting_keys().replace("\n", "\r")
+    """Return what was typed before line editing was turned off.
+
+    Until then the terminal made a line feed of Enter, and of Ctrl-D the end of a line, which is left as a zero.
+    """
+    return _waiting_keys().replace("\n", "\r").replace("\0", "\x04")
 
 
 def presses(keys: str) -> list[KeyPress]:

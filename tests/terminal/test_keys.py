@@ -172,6 +172,12 @@ def test_what_is_typed_before_the_prompt_is_there_is_sent(home: Home) -> None:
     assert home.said() == ["early bird"]
 
 
+def test_ctrl_d_before_the_prompt_is_there_leaves(home: Home) -> None:
+    with closing(Terminal(home.environment)) as terminal:
+        terminal.press("ctrl-d")
+        assert terminal.await_end() == 0
+
+
 def test_what_is_typed_ahead_outlives_ctrl_c(home: Home) -> None:
     with home.chat() as chat:
         chat.say(LONG_MESSAGE)
