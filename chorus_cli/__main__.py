@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-
-from chorus_cli.cli import main
 
 
 def run() -> None:
     """Run ``chorus`` and exit; everything is closed by then, and tearing down litellm would take half a second."""
+    ctrl_c = signal.getsignal(signal.SIGINT)
+    if ctrl_c is not signal.SIG_IGN:
+        # Until something can catch it, it ends the process as it ends others: without a traceback.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from chorus_cli.cli import main  # noqa: PLC0415 - its import takes long enough to be interrupted
+
+    signal.signal(signal.SIGINT, ctrl_c)
     code = main(sys.argv[1:], dict(os.environ))
     for stream in (sys.stdout, sys.stderr):
         try:

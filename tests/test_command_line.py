@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 import unicodedata
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli import __version__
-from tests.terminal.command import Outcome
+from tests.terminal.command import Outcome, finished
 from tests.terminal.driver import LONG_MESSAGE, PATIENCE_SECONDS, Home
 
 if TYPE_CHECKING:
@@ -251,3 +252,17 @@ def test_a_signal_ends_a_reply_and_keeps_what_has_arrived(home: Home, number: si
     assert status == "interrupted"
     assert content.strip() == (first + rest).decode().strip()
     assert b"Traceback" not in errors
+
+
+def test_ctrl_c_while_the_program_is_being_loaded_ends_it_without_a_traceback(home: Home) -> None:
+    interrupting = (
+        "import signal, sys\n"
+        "class Loading:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'chorus_cli.cli': signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Loading())\n"
+        "from chorus_cli.__main__ import run\n"
+        "run()\n"
+    )
+    outcome = finished([sys.executable, "-c", interrupting], home.environment)
+    assert (outcome.code, outcome.output, outcome.errors) == (-signal.SIGINT, "", "")
