@@ -95,6 +95,10 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
             buffer.reset()
         buffer.insert_text("/")
 
+    @bindings.add("c-@", filter=_TYPING)
+    def _mark(_event: KeyPressEvent) -> None:
+        """Mark nothing: while something is marked, prompt_toolkit takes no letters, and nothing would show it."""
+
     # In vi's mode Escape must not wait for a second key.
     @bindings.add("escape", "enter", filter=_TYPING & emacs_mode)
     @bindings.add("c-j", filter=_TYPING)

@@ -172,6 +172,12 @@ def test_what_is_typed_before_the_prompt_is_there_is_sent(home: Home) -> None:
     assert home.said() == ["early bird"]
 
 
+def test_ctrl_space_leaves_the_prompt_open_for_letters(home: Home) -> None:
+    with home.chat() as chat:
+        chat.type("ear\0ly")
+        chat.await_line(f"{PROMPT} early")
+
+
 def test_ctrl_d_before_the_prompt_is_there_leaves(home: Home) -> None:
     with closing(Terminal(home.environment)) as terminal:
         terminal.press("ctrl-d")
