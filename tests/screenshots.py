@@ -1,4 +1,4 @@
-"""The pictures of the README, taken of the real program; ``python -m tests.screenshots`` writes them into docs/."""
+"""The pictures of the documents, taken of the real program; ``python -m tests.screenshots`` writes them into docs/."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.adapters.fault_server import DONE, STREAM_HEAD, chunk, serving, usage_chunk
+from tests.documents import ROOT
 from tests.guard import isolated_environment
-from tests.readme import README
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.picture import drawn
 from tests.terminal.screen_cells import DimScreen, cursor_row, rows_of, text_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tests.terminal.screen_cells import Row
 
-DOCS = README.parent / "docs"
+DOCS = ROOT / "docs"
 
 _QUESTION = "How do I read a huge log line by line in Python, lazily?"
 _NEXT_QUESTION = "And if the log is gzipped?"

@@ -12,20 +12,29 @@ from chorus_cli.commands.catalogue import registry
 from chorus_cli.commands.command_line import look_up, resolve
 from chorus_cli.core.settings import SCHEMA_KEY, SETTINGS
 from chorus_cli.storage import persona_files, settings_file
-from tests.readme import README, renewed
+from tests.documents import DOCUMENTS, README, ROOT, marks, renewed, tables
 
 if TYPE_CHECKING:
     from chorus_cli.commands.command_context import CommandContext
     from chorus_cli.commands.registry import Command
 
 COMMANDS = list(registry())
-ROOT = README.parent
 NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 
 
-def test_the_tables_of_the_readme_are_those_of_the_program() -> None:
-    text = README.read_text(encoding="utf-8")
-    assert text == renewed(text), "run: python3 -m tests.readme"
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_the_tables_of_the_readme_are_those_of_the_program(document: Path) -> None:
+    """The README leads to them; they stand in the documents that it names."""
+    text = document.read_text(encoding="utf-8")
+    assert text == renewed(text), "run: python3 -m tests.documents"
+
+
+@pytest.mark.parametrize("name", tables())
+def test_a_table_stands_in_one_document_that_the_readme_leads_to(name: str) -> None:
+    (holder,) = (each for each in DOCUMENTS if marks(name)[0] in each.read_text(encoding="utf-8"))
+    text = holder.read_text(encoding="utf-8")
+    assert text.count(marks(name)[0]) == text.count(marks(name)[1]) == 1
+    assert f"]({holder.relative_to(ROOT)})" in README.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.path)

@@ -1,4 +1,4 @@
-"""The README's pictures are there, load nothing, and tell nothing of the machine that they were taken on."""
+"""The documents' pictures are there, load nothing, and tell nothing of the machine that they were taken on."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.readme import README
+from tests.documents import DOCUMENTS, ROOT
 
-ROOT = README.parent
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 PICTURES = sorted((ROOT / "docs").glob("*.svg"))
-SHOWN = set(re.findall(r'(?:\]\(|src=")docs/([^)"]+)', README.read_text(encoding="utf-8")))
+SHOWN = {
+    name
+    for document in DOCUMENTS
+    for name in re.findall(r'(?:\]\(|src=")(?:docs/)?([^)"/]+\.svg)', document.read_text(encoding="utf-8"))
+}
 
 
 def test_every_picture_that_the_readme_shows_is_there() -> None:

@@ -1,8 +1,8 @@
 """Commands, each declared once: the decorator names it, the signature and the docstring say the rest.
 
 A group is a value that a module fills; a registry is built from an explicit list of groups, so that no module is
-imported for its side effect and a test can have a registry of its own. Usage lines, ``/help`` and the table of the
-README are computed from the declarations. A declaration with a mistake in it raises ``TypeError`` when it is made.
+imported for its side effect and a test can have a registry of its own. Usage lines, ``/help`` and the table in
+the documents are computed from the declarations. A declaration with a mistake in it raises ``TypeError`` when made.
 
 ``C`` is the context that handlers are given first: the application's class, unknown here.
 """
@@ -200,7 +200,7 @@ class CommandRegistry(Generic[C]):
         return Report(tuple(Table(group.summary, heads, _menu_rows(group)) for group in self.groups))
 
     def markdown_table(self) -> str:
-        """Every command as a Markdown table, for the README."""
+        """Every command as a Markdown table, for the documents."""
         rows = [f"| {_code(each.usage)} | {_description(each, _code)} |" for each in self]
         return "\n".join(["| command | what it does |", "|---|---|", *rows])
 

@@ -1,7 +1,7 @@
 """The settings: one table says which exist, what they take and what they mean; files are read in layers.
 
-``SETTINGS`` is the single source for validation, the commands, completion, the README and the JSON Schema. The fields
-of ``Settings`` hold the defaults.
+``SETTINGS`` is the single source for validation, the commands, completion, the documents and the JSON Schema. The
+fields of ``Settings`` hold the defaults.
 """
 
 from __future__ import annotations
