@@ -85,7 +85,7 @@ async def test_an_empty_context_is_said_to_be_empty(desk: Desk) -> None:
     assert (await desk.told("/context save")).startswith("There is nothing to save: chorus has nothing in context.")
 
 
-async def test_history_lists_the_newest_first_with_everything_about_them(desk: Desk) -> None:
+async def test_context_history_command_returns_embed(desk: Desk) -> None:
     await desk.save()
     desk.world.clock.advance(timedelta(minutes=1))
     await desk.save("/context save Tests", "They pass.")

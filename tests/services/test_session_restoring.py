@@ -34,7 +34,7 @@ async def test_restore_session_sets_context(talked: World) -> None:
     assert await count(talked, "messages") == rows + 4
 
 
-async def test_restore_session_loads_messages_with_their_times_although_they_are_old(talked: World) -> None:
+async def test_restore_session_loads_messages(talked: World) -> None:
     await save(talked)
     talked.clock.advance(timedelta(days=30))
     await restore(talked)

@@ -17,13 +17,13 @@ from tests.services.idle.silence import A_SECOND, ALMOST, HALF_AN_HOUR, Talk, me
 from tests.services.world import World
 
 
-async def test_idle_timer_auto_save_creates_session_described_by_the_first_user_line(talk: Talk) -> None:
+async def test_idle_timer_auto_save_creates_session(talk: Talk) -> None:
     talk.say("\n  let us  refactor\nthe login", "and then the rest")
     await talk.clock.pass_by(HALF_AN_HOUR)
     assert talk.saved == [("chorus", "let us refactor")]
 
 
-async def test_idle_timer_posts_summary_to_the_user(talk: Talk) -> None:
+async def test_idle_timer_posts_summary_to_channel(talk: Talk) -> None:
     talk.set(name="Chorus the Great")
     talk.say("hello")
     await talk.clock.pass_by(HALF_AN_HOUR)
