@@ -9,8 +9,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.documents import DOCUMENTS, ROOT
+from tests.terminal import picture as drawing
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
+FRAME = {drawing._TEXT, drawing._QUIET, drawing._GROUND, *drawing._BUTTONS}
+READABLE_ON_ANY_GROUND = {drawing._COLOURS[name] for name in ("red", "blue", "magenta")}
 PICTURES = sorted((ROOT / "docs").glob("*.svg"))
 SHOWN = {
     name
@@ -42,3 +45,9 @@ def test_a_picture_is_whole_and_loads_nothing(picture: Path) -> None:
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.name)
 def test_a_picture_names_no_place_of_a_machine(picture: Path) -> None:
     assert not re.findall(r"/(?:home|root|tmp|var|usr|opt|private|Users|Volumes)/", picture.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.name)
+def test_a_picture_shows_no_colours_but_those_that_are_readable_on_any_ground(picture: Path) -> None:
+    fills = set(re.findall(r'fill="(#[0-9a-f]+)"', picture.read_text(encoding="utf-8")))
+    assert fills <= FRAME | READABLE_ON_ANY_GROUND

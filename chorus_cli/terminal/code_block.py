@@ -18,6 +18,8 @@ from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 from rich.markdown import CodeBlock
 from rich.syntax import Syntax
 
+from chorus_cli.terminal.palette import CODE
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -67,7 +69,7 @@ class CodeInParts(CodeBlock):
         yield _Code(
             code.rstrip() if self._part.is_last else code.removesuffix("\n"),
             lexer=self.lexer_name,
-            theme=self.theme,
+            theme=CODE,
             word_wrap=True,
             padding=(int(self._part.is_first), 1, int(self._part.is_last), 1),
             tab_size=_TAB_SIZE,

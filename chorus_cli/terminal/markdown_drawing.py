@@ -14,6 +14,7 @@ from chorus_cli.terminal.code_block import CodeInParts
 from chorus_cli.terminal.inline_tokens import OWN_ADDRESS
 from chorus_cli.terminal.markdown_table import FoldedTable, row_number
 from chorus_cli.terminal.painted_rows import Row
+from chorus_cli.terminal.palette import MARKDOWN
 from chorus_cli.terminal.standing_words import TABLE_ROW
 
 if TYPE_CHECKING:
@@ -53,7 +54,13 @@ class MarkdownDrawing:
 
     def __init__(self, *, colour: bool) -> None:
         self._console = Console(
-            force_terminal=True, markup=False, highlight=False, emoji=False, no_color=not colour, legacy_windows=False
+            theme=MARKDOWN,
+            force_terminal=True,
+            markup=False,
+            highlight=False,
+            emoji=False,
+            no_color=not colour,
+            legacy_windows=False,
         )
         # Making one takes as long as drawing a paragraph. Links show where they lead.
         self._markdown = _Markdown("", hyperlinks=False)
@@ -70,8 +77,9 @@ class MarkdownDrawing:
         options.min_width = 1
         lines = self._console.render_lines(self._markdown, options, pad=False)
         rows = [self._row(line, mark) for line, mark in zip(lines, _table_marks(lines), strict=True)]
-        # rich puts an empty line above every list, also where the list only goes on.
-        return rows[1:] if piece.goes_on and rows and not rows[0].plain else rows
+        # rich puts an empty line above every list, also where the list only goes on; one of a code is its own.
+        begins_empty = piece.goes_on and piece.tokens[0].type != "fence" and rows and not rows[0].plain
+        return rows[1:] if begins_empty else rows
 
     def _row(self, line: list[Segment], table_mark: str | None) -> Row:
         segments: Iterable[Segment] = Segment.remove_color(line) if self._console.no_color else line

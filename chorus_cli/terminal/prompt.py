@@ -43,8 +43,24 @@ _PLAIN_SIGN = ">"
 _YES_OR_NO = ("y", "yes", "n", "no")
 _DISCARD = ("d", "discard")
 _AGAIN = " Ctrl-C again leaves"
+_OWN_GROUND = "fg:default bg:default"
 _MENU_LINES, _LINES_BESIDE_MENU = 8, 3
-_STYLE = {"bottom-toolbar": "noreverse dim", "bottom-toolbar.text": "noreverse dim", "warning": "nodim bold"}
+STYLE = Style.from_dict(
+    {
+        "bottom-toolbar": "noreverse dim",
+        "bottom-toolbar.text": "noreverse dim",
+        "warning": "nodim bold",
+        # prompt_toolkit's own have grounds and letters of fixed colours.
+        "completion-menu": _OWN_GROUND,
+        "completion-menu.completion.current": f"{_OWN_GROUND} reverse",
+        "completion-menu.meta.completion": f"{_OWN_GROUND} dim",
+        "completion-menu.meta.completion.current": f"{_OWN_GROUND} nodim reverse",
+        "scrollbar.background": _OWN_GROUND,
+        "scrollbar.button": f"{_OWN_GROUND} reverse",
+        "search": f"{_OWN_GROUND} underline",
+        "control-character": f"{_OWN_GROUND} reverse",
+    }
+)
 
 
 class Prompt:
@@ -66,7 +82,7 @@ class Prompt:
             enable_suspend=True,
             input_processors=[Revealing()],
             bottom_toolbar=self._bottom,
-            style=Style.from_dict(_STYLE),
+            style=STYLE,
             output=prompt_output(),
         )
         reveal_searches(self._session.layout)

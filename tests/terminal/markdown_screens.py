@@ -14,6 +14,7 @@ import pyte
 from rich.console import Console
 
 from chorus_cli.terminal.markdown_stream import MarkdownStream
+from chorus_cli.terminal.palette import MARKDOWN
 from tests.terminal.mended_markdown import MendedMarkdown
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def at_once(text: str, size: Size) -> Window:
     file = io.StringIO()
     console = Console(
         file=file,
+        theme=MARKDOWN,
         force_terminal=True,
         color_system="truecolor",
         width=size.columns,

@@ -15,6 +15,8 @@ from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 from rich.markdown import Markdown, TableDataElement
 
+from chorus_cli.terminal.palette import CODE
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -43,6 +45,8 @@ class MendedMarkdown(Markdown):
 
     def __init__(self, text: str) -> None:
         super().__init__(text, hyperlinks=False)
+        # It is only handed on to Syntax, which takes a theme too.
+        self.code_theme = CODE  # type: ignore[assignment]
         self.parsed = [part for token in self.parsed for part in _paragraph(token)]
         for token in self.parsed:
             if token.type == "inline":
