@@ -249,7 +249,8 @@ class Terminal:
         while self._child.isalive():
             assert time.monotonic() < deadline, f"The program runs on:\n{self.screen_text()}"
             self._look()
-        self._look()
+        while self._look():
+            pass
         return int(self._child.exitstatus if self._child.signalstatus is None else -self._child.signalstatus)
 
     def resize(self, columns: int, lines: int = _LINES) -> None:
@@ -276,15 +277,17 @@ class Terminal:
     def _cursor_line(self) -> str:
         return str(self._screen.display[self._screen.cursor.y]).rstrip()
 
-    def _look(self) -> None:
-        """Take in what the program has drawn meanwhile; there is nothing more to see once it or the window is gone."""
+    def _look(self) -> bytes:
+        """Take in and return what the program has drawn meanwhile: nothing once it or the window is gone."""
+        drawn = b""
         if self._child.flag_eof or self._child.ptyproc.fileobj.closed:
             time.sleep(_LOOK_SECONDS)
-            return
+            return drawn
         with suppress(pexpect.TIMEOUT, pexpect.EOF):
-            drawn = self._child.read_nonblocking(65536, _LOOK_SECONDS)
+            drawn = bytes(self._child.read_nonblocking(65536, _LOOK_SECONDS))
             self.drawn += drawn
             self._stream.feed(drawn)
+        return drawn
 
 
 def _text_of(line: Any, columns: int) -> str:
