@@ -129,6 +129,7 @@ class Personas:
             defaults=without_own.settings,
             default_sources=without_own.sources,
             warnings=(*own_warnings, *default_warnings, *resolved.warnings, *document_warnings),
+            unreadable=tuple(layer.name for layer in (own, defaults) if not layer.readable),
         )
 
     def own_settings(self, slug: str) -> Settings:

@@ -40,7 +40,6 @@ T = TypeVar("T")
 
 _SIGNAL_SECONDS = 0.3
 _PATIENCE_SECONDS = 1.0
-_STOPPABLE = ", Ctrl-C stops it"
 _SETTLING_SECONDS = 2.0
 _STOPPED = "Stopped. What had arrived is kept; /retry asks again."
 _STOPPED_EARLY = "Stopped before anything of the reply arrived; /retry asks again."
@@ -231,7 +230,7 @@ class Repl:
         commands = self._parts.commands
         bound = resolve(commands.registry, line, commands.clock.now())
         stoppable = bound.command.stoppable
-        with self._progress.of(Wait(bound.command.path, _PATIENCE_SECONDS, _STOPPABLE if stoppable else "")):
+        with self._progress.of(Wait(bound.command.path, _PATIENCE_SECONDS, ", Ctrl-C stops it" if stoppable else "")):
             answer = await self._carried_out(bound.run(commands), stoppable=stoppable)
         while isinstance(answer, Question):
             answer = await self._decided(answer, bound.command.path)
