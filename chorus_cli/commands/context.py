@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Literal
 
+from chorus_cli.commands.arguments import Parameter
 from chorus_cli.commands.command_context import CommandContext
 from chorus_cli.commands.context_picture import drawn_parts, drawn_window, usage
 from chorus_cli.commands.parameters import ASKED_TIME, NUMBER, AskedTime
@@ -28,12 +28,12 @@ def _time_or_default(text: str, now: datetime) -> AskedTime | None:
     return None if text.strip().casefold() in _DEFAULT else ASKED_TIME.parse(text, now)
 
 
-WINDOW = replace(ASKED_TIME, parse=_time_or_default)
+WINDOW = Parameter(ASKED_TIME.name, _time_or_default, ASKED_TIME.help, ASKED_TIME.complete)
 
 _EXAMPLES = "Try /context 24h, /context 24h?, /context edit, /context why, /context save, /new, /undo, /help context."
 
 
-@GROUP.command("")
+@GROUP.command("", guesses=("window",))
 async def show(context: CommandContext) -> Report:
     """Show how far back the model sees, when how much was said, and how full a request is.
 
@@ -119,7 +119,7 @@ async def subtract(context: CommandContext, time: Annotated[AskedTime, ASKED_TIM
     return await _shifted(context, time, -1)
 
 
-@GROUP.command(*_DEFAULT)
+@GROUP.command(*_DEFAULT, guesses=("reset",))
 async def reset(context: CommandContext) -> Message:
     """Reach back as far as the default says.
 
