@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pexpect
 import pyte
 
-from tests.terminal.command import PROGRAM, Outcome, finished
+from tests.terminal.command import PROGRAM, Outcome, finished, signals_heard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PROMPT = "Chorus ❯"
 SHELL_PROMPT = "shell$"
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
 _LOOK_SECONDS = 0.05
 _LINES, _COLUMNS, _HISTORY_LINES = 40, 100, 2000
 _MARKED_PASTES = 2004 << 5  # as pyte keeps the modes that only some terminals have
@@ -82,9 +82,11 @@ class Home:
     def running(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
         """Start a command whose output the test reads, unbuffered, while it runs."""
         pipe = subprocess.PIPE
-        with subprocess.Popen(
-            [*PROGRAM, *arguments], stdin=stdin, stdout=pipe, stderr=pipe, env=self.environment, bufsize=0
-        ) as process:
+        with signals_heard():
+            process = subprocess.Popen(
+                [*PROGRAM, *arguments], stdin=stdin, stdout=pipe, stderr=pipe, env=self.environment, bufsize=0
+            )
+        with process:
             try:
                 yield process
             finally:
@@ -152,7 +154,7 @@ class Terminal:
         self._screen = screen or pyte.HistoryScreen(_COLUMNS, _LINES, history=_HISTORY_LINES)
         size = (self._screen.lines, self._screen.columns)
         self._stream = pyte.ByteStream(self._screen)
-        with warnings.catch_warnings():
+        with signals_heard(), warnings.catch_warnings():
             # Newer Pythons warn of forking beside the threads of a test runner; the child runs another program at once.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._child = pexpect.spawn(command[0], [*command[1:]], env=environment, dimensions=size)
