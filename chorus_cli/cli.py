@@ -10,7 +10,7 @@ import asyncio
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from chorus_cli import __version__
 from chorus_cli.core.errors import ChorusError
@@ -18,7 +18,7 @@ from chorus_cli.core.errors import ChorusError
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
 
-DONE, FAILED, BUG = 0, 1, 3
+DONE, FAILED, WRONG_ARGUMENTS, BUG = 0, 1, 2, 3
 _LARGEST_ID = 2**63 - 1
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -59,6 +59,11 @@ class _Parser(argparse.ArgumentParser):
         # The option -h never names a file.
         del file
         _answer(self.format_help())
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the arguments, which may hold anything, and end with 2."""
+        _say(f"{self.format_usage()}{self.prog}: error: {message}", WRONG_ARGUMENTS)
+        self.exit(WRONG_ARGUMENTS)
 
 
 class _Version(argparse.Action):

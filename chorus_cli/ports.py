@@ -66,3 +66,7 @@ class Editor(Protocol):
     def stays_in_terminal(self) -> bool:
         """Return whether the editor is known to have no window of its own, so that it is over when it returns."""
         ...
+
+    def end(self) -> None:
+        """Have the editor that is open end soon; where none is, nothing happens."""
+        ...

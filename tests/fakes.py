@@ -119,6 +119,9 @@ class ScriptedEditor:
     def stays_in_terminal(self) -> bool:
         return False
 
+    def end(self) -> None:
+        """It never is open while something else happens."""
+
     def _change(self, path: Path, act: str | Callable[[Path], object] | None) -> None:
         self.opened.append(path)
         self.shown.append(path.read_bytes().decode())

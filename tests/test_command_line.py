@@ -100,6 +100,17 @@ def test_what_cannot_be_done_is_said_on_stderr(
     assert "Traceback" not in outcome.errors
 
 
+@pytest.mark.parametrize(
+    "arguments", [("ask", f"--{HOSTILE}".replace(" ", "")), (HOSTILE,), ("log", "--thread", HOSTILE)]
+)
+def test_what_is_no_argument_is_shown_without_what_it_hides(archive: Home, arguments: Sequence[str]) -> None:
+    outcome = archive.run(*arguments)
+    assert (outcome.code, outcome.output) == (2, "")
+    assert "usage: chorus" in outcome.errors
+    assert "52;c;ZWNobw==" in outcome.errors
+    assert [sign for sign in outcome.errors if unicodedata.category(sign) in {"Cc", "Cf"} and sign != "\n"] == []
+
+
 def test_context_as_json_has_the_promised_shape(archive: Home) -> None:
     report = json.loads(archive.run("context", "--json").output)
     assert list(report) == [

@@ -55,12 +55,21 @@ def test_files_of_a_persona_that_cannot_be_read_are_named_and_the_rest_counts(ho
     assert home.run("ask", "--persona", "frodo", "hello").code == 0
     frodo = home.path / "personas" / "frodo"
     (frodo / "docs" / "bad.md").write_bytes(b"caf\xe9")
-    (frodo / "system.jsonc").write_text('{\n  "name": "Frodo",\n  "context_hours" 24\n}\n')
     outcome = home.run("ask", "hello")
-    document, settings = sorted(outcome.errors.splitlines())
-    assert outcome.code == 0
-    assert document == f"{frodo / 'docs' / 'bad.md'} is left out: it is not UTF-8."
-    assert settings.startswith(f"{frodo / 'system.jsonc'}:3:")
+    assert (outcome.code, outcome.errors) == (0, f"{frodo / 'docs' / 'bad.md'} is left out: it is not UTF-8.\n")
+
+
+@pytest.mark.parametrize("question", ["hello again", "/retry"])
+@pytest.mark.parametrize("path", ["personas/frodo/system.jsonc", "config.jsonc"])
+def test_nothing_is_asked_of_a_persona_whose_settings_cannot_be_read(home: Home, path: str, question: str) -> None:
+    assert home.run("ask", "--persona", "frodo", "hello").code == 0
+    file, before = home.path / path, home.replies()
+    file.write_text('{\n  "name": "Frodo",\n  "context_hours" 24\n}\n')
+    outcome = home.run("ask", question)
+    assert (outcome.code, outcome.output) == (1, "")
+    assert f"{file}:3:" in outcome.errors or question == "/retry"
+    assert outcome.errors.endswith(f"so that its prompt may be missing. Mend {file} and ask again.\n")
+    assert (home.said(), home.replies()) == (["hello"], before)
 
 
 def test_a_persona_whose_folder_is_gone_gives_way_to_the_default_one(home: Home) -> None:

@@ -13,7 +13,7 @@ import signal
 import termios
 import threading
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,9 @@ _WHILE_LENT = {**dict.fromkeys(_KEY_SIGNALS, signal.SIG_IGN), signal.SIGTSTP: si
 # Python ignores the other two.
 _IGNORED_HERE = (*_KEY_SIGNALS, signal.SIGPIPE, signal.SIGXFSZ)
 
+# For an editor that is asked to end, to put aside what was not saved.
+_GRACE_SECONDS = 3.0
+
 _PASTES_UNMARKED = b"\x1b[?2004l"
 _SCREEN_GIVEN_BACK = (
     b"\x1b[?1049l"  # the other screen
@@ -56,15 +59,16 @@ _IN_TERMINAL = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class UserEditor:
-    """The editor that ``environment`` names; it is started with that environment and nothing else.
+    """The editor that ``environment`` names, one at a time; it is started with that environment and nothing else.
 
     ``alone`` is entered while the terminal is lent out: nobody writes to it then.
     """
 
     environment: Mapping[str, str]
     alone: Callable[[], AbstractContextManager[None]] = nullcontext
+    _process_id: int | None = field(default=None, init=False)
 
     async def open(self, path: Path, line: int | None = None) -> str:
         """Wait until the user has left the editor; return a sentence if it did not end well, else nothing.
@@ -79,13 +83,32 @@ class UserEditor:
             raise EditorError("An editor needs a terminal; open the chat in one with: chorus")
         command = _command(self.environment)
         with self.alone(), _terminal_lent(), _keys_left_to_the_editor():
-            process_id = _started([*command, *_file_at(command[0], str(path), line)], self.environment)
-            _, status = await asyncio.to_thread(os.waitpid, process_id, 0)
+            self._process_id = _started([*command, *_file_at(command[0], str(path), line)], self.environment)
+            status = await asyncio.to_thread(self._wait, self._process_id)
         return _complaint(Path(command[0]).name, os.waitstatus_to_exitcode(status))
+
+    def end(self) -> None:
+        """Ask the editor that is open to end, also where it is stopped, and kill it if it does not listen."""
+        if self._process_id is not None:
+            self._send(self._process_id, signal.SIGTERM, signal.SIGCONT)
+            asyncio.get_running_loop().call_later(_GRACE_SECONDS, self._send, self._process_id, signal.SIGKILL)
 
     def stays_in_terminal(self) -> bool:
         """Return whether the editor is one of those that have no window of their own."""
         return bool(_names(_command(self.environment)[0]) & _IN_TERMINAL)
+
+    def _wait(self, process_id: int) -> int:
+        _, status = os.waitpid(process_id, 0)
+        # From here on the number may be another process's.
+        self._process_id = None
+        return status
+
+    def _send(self, process_id: int, *signals: signal.Signals) -> None:
+        for each in signals:
+            # It may have ended and been waited for in this moment.
+            with suppress(ProcessLookupError):
+                if process_id == self._process_id:
+                    os.kill(process_id, each)
 
 
 def _command(environment: Mapping[str, str]) -> list[str]:

@@ -99,7 +99,10 @@ def _parted(text: str) -> tuple[str, str]:
 
 
 def _first(registry: CommandRegistry[C], word: str) -> Command[C] | CommandGroup[C]:
-    return _named(word, registry.words, "/") or _refuse(word, registry.words, "/")
+    entry = _named(word, registry.words, "/")
+    if entry is None and word.casefold() in registry.guesses:
+        raise CommandError(_unknown("/" + word, registry.guesses[word.casefold()].path))
+    return entry or _refuse(word, registry.words, "/")
 
 
 def _within(group: CommandGroup[C], text: str, now: datetime) -> Bound[C]:
@@ -150,13 +153,17 @@ def _one_name_each(words: Mapping[str, Entry], names: Iterable[str]) -> list[str
 
 def _refuse(word: str, words: Mapping[str, Entry], lead: str, refusal: ChorusError | None = None) -> NoReturn:
     """Say what was probably meant; else what kept the group's default from taking it, if that is why."""
-    unknown = f"There is no command {quoted(lead + word)}."
     # Where a value could have stood, a word must be more alike: "last" is a time half written, not "at".
     alike = get_close_matches(word.casefold(), filter(None, words), cutoff=0.6 if refusal is None else 0.7)
     if alike:
         meant = " or ".join(f"{lead}{name}" for name in _one_name_each(words, alike))
-        raise CommandError(f"{unknown} Did you mean {meant}? /help lists all commands.")
-    raise refusal or CommandError(f"{unknown} {f'/help {lead[1:]}'.strip()} lists what there is.")
+        raise CommandError(_unknown(lead + word, meant))
+    raise refusal or CommandError(f"{_unknown(lead + word)} {f'/help {lead[1:]}'.strip()} lists what there is.")
+
+
+def _unknown(typed: str, meant: str = "") -> str:
+    sentence = f"There is no command {quoted(typed)}."
+    return f"{sentence} Did you mean {meant}? /help lists all commands." if meant else sentence
 
 
 def _word_at(line: str, start: int) -> tuple[str, int | None]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal
 
+from chorus_cli.commands.arguments import Parameter
 from chorus_cli.commands.command_context import CommandContext
 from chorus_cli.commands.context_picture import drawn_parts, drawn_window, usage
 from chorus_cli.commands.parameters import ASKED_TIME, NUMBER, AskedTime
@@ -18,10 +20,20 @@ from chorus_cli.services.journal import Entry
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("context", "The part of the conversation that the model sees.")
 
+_DEFAULT = ("reset", "default")
+
+
+def _time_or_default(text: str, now: datetime) -> AskedTime | None:
+    """Read a time; none is meant by the words that stand for the default."""
+    return None if text.strip().casefold() in _DEFAULT else ASKED_TIME.parse(text, now)
+
+
+WINDOW = Parameter(ASKED_TIME.name, _time_or_default, ASKED_TIME.help, ASKED_TIME.complete)
+
 _EXAMPLES = "Try /context 24h, /context 24h?, /context edit, /context why, /context save, /new, /undo, /help context."
 
 
-@GROUP.command("")
+@GROUP.command("", guesses=("window",))
 async def show(context: CommandContext) -> Report:
     """Show how far back the model sees, when how much was said, and how full a request is.
 
@@ -63,7 +75,7 @@ async def why(context: CommandContext) -> Report:
 
 
 @GROUP.command("set", default=True)
-async def set_window(context: CommandContext, time: Annotated[AskedTime, ASKED_TIME]) -> Message | Report:
+async def set_window(context: CommandContext, time: Annotated[AskedTime | None, WINDOW]) -> Message | Report:
     """Reach back a given length of time, or with a question mark see what that would change.
 
     The window slides with the clock and is rounded to whole hours from 1 to 168 (7 days). It never reaches across a
@@ -75,6 +87,8 @@ async def set_window(context: CommandContext, time: Annotated[AskedTime, ASKED_T
         /context since monday
         /context 24h?
     """
+    if time is None:
+        return await reset(context)
     if time.preview:
         choice = timespan.window_hours(time.span)
         return await previewed(context, choice, rounding(time.span, choice))
@@ -105,7 +119,7 @@ async def subtract(context: CommandContext, time: Annotated[AskedTime, ASKED_TIM
     return await _shifted(context, time, -1)
 
 
-@GROUP.command("reset", "default")
+@GROUP.command(*_DEFAULT, guesses=("reset",))
 async def reset(context: CommandContext) -> Message:
     """Reach back as far as the default says.
 

@@ -171,6 +171,7 @@ async def delete(context: CommandContext, name: Annotated[str, ARCHIVED]) -> Que
 def _offer(context: CommandContext, name: str) -> Question:
     """Ask whether to make the persona that is not known; a name that nobody can have is refused at once."""
     checked = context.personas.check_name(None, name)
+    context.personas.refuse_archived(checked)
 
     async def confirmed() -> Report:
         return await _created(context, checked)

@@ -51,6 +51,7 @@ class Command(Generic[C]):
     ``names`` are the words that name it within its group, the proper one first; ``""`` is the group's word alone.
     ``aliases`` are words that name it at the top level. ``default`` says that the group's word followed by an argument
     means this command. One that is ``stoppable`` may take long and leaves nothing half-done when it is cancelled.
+    ``guesses`` are words that name nothing, but are typed by those who look for this command.
     """
 
     group: str
@@ -61,6 +62,7 @@ class Command(Generic[C]):
     aliases: tuple[str, ...] = ()
     default: bool = False
     stoppable: bool = False
+    guesses: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:
@@ -145,6 +147,7 @@ class CommandGroup(Generic[C]):
         default: bool = False,
         aliases: tuple[str, ...] = (),
         stoppable: bool = False,
+        guesses: tuple[str, ...] = (),
     ) -> Callable[[Callable[Concatenate[C, P], R]], Callable[Concatenate[C, P], R]]:
         """Declare the decorated handler as a command of this group; the handler itself stays what it is.
 
@@ -155,8 +158,7 @@ class CommandGroup(Generic[C]):
         def declare(handler: Callable[Concatenate[C, P], R]) -> Callable[Concatenate[C, P], R]:
             arguments, documentation = declared_arguments(handler), documentation_of(handler)
             names = (name, *synonyms)
-            command = Command(self.name, names, handler, arguments, documentation, aliases, default, stoppable)
-            self.add(command)
+            self.add(Command(self.name, names, handler, arguments, documentation, aliases, default, stoppable, guesses))
             return handler
 
         return declare
@@ -179,7 +181,10 @@ class CommandGroup(Generic[C]):
 
 
 class CommandRegistry(Generic[C]):
-    """All commands: groups of one name merged, and the words that may stand at the beginning of a line."""
+    """All commands: groups of one name merged, and the words that may stand at the beginning of a line.
+
+    ``guesses`` maps the words that others expect there to the commands that do what is meant.
+    """
 
     def __init__(self, groups: Iterable[CommandGroup[C]]) -> None:
         """Merge the groups.
@@ -189,6 +194,8 @@ class CommandRegistry(Generic[C]):
         """
         self.groups = _merged(groups)
         self.words = _first_words(self.groups)
+        self.guesses = {guess: command for command in self for guess in command.guesses}
+        _no_word_twice("/", [*self.words, *(guess for command in self for guess in command.guesses)])
 
     def __iter__(self) -> Iterator[Command[C]]:
         """Go through every command, group by group in the order of declaration."""

@@ -63,7 +63,7 @@ WHOSE = Parameter(
 )
 
 
-@GROUP.command("save", stoppable=True)
+@GROUP.command("save", stoppable=True, guesses=("save",))
 async def save(context: CommandContext, description: Annotated[str, DESCRIPTION] = "") -> Message:
     """Save what the model sees now, in all threads, as a session with a summary; the context stays as it is.
 
@@ -90,7 +90,7 @@ def saved_text(saved: Saved) -> str:
     return "\n".join(line for line in lines if line)
 
 
-@GROUP.command("history")
+@GROUP.command("history", guesses=("history", "sessions"))
 async def history(context: CommandContext, whose: Annotated[AskedPage | None, WHOSE] = None) -> Message | Report:
     """List the saved sessions, newest first, ten a page; those of another persona by its name.
 
@@ -136,7 +136,7 @@ async def show(context: CommandContext, session: Annotated[str, SESSION]) -> Rep
     return Report((Table("", ("", ""), _facts(found)), Message(found.summary), Message(_transcript(found, name))))
 
 
-@GROUP.command("restore")
+@GROUP.command("restore", guesses=("load",))
 async def restore(context: CommandContext, session: Annotated[str, SESSION]) -> Message:
     """Put a saved session in place of what the model sees now, in all threads; /context undo brings that back.
 

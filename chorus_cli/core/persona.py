@@ -27,7 +27,7 @@ class Persona:
 
     ``slug`` is the folder's name and the key of everything stored. ``sources`` says per setting where its value comes
     from. ``defaults`` and ``default_sources`` say what holds where its own file says nothing. ``warnings`` are
-    sentences about its files that the user should read once.
+    sentences about its files that the user should read once; ``unreadable`` are the settings files that do not count.
     """
 
     slug: str
@@ -37,6 +37,7 @@ class Persona:
     defaults: Settings = field(default_factory=Settings)
     default_sources: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -184,11 +184,15 @@ _BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What one file says: its name, the values of its keys, and the 1-based lines that they stand on."""
+    """What one file says: its name, the values of its keys, and the 1-based lines that they stand on.
+
+    A file that is not ``readable`` may say more; nobody knows.
+    """
 
     name: str
     values: Mapping[str, JsonValue] = field(default_factory=dict)
     lines: Mapping[str, int] = field(default_factory=dict)
+    readable: bool = field(default=True, compare=False)
 
     def place(self, key: str) -> str:
         """Return the ``file:line`` of ``key``."""

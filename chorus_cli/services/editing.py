@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import EditorError
@@ -21,6 +21,7 @@ _RETURNED_AT_ONCE = (
     "The editor returned at once; if it opens a window of its own, have it wait: "
     "code --wait, subl -w, gvim -f, zed --wait."
 )
+_ENDED = "The editor was ended along with the chat."
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Edited:
     """A text before and after the user had it in the editor, and the draft at ``path`` that holds it.
 
     ``doubt`` is a sentence when the user may not have meant to leave it at that, and is to be asked. ``may_be_open``
-    says that the editor came back so soon that its window may be open still.
+    says that the editor came back so soon that its window may be open still, or was ended with what it had not saved.
     """
 
     path: Path
@@ -43,7 +44,7 @@ class Edited:
         return self.text != self.original
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Editing:
     """Has texts edited by way of drafts in ``folder``; ``run`` is the process that they belong to while it lives."""
 
@@ -51,12 +52,13 @@ class Editing:
     folder: Path
     clock: Clock
     run: str = ""
+    _is_ended: bool = field(default=False, init=False)
 
     async def edit(self, name: str, text: str, line: int | None = None) -> Edited:
         """Open ``text`` in the editor, in a draft whose name ends in ``name``, and return what has become of it.
 
-        It is opened at ``line``, counted from 1, if that is given. The editor is waited for even if the caller is
-        cancelled meanwhile; then the draft is kept.
+        It is opened at ``line``, counted from 1, if that is given. If the caller is cancelled meanwhile, the editor is
+        ended and waited for, and the draft is kept.
 
         Raises:
             EditorError: no editor was started, or the draft cannot be written or read back.
@@ -81,6 +83,11 @@ class Editing:
             raise EditorError(f"{error} Your text is kept in {edited.path}.") from error
         return _read(edited, complaint, may_be_open=may_be_open)
 
+    def end(self) -> None:
+        """End the editor that is open, if one is: whether what it saved shall be used is doubtful then."""
+        self._is_ended = True
+        self.editor.end()
+
     def finish(self, edited: Edited) -> None:
         """Delete the draft, once what it holds is stored or given up."""
         drafts.delete(edited.path)
@@ -88,11 +95,14 @@ class Editing:
     async def _visit(self, path: Path, line: int | None) -> tuple[str, bool]:
         """Have the editor open a draft; return what it complains of, and whether it may only have opened a window."""
         began = self.clock.monotonic()
-        complaint, cancelled = await finished(self.editor.open(path, line))
+        self._is_ended = False
+        complaint, cancelled = await finished(self.editor.open(path, line), self.end)
         if cancelled:
             raise asyncio.CancelledError
+        if self._is_ended:
+            return complaint or _ENDED, True
         is_quick = self.clock.monotonic() - began < _AT_ONCE_SECONDS
-        return complaint, is_quick and not self.editor.stays_in_terminal()
+        return complaint, is_quick and not complaint and not self.editor.stays_in_terminal()
 
 
 def _read(before: Edited, complaint: str, *, may_be_open: bool) -> Edited:
@@ -100,6 +110,6 @@ def _read(before: Edited, complaint: str, *, may_be_open: bool) -> Edited:
     if not before.original.startswith(BYTE_ORDER_MARK):
         # Some editors put one there; it is no part of the text.
         text = text.removeprefix(BYTE_ORDER_MARK)
-    at_once = may_be_open and text == before.text
-    doubt = complaint or (_RETURNED_AT_ONCE if at_once else "")
-    return Edited(before.path, before.original, text, doubt, may_be_open=at_once and not complaint)
+    may_change = may_be_open and text == before.text
+    doubt = complaint or (_RETURNED_AT_ONCE if may_change else "")
+    return Edited(before.path, before.original, text, doubt, may_be_open=may_change)

@@ -77,6 +77,21 @@ class Personas:
             raise PersonaError(f"{name} is not archived. {listing}")
         raise PersonaError(f"No archived persona is called {name!r}. {listing}")
 
+    def refuse_archived(self, name: str) -> None:
+        """Do nothing unless ``name`` is how the name of an archived persona begins.
+
+        Raises:
+            PersonaError: it is; the sentence says how to bring that one back.
+        """
+        found = self._beginning_with(name, self.archived())
+        if found:
+            shown = [self.own_settings(slug).name or slug for slug in found]
+            are = "is archived" if len(found) == 1 else "are archived"
+            back = " or ".join(f"/persona unarchive {slug}" for slug in found)
+            raise PersonaError(
+                f"{' and '.join(shown)} {are}. {back} brings it back; /persona new {name} makes another."
+            )
+
     def find_any(self, name: str) -> str:
         """Return the slug of the persona meant, in use or put away.
 
@@ -129,6 +144,7 @@ class Personas:
             defaults=without_own.settings,
             default_sources=without_own.sources,
             warnings=(*own_warnings, *default_warnings, *resolved.warnings, *document_warnings),
+            unreadable=tuple(layer.name for layer in (own, defaults) if not layer.readable),
         )
 
     def own_settings(self, slug: str) -> Settings:

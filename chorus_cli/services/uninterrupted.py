@@ -6,13 +6,15 @@ import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
 T = TypeVar("T")
 
 
-async def finished(work: Awaitable[T]) -> tuple[T, bool]:
+async def finished(work: Awaitable[T], hurry: Callable[[], None] | None = None) -> tuple[T, bool]:
     """Do ``work`` to its end and return its result, and whether the caller was cancelled meanwhile.
+
+    ``hurry`` is called at each cancellation, to bring that end about sooner.
 
     Raises:
         Exception: whatever ``work`` raises.
@@ -24,4 +26,6 @@ async def finished(work: Awaitable[T]) -> tuple[T, bool]:
             await asyncio.wait({task})
         except asyncio.CancelledError:
             cancelled = True
+            if hurry is not None:
+                hurry()
     return task.result(), cancelled

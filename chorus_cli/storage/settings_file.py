@@ -42,7 +42,7 @@ _MODEL = "model"
 def read_layer(path: Path) -> tuple[Layer, tuple[str, ...]]:
     """Return what a persona's file says, and a warning if it cannot be read; then it says nothing."""
     document, warnings = _read_or_warn(path)
-    return Layer(str(path), document.values, document.lines), warnings
+    return Layer(str(path), document.values, document.lines, readable=not warnings), warnings
 
 
 def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
@@ -55,7 +55,7 @@ def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
     values, lines = dict(inner.values), dict(inner.lines)
     if _MODEL in document.values and values.get(_MODEL) is None:
         values[_MODEL], lines[_MODEL] = document.values[_MODEL], document.lines[_MODEL]
-    return Layer(str(path), values, lines), (*warnings, *_misplaced(path, document))
+    return Layer(str(path), values, lines, readable=not warnings), (*warnings, *_misplaced(path, document))
 
 
 def read_text(path: Path) -> str:

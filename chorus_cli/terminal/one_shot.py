@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.commands.command_line import resolve
 from chorus_cli.commands.replies import Question, Reply, plain
-from chorus_cli.core.errors import MessageRefusedError
+from chorus_cli.core.errors import MessageRefusedError, SettingsError
 from chorus_cli.terminal.drawing import draw
 from chorus_cli.terminal.keyboard import suspendable
 from chorus_cli.terminal.reply_stream import show_events
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.commands.command_context import CommandContext
     from chorus_cli.core.events import TurnEvent
+    from chorus_cli.core.persona import Persona
     from chorus_cli.services.conversation import Conversation
     from chorus_cli.terminal.screen import Screen
 
@@ -26,6 +27,7 @@ async def carry_out(line: str, commands: CommandContext, answers: Screen, asides
     await commands.focus.settle()
     answer = await resolve(commands.registry, line, commands.clock.now()).run(commands)
     if not isinstance(answer, Reply):
+        _refuse_unreadable(commands.focus.place().persona)
         return await _shown(answer, answers, asides)
     if isinstance(answer, Question):
         # Nobody can be asked, so nothing is done.
@@ -40,6 +42,7 @@ async def ask(text: str, commands: CommandContext, conversation: Conversation, a
     place = commands.focus.place()
     for warning in place.persona.warnings:
         asides.notice(warning)
+    _refuse_unreadable(place.persona)
     return await _shown(conversation.answer(place, text), answers, asides)
 
 
@@ -47,6 +50,15 @@ async def _shown(events: AsyncGenerator[TurnEvent, None], answers: Screen, aside
     with suspendable(answers.take_down):
         done = await show_events(events, answers, asides)
     return 0 if done is not None and done.error is None else 1
+
+
+def _refuse_unreadable(persona: Persona) -> None:
+    """Refuse to send a request without the prompt that nobody could read: no user sees the warning in time."""
+    if persona.unreadable:
+        raise SettingsError(
+            f"Nothing was sent: settings of {persona.name} cannot be read, so that its prompt may be missing. "
+            f"Mend {' and '.join(persona.unreadable)} and ask again."
+        )
 
 
 def standard_input() -> str:

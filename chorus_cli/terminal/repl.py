@@ -9,7 +9,7 @@ import asyncio
 import signal
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.core.errors import ChorusError, PersonaError
 from chorus_cli.services.arrival import drafts_notices
@@ -24,7 +24,7 @@ from chorus_cli.terminal.prompt import Prompt
 from chorus_cli.terminal.toolbar import Toolbar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 
     from chorus_cli.commands.replies import Answer, Question, Reply
     from chorus_cli.core.events import TurnEvent
@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from chorus_cli.terminal.progress import Progress
     from chorus_cli.terminal.screen import Screen
 
+T = TypeVar("T")
+
 _SIGNAL_SECONDS = 0.3
 _PATIENCE_SECONDS = 1.0
-_STOPPABLE = ", Ctrl-C stops it"
 _SETTLING_SECONDS = 2.0
 _STOPPED = "Stopped. What had arrived is kept; /retry asks again."
 _STOPPED_EARLY = "Stopped before anything of the reply arrived; /retry asks again."
@@ -52,8 +53,7 @@ _UNSENT = (
 class Repl:
     """One run of the chat.
 
-    ``progress`` is a line on ``screen``. ``report_bug`` keeps a traceback and returns the sentence that says where;
-    ``typed_early`` is what was typed before anybody listened.
+    ``progress`` is a line on ``screen``. ``report_bug`` keeps a traceback and returns the sentence that says where.
     """
 
     def __init__(
@@ -230,7 +230,7 @@ class Repl:
         commands = self._parts.commands
         bound = resolve(commands.registry, line, commands.clock.now())
         stoppable = bound.command.stoppable
-        with self._progress.of(Wait(bound.command.path, _PATIENCE_SECONDS, _STOPPABLE if stoppable else "")):
+        with self._progress.of(Wait(bound.command.path, _PATIENCE_SECONDS, ", Ctrl-C stops it" if stoppable else "")):
             answer = await self._carried_out(bound.run(commands), stoppable=stoppable)
         while isinstance(answer, Question):
             answer = await self._decided(answer, bound.command.path)
@@ -258,7 +258,7 @@ class Repl:
     async def _carried_out(self, work: Coroutine[None, None, Answer], *, stoppable: bool) -> Answer:
         """Carry a command out: most are short and have effects, so that once they have begun Ctrl-C comes too late."""
         if not stoppable:
-            return (await finished(work))[0]
+            return await self._uninterrupted(work)
         try:
             return await work
         except asyncio.CancelledError:
@@ -276,7 +276,14 @@ class Repl:
         if work is None:
             return question.declined
         with self._progress.of(Wait(command, _PATIENCE_SECONDS)):
-            return (await finished(work()))[0]
+            return await self._uninterrupted(work())
+
+    async def _uninterrupted(self, work: Awaitable[T]) -> T:
+        """Do ``work`` to its end, with no editor to wait for; if it was to be stopped, what follows is."""
+        outcome, is_stopped = await finished(work, self._parts.commands.editing.end)
+        if is_stopped:
+            self._foreground.stop()
+        return outcome
 
     async def _show(self, events: AsyncGenerator[TurnEvent, None]) -> None:
         from chorus_cli.terminal.reply_stream import Arrival, show_events  # noqa: PLC0415

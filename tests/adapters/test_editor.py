@@ -55,7 +55,7 @@ with typing_ahead():
 told["drafts"] = [str(path) for path in folder.iterdir()]
 result.write_text(json.dumps(told))
 """
-_PATIENCE_SECONDS = 10.0
+_PATIENCE_SECONDS = 60.0
 _SCREEN_GIVEN_BACK = b"\x1b[?1049l"
 
 

@@ -107,7 +107,7 @@ async def save(_desk: Desk, description: Annotated[str, DESCRIPTION] = "") -> Me
     return Message(f"saved {description!r}")
 
 
-@saving.command("history")
+@saving.command("history", guesses=("sessions",))
 async def history(_desk: Desk, persona: Annotated[str, PERSONA] = "") -> Message:
     """List saved sessions.
 

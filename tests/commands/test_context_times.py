@@ -179,3 +179,12 @@ async def test_what_is_no_time_is_refused_in_a_sentence_and_leaves_file_and_wind
     assert world.settings_text() == BEFORE
     assert (await world.window.state()).hours == 10
     assert await world.journal.entries(world.focus.place()) == []
+
+
+@pytest.mark.parametrize("line", ["/context reset", "/context default", "/context set reset", "/context set Default "])
+async def test_the_default_is_reached_back_to_by_its_words(world: World, line: str) -> None:
+    assert (await world.told(line)).startswith("Context window reset to default (8h)\n")
+    assert "context_hours" not in world.settings_text()
+    [entry] = await world.journal.entries(world.focus.place())
+    assert (await world.window.state()).hours == 8
+    assert entry.operation.window is not None

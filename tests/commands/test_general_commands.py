@@ -13,6 +13,25 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
+    ("guess", "meant"),
+    [
+        ("/history", "/context history"),
+        ("/sessions", "/context history"),
+        ("/save", "/context save"),
+        ("/load", "/context restore"),
+        ("/window", "/context"),
+        ("/reset", "/context reset"),
+    ],
+)
+async def test_a_word_that_others_expect_leads_to_the_command_that_is_meant(
+    world: World, guess: str, meant: str
+) -> None:
+    sentence = f"There is no command '{guess}'. Did you mean {meant}? /help lists all commands."
+    assert await world.told(guess) == await world.told(f"{guess} 24h") == sentence
+    assert await world.told(f"/help {guess}") == sentence
+
+
+@pytest.mark.parametrize(
     ("line", "offered"),
     [
         ("/help und", {"undo"}),

@@ -110,6 +110,16 @@ def test_no_word_at_the_top_level_is_declared_twice() -> None:
         CommandRegistry([group, top])
 
 
+def test_no_guess_is_a_word_that_names_something_or_the_guess_of_another() -> None:
+    named, guessed, other = _fresh(), _fresh(), _fresh("other")
+    named.command("one", aliases=("go",))(_documented)
+    guessed.command("one", guesses=("go",))(_documented)
+    other.command("one", guesses=("go",))(_documented)
+    for group in (named, guessed):
+        with pytest.raises(TypeError, match="'go' is declared twice"):
+            CommandRegistry([group, other])
+
+
 @pytest.mark.parametrize("summaries", [("", ""), ("One.", "Another.")])
 def test_a_group_has_exactly_one_summary(summaries: tuple[str, ...]) -> None:
     with pytest.raises(TypeError, match="a group needs one summary"):

@@ -83,6 +83,10 @@ async def test_several_beginnings_of_names_of_one_command_are_not_ambiguous() ->
             "/context claer",
             "There is no command '/context claer'. Did you mean /context clear? /help lists all commands.",
         ),
+        (
+            "/Sessions of Frodo",
+            "There is no command '/Sessions'. Did you mean /context history? /help lists all commands.",
+        ),
         ("/xyzzy", "There is no command '/xyzzy'. /help lists what there is."),
         ("/", "There is no command '/'. /help lists what there is."),
         ("/memory xyzzy", "There is no command '/memory xyzzy'. /help memory lists what there is."),

@@ -162,14 +162,19 @@ class PatientEditor:
 
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     closed: asyncio.Event = field(default_factory=asyncio.Event)
+    complaint: str = "nano ended with status 1."
+    asked_to_end: bool = False
 
     async def open(self, _path: Path, _line: int | None = None) -> str:
         self.opened.set()
         await self.closed.wait()
-        return "nano ended with status 1."
+        return self.complaint
 
     def stays_in_terminal(self) -> bool:
         return True
+
+    def end(self) -> None:
+        self.asked_to_end = True
 
 
 async def test_who_is_cancelled_meanwhile_waits_for_the_editor_and_keeps_the_draft(
@@ -186,3 +191,21 @@ async def test_who_is_cancelled_meanwhile_waits_for_the_editor_and_keeps_the_dra
     with pytest.raises(asyncio.CancelledError):
         await task
     assert [path.read_text() for path in kept(editing)] == ["text"]
+    assert editor.asked_to_end
+
+
+@pytest.mark.parametrize(
+    ("complaint", "doubt"),
+    [("", "The editor was ended along with the chat."), ("nano ended with status 1.", "nano ended with status 1.")],
+)
+async def test_what_an_editor_saved_that_was_ended_is_doubtful_and_more_may_come(
+    tmp_path: Path, clock: FakeClock, complaint: str, doubt: str
+) -> None:
+    editor = PatientEditor(complaint=complaint)
+    editing = Editing(editor, tmp_path / "drafts", clock)
+    task = asyncio.create_task(editing.edit("text.md", "text"))
+    await editor.opened.wait()
+    editing.end()
+    editor.closed.set()
+    edited = await task
+    assert (edited.doubt, edited.may_be_open) == (doubt, True)

@@ -102,6 +102,23 @@ async def test_an_archived_persona_is_hidden_its_name_kept_and_whoever_talks_to_
     assert (await people.say("Still there?")).error is None
 
 
+async def test_the_beginning_of_an_archived_name_says_how_to_bring_it_back_and_makes_nobody(world: World) -> None:
+    await world.roster.archive(await world.roster.create("Ada Lovelace"))
+    for name in ("ada", "Ada L", "ada-"):
+        assert await world.told(f"/persona {name}") == (
+            "Ada Lovelace is archived. /persona unarchive ada-lovelace brings it back; "
+            f"/persona new {name} makes another."
+        )
+    await world.roster.archive(await world.roster.create("Adam"))
+    assert await world.told("/persona ada") == (
+        "Ada Lovelace and Adam are archived. "
+        "/persona unarchive ada-lovelace or /persona unarchive adam brings it back; /persona new ada makes another."
+    )
+    assert "Make a new one?" in await world.told("/persona Eve")
+    await world.told("/persona new Ada")
+    assert world.focus.slug == "ada"
+
+
 async def test_an_archived_persona_comes_back_whole(people: World) -> None:
     before = people.settings_text("frodo")
     await people.roster.archive("frodo")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pexpect
 import pyte
 
-from tests.terminal.command import PROGRAM, Outcome, finished
+from tests.terminal.command import PROGRAM, Outcome, finished, signals_heard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PROMPT = "Chorus ❯"
 SHELL_PROMPT = "shell$"
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
 _LOOK_SECONDS = 0.05
 _LINES, _COLUMNS, _HISTORY_LINES = 40, 100, 2000
 _MARKED_PASTES = 2004 << 5  # as pyte keeps the modes that only some terminals have
@@ -82,9 +82,11 @@ class Home:
     def running(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
         """Start a command whose output the test reads, unbuffered, while it runs."""
         pipe = subprocess.PIPE
-        with subprocess.Popen(
-            [*PROGRAM, *arguments], stdin=stdin, stdout=pipe, stderr=pipe, env=self.environment, bufsize=0
-        ) as process:
+        with signals_heard():
+            process = subprocess.Popen(
+                [*PROGRAM, *arguments], stdin=stdin, stdout=pipe, stderr=pipe, env=self.environment, bufsize=0
+            )
+        with process:
             try:
                 yield process
             finally:
@@ -152,7 +154,7 @@ class Terminal:
         self._screen = screen or pyte.HistoryScreen(_COLUMNS, _LINES, history=_HISTORY_LINES)
         size = (self._screen.lines, self._screen.columns)
         self._stream = pyte.ByteStream(self._screen)
-        with warnings.catch_warnings():
+        with signals_heard(), warnings.catch_warnings():
             # Newer Pythons warn of forking beside the threads of a test runner; the child runs another program at once.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._child = pexpect.spawn(command[0], [*command[1:]], env=environment, dimensions=size)
@@ -249,7 +251,8 @@ class Terminal:
         while self._child.isalive():
             assert time.monotonic() < deadline, f"The program runs on:\n{self.screen_text()}"
             self._look()
-        self._look()
+        while self._look():
+            pass
         return int(self._child.exitstatus if self._child.signalstatus is None else -self._child.signalstatus)
 
     def resize(self, columns: int, lines: int = _LINES) -> None:
@@ -276,15 +279,17 @@ class Terminal:
     def _cursor_line(self) -> str:
         return str(self._screen.display[self._screen.cursor.y]).rstrip()
 
-    def _look(self) -> None:
-        """Take in what the program has drawn meanwhile; there is nothing more to see once it or the window is gone."""
+    def _look(self) -> bytes:
+        """Take in and return what the program has drawn meanwhile: nothing once it or the window is gone."""
+        drawn = b""
         if self._child.flag_eof or self._child.ptyproc.fileobj.closed:
             time.sleep(_LOOK_SECONDS)
-            return
+            return drawn
         with suppress(pexpect.TIMEOUT, pexpect.EOF):
-            drawn = self._child.read_nonblocking(65536, _LOOK_SECONDS)
+            drawn = bytes(self._child.read_nonblocking(65536, _LOOK_SECONDS))
             self.drawn += drawn
             self._stream.feed(drawn)
+        return drawn
 
 
 def _text_of(line: Any, columns: int) -> str:

@@ -12,11 +12,12 @@ import pexpect
 import pytest
 
 from tests.terminal.command import PROGRAM
-from tests.terminal.driver import PROMPT, Home
-from tests.terminal.edited_talk import FIVE, KEPT, LEFT, MISNAMING, QUESTION, REWORDING, drafts, put_in
+from tests.terminal.driver import PROMPT, Home, Terminal
+from tests.terminal.edited_talk import FIVE, KEPT, LEFT, MISNAMING, QUESTION, REWORDING, drafts, flowing, put_in
 from tests.terminal.editors import editor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -34,6 +35,51 @@ def test_a_signal_at_the_question_keeps_the_draft_and_names_it(tmp_path: Path, h
             chat.await_line(PROMPT)
         [draft] = drafts(home)
         assert f"{draft.name}." in "".join(chat.screen_text().splitlines())
+
+
+READING = 'echo now editing; read answer; echo "$answer" >> "$file"'
+ENDINGS = {
+    "by the signal": (f"{REWORDING}; {READING}", KEPT),
+    "by the signal, with a mistake": (f"{MISNAMING}; {READING}", KEPT),
+    "only when it is killed": (f"{REWORDING}; trap '' TERM HUP; {READING}", KEPT),
+    "in order": (f"{REWORDING}; trap 'exit 0' TERM HUP; {READING}", KEPT),
+    "without a change": (READING, "Nothing was changed. The draft stays in"),
+}
+
+
+@pytest.mark.parametrize(("script", "says"), ENDINGS.values(), ids=ENDINGS.keys())
+def test_a_signal_while_an_editor_is_open_ends_that_and_the_chat_and_keeps_the_draft(
+    tmp_path: Path, home: Home, script: str, says: str
+) -> None:
+    with home.chat(EDITOR=editor(tmp_path, script)) as chat:
+        open_editor(chat, home)
+        os.kill(chat.pid, signal.SIGTERM)
+        assert_ended_with_a_draft(chat, home, signal.SIGTERM, says)
+
+
+@pytest.mark.parametrize(("send", "number"), [(os.killpg, signal.SIGTERM), (os.kill, signal.SIGHUP)])
+def test_nobody_is_asked_whether_to_use_what_was_saved_when_a_signal_came(
+    tmp_path: Path, home: Home, send: Callable[[int, int], None], number: int
+) -> None:
+    with home.chat(EDITOR=editor(tmp_path, f"{MISNAMING}; {READING}")) as chat:
+        open_editor(chat, home)
+        send(chat.pid, number)
+        assert_ended_with_a_draft(chat, home, number, KEPT)
+
+
+def open_editor(chat: Terminal, home: Home) -> None:
+    put_in(home, *FIVE)
+    chat.say("/context edit")
+    chat.await_text("now editing")
+
+
+def assert_ended_with_a_draft(chat: Terminal, home: Home, number: int, says: str) -> None:
+    assert chat.await_end() == 128 + number
+    [draft] = drafts(home)
+    assert f"{draft.name}." in "".join(chat.screen_text().splitlines())
+    assert says in flowing(chat)
+    assert chat.echoes
+    assert home.seen() == [*FIVE]
 
 
 def test_what_was_being_edited_when_the_window_closed_or_the_program_died_is_named_at_the_next_start(
