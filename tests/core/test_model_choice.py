@@ -10,7 +10,15 @@ import pytest
 
 from chorus_cli.adapters.litellm_library import installation_folder
 from chorus_cli.adapters.model_map import ModelMap
-from chorus_cli.core.model_choice import ELIZA, PROVIDERS, ModelChoice, Provider, detected_model, named_model
+from chorus_cli.core.model_choice import (
+    ELIZA,
+    PROVIDERS,
+    ModelChoice,
+    Provider,
+    detected_model,
+    named_model,
+    way_to_a_model,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,6 +65,29 @@ def test_a_running_ollama_answers_when_nothing_names_a_model() -> None:
 
 def test_eliza_answers_when_there_is_nobody_else() -> None:
     assert detected_model(None) == ModelChoice(ELIZA, "embedded: no provider's key is set and no Ollama answered")
+
+
+BY_FILE = ModelChoice(ELIZA, "from system.jsonc:3")
+ASK_FOR_A_KEY = "For a language model set a provider's key, such as OPENAI_API_KEY, or start Ollama"
+
+
+@pytest.mark.parametrize(
+    ("choice", "environment", "sentence"),
+    [
+        (detected_model(None), {}, f"{ASK_FOR_A_KEY} and say /model ollama/NAME."),
+        (
+            BY_FILE,
+            {"ANTHROPIC_API_KEY": "key"},
+            "ANTHROPIC_API_KEY is set: /model anthropic/claude-sonnet-5 has a language model answer.",
+        ),
+        (BY_FILE, {}, f"{ASK_FOR_A_KEY}; then say /model NAME."),
+        (ModelChoice("openai/gpt-5", "from system.jsonc:3"), {}, ""),
+    ],
+)
+def test_how_a_language_model_comes_to_answer_for_eliza(
+    choice: ModelChoice, environment: Mapping[str, str], sentence: str
+) -> None:
+    assert way_to_a_model(choice, environment) == sentence
 
 
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
