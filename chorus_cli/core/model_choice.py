@@ -23,6 +23,11 @@ class Provider:
     default_model: str
     other_variables: tuple[str, ...] = ()
 
+    @property
+    def prefix(self) -> str:
+        """What the names of its models begin with."""
+        return f"{self.default_model.partition('/')[0]}/"
+
     def key_set_in(self, environment: Mapping[str, str]) -> str | None:
         """Return the name of the variable that holds the provider's key, ``None`` if none does."""
         variables = (self.key_variable, *self.other_variables)
@@ -92,6 +97,20 @@ def named_model(
         return ModelChoice(persona_model, f"from {persona_source}")
     found = _key_in(environment)
     return ModelChoice(found[0].default_model, f"because {found[1]} is set") if found else None
+
+
+def missing_key(model: str, environment: Mapping[str, str]) -> str:
+    """Say which variable ``model`` wants a key in, if none is set; empty for a provider that is not known here.
+
+    A server of the user's own, whose address stands in a variable of the provider, may want no key.
+    """
+    provider = next((provider for provider in PROVIDERS if model.startswith(provider.prefix)), None)
+    if provider is None or provider.key_set_in(environment):
+        return ""
+    addresses = tuple(provider.prefix[:-1].upper() + ending for ending in ("_API_BASE", "_BASE_URL"))
+    if any(environment.get(variable) for variable in addresses):
+        return ""
+    return f"No key for {provider.name} is set, so a message will fail; it belongs in {provider.key_variable}."
 
 
 def detected_model(ollama_model: str | None) -> ModelChoice:

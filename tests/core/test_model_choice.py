@@ -16,6 +16,7 @@ from chorus_cli.core.model_choice import (
     ModelChoice,
     Provider,
     detected_model,
+    missing_key,
     named_model,
     way_to_a_model,
 )
@@ -65,6 +66,26 @@ def test_a_running_ollama_answers_when_nothing_names_a_model() -> None:
 
 def test_eliza_answers_when_there_is_nobody_else() -> None:
     assert detected_model(None) == ModelChoice(ELIZA, "embedded: no provider's key is set and no Ollama answered")
+
+
+NO_KEY = "No key for Anthropic is set, so a message will fail; it belongs in ANTHROPIC_API_KEY."
+
+
+@pytest.mark.parametrize(
+    ("model", "environment", "sentence"),
+    [
+        ("anthropic/claude-sonnet-5", {}, NO_KEY),
+        ("anthropic/brand-new", {"ANTHROPIC_API_KEY": " "}, NO_KEY),
+        ("anthropic/brand-new", {"ANTHROPIC_AUTH_TOKEN": "key"}, ""),
+        ("openai/mine", {"OPENAI_BASE_URL": "http://localhost:8080/v1"}, ""),
+        ("ollama/llama3.2", {}, ""),
+        ("chorus/eliza", {}, ""),
+    ],
+)
+def test_a_model_whose_key_is_missing_is_said_to_want_it(
+    model: str, environment: Mapping[str, str], sentence: str
+) -> None:
+    assert missing_key(model, environment) == sentence
 
 
 BY_FILE = ModelChoice(ELIZA, "from system.jsonc:3")
