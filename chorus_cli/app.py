@@ -199,7 +199,10 @@ class App:
         from chorus_cli.adapters import ollama  # noqa: PLC0415
         from chorus_cli.services.models import KnownModels  # noqa: PLC0415
 
-        return KnownModels(self.model_map.names, self.model_map.providers, lambda: ollama.models(self._environment))
+        known = self.model_map
+        return KnownModels(
+            known.names, known.providers, lambda: ollama.models(self._environment), known.conversation_names
+        )
 
     def _ask_ollama(self) -> str | None:
         # Only those need it who name no model anywhere.

@@ -28,6 +28,7 @@ _Answer = TypeVar("_Answer")
 # litellm's own limit on a silent socket, which the watchdog here always forestalls.
 _SOCKET_TIMEOUT_SECONDS = 600
 _CLOSING_SECONDS = 1.0
+_VERTEX = ("vertex_ai", "vertex_ai_beta")
 _USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
@@ -52,10 +53,12 @@ class _Stream(Protocol):
     """litellm's stream, with the chunks as the provider sent them.
 
     Where a provider ended without a finish reason the chunks have an invented ``stop``, and only
-    ``received_finish_reason`` tells the truth.
+    ``received_finish_reason`` tells the truth. Of Gemini it is always ``None``: there ``intermittent_finish_reason``
+    has the reason of the newest chunk, with ``stop`` invented for one that had none.
     """
 
     received_finish_reason: str | None
+    intermittent_finish_reason: str | None
     chunks: Sequence[_Chunk]
 
     async def __anext__(self) -> _Chunk: ...
@@ -104,7 +107,7 @@ class LiteLLMClient:
         begun = False
         patience = Patience(self._first_token_seconds)
         stream = await self._in_time(self._ask(request), request, patience, begun=begun)
-        reply = _Reply()
+        reply = _Reply(is_gemini=_is_gemini(request.model))
         try:
             while True:
                 if begun:
@@ -185,7 +188,8 @@ class LiteLLMClient:
 class _Reply:
     """One reply on its way: what becomes of its chunks."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_gemini: bool) -> None:
+        self._is_gemini = is_gemini
         self._text = _PairJoiner()
         self._reasoning = _PairJoiner()
         self._finish_reason: str | None = None
@@ -206,6 +210,9 @@ class _Reply:
         if text := self._text.rest():
             yield TextDelta(text)
         received = stream.received_finish_reason
+        if self._is_gemini:
+            # A reply that was cut cleanly passes as whole, but none that is whole passes as cut.
+            received = received or stream.intermittent_finish_reason
         finish_reason = None if received is None else self._finish_reason or received
         yield ReplyEnd(finish_reason, _reported_usage(self._usage, stream.chunks))
 
@@ -225,6 +232,12 @@ class _PairJoiner:
     def rest(self) -> str:
         """Return what is still held back, which has no other half."""
         return join_surrogates(self._held)
+
+
+def _is_gemini(model: str) -> bool:
+    """Return whether ``model`` speaks Google's own protocol; Vertex has also models that do not."""
+    provider, _, name = model.partition("/")
+    return provider == "gemini" or (provider in _VERTEX and "gemini" in name)
 
 
 async def _next_chunk(stream: _Stream) -> _Chunk | None:

@@ -1,7 +1,8 @@
-"""How many tokens a model's context holds: what is known of it, else what its server says, else what is likely."""
+"""How many tokens a model's context holds: by litellm's map, else by its server, else what is likely."""
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -19,6 +20,18 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT_TOKENS = 128_000
 LOOPBACK_LIMIT_TOKENS = 8192
 SECONDS_UNTIL_ASKED_AGAIN = 60.0
+# What all of a family take, for the members that litellm's map lacks. The first that fits counts.
+_FAMILIES = (
+    (r"claude-(?:2|instant)", "early Claude", 100_000),
+    (r"claude-", "Claude", 200_000),
+    (r"gemini-(?:pro|1\.0)", "Gemini 1.0", 32_000),
+    (r"gemini-", "Gemini", 1_000_000),
+    (r"gpt-4\.1", "GPT-4.1", 1_000_000),
+    (r"gpt-5", "GPT-5", 272_000),
+    (r"o1-(?:mini|preview)", "o1-mini", 128_000),
+    (r"o[134](?:-|$)", "OpenAI's o", 200_000),
+    (r"grok-4", "Grok 4", 256_000),
+)
 
 
 class ModelLimits:
@@ -63,4 +76,13 @@ class ModelLimits:
     def _likely(self, model: str) -> Limit:
         if is_on_this_machine(server_address(model, self._environment)):
             return Limit(LOOPBACK_LIMIT_TOKENS, "a server on this machine")
-        return Limit(DEFAULT_LIMIT_TOKENS, "the default")
+        return _of_family(model) or Limit(DEFAULT_LIMIT_TOKENS, "the default")
+
+
+def _of_family(model: str) -> Limit | None:
+    """Return what the family of ``model`` takes: of ``openrouter/anthropic/claude-x`` the family is that of Claude."""
+    for pattern, family, tokens in _FAMILIES:
+        # Bedrock parts the maker from the model by a dot.
+        if re.search(rf"(?:^|[/.]){pattern}", model):
+            return Limit(tokens, f"by its family, {family}")
+    return None

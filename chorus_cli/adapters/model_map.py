@@ -12,7 +12,7 @@ from chorus_cli.adapters.litellm_library import installation_folder
 from chorus_cli.core.errors import ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 _MODELS = "model_prices_and_context_window_backup.json"
@@ -24,6 +24,8 @@ _PROVIDER_NAME = re.compile(r'^ +[A-Z]\w* = "([^"]+)"', re.MULTILINE)
 
 # litellm asks the Responses API for the second kind, and returns what a chat would.
 _CHAT_MODES = ("chat", "responses")
+# Made for one kind of work, though the map has no word for it.
+_FOR_ONE_WORK = re.compile(r"computer-use|robotics|-tts$")
 # The providers whose models litellm also finds by their bare names; of the others it wants the prefix.
 _FOUND_BY_BARE_NAME = frozenset(
     {"openai", "anthropic", "bedrock", "bedrock_converse", "vertex_ai-language-models", "cohere_chat", "ai21"}
@@ -33,10 +35,14 @@ _TUNED = "ft:"
 
 
 class _Entry(NamedTuple):
-    """What one entry of litellm's map says; ``input_cost`` is USD for one token."""
+    """What one entry of litellm's map says; ``input_cost`` is USD for one token.
+
+    ``converses`` leaves out what only speaks, composes or researches, which the map counts among those that chat.
+    """
 
     provider: str
     chats: bool
+    converses: bool
     caches_prompts: bool
     limit_tokens: int | None
     output_tokens: int | None
@@ -81,9 +87,12 @@ class ModelMap:
 
     def names(self) -> frozenset[str]:
         """Return the models that can chat, as litellm takes them: with a provider, or without where it knows."""
-        entries, providers = self._read()
-        typed = (_typed(name, entry, providers) for name, entry in entries.items() if entry.chats)
-        return frozenset(name for names in typed for name in names)
+        return self._names_of(lambda entry: entry.chats)
+
+    def conversation_names(self) -> frozenset[str]:
+        """Return those of the names whose models are made for conversations of any kind."""
+        names = self._names_of(lambda entry: entry.converses)
+        return frozenset(name for name in names if not _FOR_ONE_WORK.search(name))
 
     def providers(self) -> frozenset[str]:
         """Return every prefix that litellm takes for a provider; none at all if its list cannot be read."""
@@ -101,6 +110,11 @@ class ModelMap:
         prefix, _, name = model.partition("/")
         if name in entries and _is_kind_of(entries[name].provider, prefix):
             yield entries[name]
+
+    def _names_of(self, is_meant: Callable[[_Entry], bool]) -> frozenset[str]:
+        entries, providers = self._read()
+        typed = (_typed(name, entry, providers) for name, entry in entries.items() if is_meant(entry))
+        return frozenset(name for names in typed for name in names)
 
     def _read(self) -> _Knowledge:
         with self._reading:
@@ -159,6 +173,7 @@ def _entry_of(value: object) -> _Entry | None:
     return _Entry(
         intern(str(value.get("litellm_provider", ""))),
         chats,
+        value.get("mode") == "chat" and value.get("supports_function_calling") is True,
         caches_prompts,
         limit_tokens,
         _tokens(value.get("max_output_tokens")),

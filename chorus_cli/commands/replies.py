@@ -17,11 +17,15 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under column heads; every row has as many cells as there are columns."""
+    """Rows under column heads; every row has as many cells as there are columns.
+
+    Cells of the columns named in ``cut`` stay in one line, and end where the terminal has no more room for them.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    cut: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from chorus_cli.commands.wording import counted, local, shortened, speaker
 from chorus_cli.core import timestamps
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.session_format import SavedMessage, Session
+from chorus_cli.core.session_summary import first_sentence
 from chorus_cli.services.session_saving import Saved
 from chorus_cli.services.sessions import Offer
 from chorus_cli.storage.session_rows import SessionRow
@@ -90,9 +91,18 @@ def saved_text(saved: Saved) -> str:
     return "\n".join(line for line in lines if line)
 
 
+def saved_line(saved: Saved) -> str:
+    """Say in a line what was saved by itself, and why its summary failed if it did."""
+    row = saved.row
+    line = f"Saved session {row.session_id}: {counted(row.message_count, 'message')}. /context history lists it."
+    return " ".join(filter(None, [line, saved.problem]))
+
+
 @GROUP.command("history", guesses=("history", "sessions"))
 async def history(context: CommandContext, whose: Annotated[AskedPage | None, WHOSE] = None) -> Message | Report:
     """List the saved sessions, newest first, ten a page; those of another persona by its name.
+
+    Of each summary there is the first sentence; /context show has the whole.
 
     Examples:
         /context history
@@ -111,7 +121,7 @@ async def history(context: CommandContext, whose: Annotated[AskedPage | None, WH
         raise CommandError(f"There is no page {asked.page}; the last is {pages}.")
     shown = listing.rows[(asked.page - 1) * PAGE_SESSIONS : asked.page * PAGE_SESSIONS]
     heads = ("Session", "When", "Description", "Summary", "Messages")
-    table = Table("", heads, tuple(map(_row, shown)))
+    table = Table("", heads, tuple(map(_row, shown)), cut=frozenset({"Session", "Description", "Summary"}))
     more = [Message(_paging(asked, pages))] if pages > 1 else []
     return Report((table, *more, *problems))
 
@@ -168,7 +178,7 @@ def _left_out(in_progress: int) -> str:
 
 def _row(row: SessionRow) -> tuple[str, ...]:
     described = shortened(row.description) or "none"
-    return row.session_id, local(row.timestamp), described, row.summary, f"{row.message_count:,}"
+    return row.session_id, local(row.timestamp), described, first_sentence(row.summary), f"{row.message_count:,}"
 
 
 def _paging(asked: AskedPage, pages: int) -> str:

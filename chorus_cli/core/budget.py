@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
 
 from chorus_cli.core.calibration import Calibration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 TOKENS_PER_MESSAGE = 4
 
@@ -60,6 +65,11 @@ class Budget:
     def corrected(self, estimated_tokens: int) -> int:
         """Return what the provider is expected to count."""
         return math.ceil(estimated_tokens * self.calibration.factor)
+
+    def corrected_parts(self, estimated_tokens: Sequence[int]) -> Sequence[int]:
+        """Return what the provider is expected to count of each part; together it is what it counts of the whole."""
+        through = [self.corrected(tokens) for tokens in accumulate(estimated_tokens, initial=0)]
+        return [after - before for before, after in pairwise(through)]
 
     def _estimated(self, tokens: int) -> int:
         return int(tokens / self.calibration.factor)

@@ -23,6 +23,11 @@ class Provider:
     default_model: str
     other_variables: tuple[str, ...] = ()
 
+    @property
+    def prefix(self) -> str:
+        """What the names of its models begin with."""
+        return f"{self.default_model.partition('/')[0]}/"
+
     def key_set_in(self, environment: Mapping[str, str]) -> str | None:
         """Return the name of the variable that holds the provider's key, ``None`` if none does."""
         variables = (self.key_variable, *self.other_variables)
@@ -72,6 +77,10 @@ class ModelChoice:
     reason: str
 
 
+_WAYS = "For a language model set a provider's key, such as OPENAI_API_KEY, or start Ollama"
+_NOBODY_ELSE = ModelChoice(ELIZA, "embedded: no provider's key is set and no Ollama answered")
+
+
 def named_model(
     option: str | None, environment: Mapping[str, str], persona_model: str | None, persona_source: str
 ) -> ModelChoice | None:
@@ -86,15 +95,45 @@ def named_model(
         return ModelChoice(environment["CHORUS_MODEL"], "from CHORUS_MODEL")
     if persona_model:
         return ModelChoice(persona_model, f"from {persona_source}")
-    for provider in PROVIDERS:
-        variable = provider.key_set_in(environment)
-        if variable:
-            return ModelChoice(provider.default_model, f"because {variable} is set")
-    return None
+    found = _key_in(environment)
+    return ModelChoice(found[0].default_model, f"because {found[1]} is set") if found else None
+
+
+def missing_key(model: str, environment: Mapping[str, str]) -> str:
+    """Say which variable ``model`` wants a key in, if none is set; empty for a provider that is not known here.
+
+    A server of the user's own, whose address stands in a variable of the provider, may want no key.
+    """
+    provider = next((provider for provider in PROVIDERS if model.startswith(provider.prefix)), None)
+    if provider is None or provider.key_set_in(environment):
+        return ""
+    addresses = tuple(provider.prefix[:-1].upper() + ending for ending in ("_API_BASE", "_BASE_URL"))
+    if any(environment.get(variable) for variable in addresses):
+        return ""
+    return f"No key for {provider.name} is set, so a message will fail; it belongs in {provider.key_variable}."
 
 
 def detected_model(ollama_model: str | None) -> ModelChoice:
     """Return what answers when nothing names a model: the Ollama model that was used last, or else ELIZA."""
     if ollama_model:
         return ModelChoice(ollama_model, "a running Ollama's most recently used model")
-    return ModelChoice(ELIZA, "embedded: no provider's key is set and no Ollama answered")
+    return _NOBODY_ELSE
+
+
+def way_to_a_model(choice: ModelChoice, environment: Mapping[str, str]) -> str:
+    """Say how to have a language model answer instead of ELIZA; empty if one does."""
+    if choice.model != ELIZA:
+        return ""
+    found = _key_in(environment)
+    if found:
+        provider, variable = found
+        return f"{variable} is set: /model {provider.default_model} has a language model answer."
+    if choice == _NOBODY_ELSE:
+        return f"{_WAYS} and say /model ollama/NAME."
+    return f"{_WAYS}; then say /model NAME."
+
+
+def _key_in(environment: Mapping[str, str]) -> tuple[Provider, str] | None:
+    """Return the first provider whose key is set, and the variable that holds it."""
+    keys = ((provider, provider.key_set_in(environment)) for provider in PROVIDERS)
+    return next(((provider, variable) for provider, variable in keys if variable), None)

@@ -11,7 +11,7 @@ from chorus_cli.core.model_choice import ELIZA
 from chorus_cli.core.timespan import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from collections.abc import Set as AbstractSet
 
 _EMBEDDED = ELIZA.partition("/")[0]
@@ -19,11 +19,14 @@ _MOST_SUGGESTIONS = 3
 _LONGEST_EXAMPLE = 40
 
 
-def doubt_about(name: str, names: AbstractSet[str], providers: AbstractSet[str]) -> str | None:
+def doubt_about(
+    name: str, names: AbstractSet[str], providers: AbstractSet[str], likely: Sequence[str] = ()
+) -> str | None:
     """Return a sentence of warning if ``name`` may not be what was meant, or ``None`` for a name to be trusted.
 
     ``names`` are the models and ``providers`` the prefixes that litellm knows. A known provider's models are taken as
-    they are typed, for there are new ones every week. If either set is empty nothing is known, and no doubt is cast.
+    they are typed, for there are new ones every week. Of ``likely`` models, the likeliest first, those are suggested
+    before others that hold what was typed. If either set is empty nothing is known, and no doubt is cast.
 
     Raises:
         ModelNameError: it cannot be meant.
@@ -33,7 +36,7 @@ def doubt_about(name: str, names: AbstractSet[str], providers: AbstractSet[str])
         return None
     provider, slash, rest = name.partition("/")
     if not slash:
-        _refuse_unknown(name, names)
+        _refuse_unknown(name, names, likely)
         return None
     if not provider or not rest:
         raise ModelNameError(f"{quoted(name)} is half a name: write provider/name, such as ollama/llama3.2.")
@@ -53,20 +56,20 @@ def _refuse_what_is_no_name(name: str) -> None:
         raise ModelNameError(f"{quoted(name)} is no model's name: there are characters in it that cannot be seen.")
 
 
-def _refuse_unknown(name: str, names: AbstractSet[str]) -> None:
+def _refuse_unknown(name: str, names: AbstractSet[str], likely: Sequence[str]) -> None:
     if not names:
         return
-    alike = _question(_alike(name, {*names, ELIZA}))
+    alike = _question(_alike(name, {*names, ELIZA}, likely))
     raise ModelNameError(
         f"There is no model {quoted(name)}: a name without a provider must be one that litellm knows. "
         f"Write it as provider/name, such as ollama/{name[:_LONGEST_EXAMPLE]}.{alike}"
     )
 
 
-def _alike(name: str, names: Iterable[str]) -> list[str]:
+def _alike(name: str, names: Iterable[str], likely: Sequence[str]) -> list[str]:
     """Return the name that differs in case, else those that lack only what stands before it, else those spelt alike.
 
-    Of several with one spelling the shortest comes first.
+    Likely models that hold the name come before others spelt alike. Of several with one spelling the shortest is first.
     """
     by_spelling: defaultdict[str, list[str]] = defaultdict(list)
     for known in sorted(names, key=lambda known: (len(known), known)):
@@ -74,7 +77,12 @@ def _alike(name: str, names: Iterable[str]) -> list[str]:
     typed = name.casefold()
     same = by_spelling.get(typed, [])
     if same:
-        return same[:1] if same[0].casefold() == typed else same[:_MOST_SUGGESTIONS]
+        same = [*(known for known in likely if known in same), *(known for known in same if known not in likely)]
+        exact = [known for known in same if known.casefold() == typed]
+        return exact[:1] or same[:_MOST_SUGGESTIONS]
+    held = [known for known in likely if typed in known.casefold().rpartition("/")[2]]
+    if held:
+        return held[:_MOST_SUGGESTIONS]
     return [by_spelling[near][0] for near in get_close_matches(typed, by_spelling, n=_MOST_SUGGESTIONS)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.messages import Role
@@ -22,6 +23,8 @@ TASK = (
 _EXTRACT = "Extract, as ELIZA does not summarise: "
 _LONGEST = 1500
 _LONGEST_QUOTE = 160
+_LONGEST_SENTENCE = 200
+_SENTENCE = re.compile(r".+?(?:[.!?](?= [^a-z])|[\u3002\uff01\uff1f])")
 
 
 def extract(messages: Sequence[SavedMessage]) -> str:
@@ -36,6 +39,13 @@ def extract(messages: Sequence[SavedMessage]) -> str:
 def short(summary: str) -> str:
     """Return a summary in one line, cut where a model has not kept to a few sentences at all."""
     return _shortened(summary, _LONGEST)
+
+
+def first_sentence(summary: str) -> str:
+    """Return how a summary begins, in one line; a dot before a small letter ends no sentence."""
+    line = " ".join(summary.split())
+    match = _SENTENCE.match(line)
+    return _shortened(match[0] if match else line, _LONGEST_SENTENCE)
 
 
 def can_be_extended(summary: str) -> bool:

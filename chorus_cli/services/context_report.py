@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.assembly import usable
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the request, its tokens, and why it is in."""
+    """A part of the request, its tokens as the provider is expected to count them, and why it is in."""
 
     name: str
     tokens: int
@@ -44,7 +44,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """Messages that stay out, their tokens as far as they are counted, and why."""
+    """Messages that stay out, the tokens expected of them as far as they are counted, and why."""
 
     reason: str
     messages: int
@@ -90,8 +90,13 @@ async def context_report(context: Context, clock: Clock, place: Place) -> Contex
     rows, unreached = await context.store.read(_read, context, place, clock.now())
     view = await context.view(place, rows)
     prompt, allowed = await _measured(context, place, view, rows.operations)
-    omissions = _omissions(view, prompt, unreached)
-    return ContextReport(place, allowed, view, prompt, _parts(place, prompt, view), omissions)
+    parts = _parts(place, prompt, view)
+    expected = allowed.corrected_parts([part.tokens for part in parts])
+    parts = tuple(replace(part, tokens=tokens) for part, tokens in zip(parts, expected, strict=True))
+    omissions = tuple(
+        replace(omission, tokens=allowed.corrected(omission.tokens)) for omission in _omissions(view, prompt, unreached)
+    )
+    return ContextReport(place, allowed, view, prompt, parts, omissions)
 
 
 async def meter(context: Context, clock: Clock, place: Place) -> Meter:

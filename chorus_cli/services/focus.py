@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.model_choice import ModelChoice, detected_model, named_model
+from chorus_cli.core.model_choice import ModelChoice, detected_model, named_model, way_to_a_model
 from chorus_cli.core.persona import DEFAULT_PERSONA
 from chorus_cli.services.arrival import notices
 from chorus_cli.services.place import Place
@@ -103,6 +103,10 @@ class Focus:
     async def notices(self) -> tuple[str, ...]:
         """Return what somebody who comes to this place should know before typing."""
         return await notices(self._store, self.place(), self._clock.now())
+
+    def way_to_a_model(self, choice: ModelChoice) -> str:
+        """Say how to have a language model answer instead of ELIZA; empty if one does."""
+        return way_to_a_model(choice, self._naming.environment)
 
     def place(self) -> Place:
         """Return the present focus, the persona's files read afresh; ELIZA answers until the choice is settled."""

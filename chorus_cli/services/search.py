@@ -11,8 +11,8 @@ from chorus_cli.core.errors import DatabaseDamagedError, StorageError
 from chorus_cli.core.operations import Kind, Target
 from chorus_cli.core.search_query import search_query
 from chorus_cli.services.transcript import message_as_json
-from chorus_cli.storage import operation_log, search_index
-from chorus_cli.storage.search_index import IndexDamagedError, Scope
+from chorus_cli.storage import index_renewal, operation_log, search_index
+from chorus_cli.storage.index_renewal import IndexDamagedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from chorus_cli.core.search_query import SearchQuery
     from chorus_cli.ports import Clock
     from chorus_cli.storage.database import Store
-    from chorus_cli.storage.search_index import Found, Hit, Progress
+    from chorus_cli.storage.search_index import Found, Hit, Progress, Scope
 
 _BREATH_SECONDS = 0.05
 _LOOK_SECONDS = 20.0
 _SILENCE_SECONDS = 1.0
 _ATTEMPTS = 3
+_RENEWED = "The index of the search was damaged and is made again from the log; no message is concerned."
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +61,13 @@ class Findings:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Search:
     """Looks for words in everything that was ever said."""
 
     store: Store
     clock: Clock
+    _is_checked: bool = False
 
     async def find(self, text: str, scope: Scope, tell: Callable[[str], None]) -> Findings:
         """Return what holds every word of ``text``; first the index is brought up to date.
@@ -90,7 +92,7 @@ class Search:
         told = self.clock.monotonic()
         reached = await self.store.read(search_index.progress)
         while not reached.is_whole:
-            reached = await self._indexed_batch()
+            reached = await self._indexed_batch(tell)
             if tell is None:
                 await self.clock.sleep(_BREATH_SECONDS)
             elif self.clock.monotonic() - told >= _SILENCE_SECONDS and not reached.is_whole:
@@ -106,24 +108,56 @@ class Search:
             await self.clock.sleep(_LOOK_SECONDS)
 
     async def _found(self, query: SearchQuery, scope: Scope, tell: Callable[[str], None]) -> Found:
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
             try:
                 await self.catch_up(tell)
             except StorageError as error:
                 tell(f"The newest messages may be missing, because the index cannot be brought up to date. {error}")
             try:
-                return await self.store.read(search_index.find, query, scope)
+                found = await self.store.read(search_index.find, query, scope)
+                if query.expression and not found.hits:
+                    await self._check()
             except IndexDamagedError:
-                await self.store.write(search_index.begin_anew)
+                await self._begin_anew(tell if not attempt else None)
+            else:
+                return found
         raise _beyond_repair()
 
-    async def _indexed_batch(self) -> Progress:
-        for _ in range(_ATTEMPTS):
+    async def _check(self) -> None:
+        """Look, once in a process, whether nothing is found because the index has lost what it held.
+
+        Raises:
+            IndexDamagedError: it has.
+        """
+        if not self._is_checked:
+            # While another program writes, nobody can tell.
+            with suppress(StorageError):
+                await self.store.write(search_index.check)
+                self._is_checked = True
+
+    async def _indexed_batch(self, tell: Callable[[str], None] | None) -> Progress:
+        for attempt in range(_ATTEMPTS):
             try:
                 return await self.store.write(search_index.index_batch)
             except IndexDamagedError:
-                await self.store.write(search_index.begin_anew)
+                await self._begin_anew(tell if not attempt else None)
         raise _beyond_repair()
+
+    async def _begin_anew(self, tell: Callable[[str], None] | None) -> None:
+        try:
+            await self.store.read(index_renewal.require_sound_pages)
+            await self.store.write(search_index.begin_anew)
+        except IndexDamagedError:
+            await self._begin_in_new_pages()
+        if tell is not None:
+            tell(_RENEWED)
+
+    async def _begin_in_new_pages(self) -> None:
+        await self.store.read(index_renewal.require_sound_log)
+        await self.store.write(search_index.begin_in_new_pages)
+        # Without it the old pages are only room that is lost.
+        with suppress(StorageError):
+            await self.store.compact()
 
     async def _judged(self, hits: Sequence[Hit]) -> tuple[Match, ...]:
         """Say of each message whether it was taken back, by the journal of its thread."""

@@ -72,6 +72,14 @@ class Store:
             lambda: _transaction(self._opened, "BEGIN IMMEDIATE", lambda c: work(c, *args, **kwargs))
         )
 
+    async def compact(self) -> None:
+        """Give back the pages that are out of use.
+
+        Raises:
+            StorageError: there is no room for a second copy meanwhile, or another program uses the file.
+        """
+        await self._on_thread(lambda: self._opened.execute("VACUUM"))
+
     async def close(self) -> None:
         """Finish what was asked for and close the file."""
         await self._on_thread(self._close)

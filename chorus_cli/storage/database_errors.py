@@ -22,12 +22,17 @@ def storage_error(error: sqlite3.Error, path: Path) -> StorageError:
     if code == sqlite3.SQLITE_FULL:
         return DatabaseFullError(f"There is no room left on the disk of {path}. Free some and try again.")
     if code in _DAMAGED:
-        return DatabaseDamagedError(
-            f"{path} is damaged or is no database ({error}). Copy it aside before anything else, then put a backup "
-            "in its place."
-        )
+        return damaged(path, error)
     if code == sqlite3.SQLITE_READONLY:
         return StorageError(f"{path} cannot be written ({error}). Check its permissions and its folder's.")
     if code == sqlite3.SQLITE_CANTOPEN:
         return StorageError(f"{path} cannot be opened ({error}). Check its permissions and its folder's.")
     return StorageError(f"The database {path} could not do that: {error}.")
+
+
+def damaged(path: Path | str, found: object) -> DatabaseDamagedError:
+    """Return the error of a database that is no sound one; ``found`` is what SQLite says of it."""
+    return DatabaseDamagedError(
+        f"{path} is damaged or is no database ({found}). Copy it aside before anything else, then put a backup "
+        "in its place."
+    )

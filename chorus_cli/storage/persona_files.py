@@ -119,7 +119,10 @@ def settings_path(personas: Path, slug: str) -> Path:
 
 
 def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[str, ...]]:
-    """Return a persona's documents by name, without the blank ones, and a warning for each that cannot be read."""
+    """Return a persona's documents by name, and a warning for each that is left out because it is no text.
+
+    Blank ones and hidden files, such as those that macOS puts beside others, are no documents.
+    """
     found: list[Document] = []
     warnings: list[str] = []
     for path in _document_paths(personas / slug / DOCUMENTS_FOLDER):
@@ -129,7 +132,9 @@ def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[st
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             warnings.append(f"{path} is left out: {reason}.")
             continue
-        if content:
+        if "\0" in content:
+            warnings.append(f"{path} is left out: it holds NUL characters, so it is no text.")
+        elif content:
             found.append(Document(path.name, content))
     return tuple(found), tuple(warnings)
 
@@ -160,7 +165,8 @@ def install(shipped: Path, personas: Path) -> None:
 
 def _document_paths(folder: Path) -> Iterator[Path]:
     if folder.is_dir():
-        yield from sorted(path for path in folder.glob("*.md") if path.is_file())
+        found = (path for path in folder.glob("*.md") if not path.name.startswith("."))
+        yield from sorted(path for path in found if path.is_file())
 
 
 def _copy_private(source: str, target: str) -> str:

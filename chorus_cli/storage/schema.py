@@ -8,6 +8,11 @@ from __future__ import annotations
 
 _TIME = "GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]*Z'"
 
+MESSAGE_WORDS = """
+    CREATE VIRTUAL TABLE message_words USING fts5(
+        content, content='messages', content_rowid='id', tokenize='unicode61 remove_diacritics 2'
+    )"""
+
 LOG_AND_JOURNAL: tuple[str, ...] = (
     f"""
     CREATE TABLE threads(
@@ -131,8 +136,5 @@ LOG_AND_JOURNAL: tuple[str, ...] = (
     ) STRICT""",
     "CREATE INDEX input_history_of_persona ON input_history(persona)",
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
-    """
-    CREATE VIRTUAL TABLE message_words USING fts5(
-        content, content='messages', content_rowid='id', tokenize='unicode61 remove_diacritics 2'
-    )""",
+    MESSAGE_WORDS,
 )

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import timestamps
 from chorus_cli.core.search_query import MARKS, excerpt, marked_literals, set_apart
 from chorus_cli.storage import message_log, meta_rows
+from chorus_cli.storage.index_renewal import IndexDamagedError, is_damage, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,10 +34,6 @@ COUNTED = 1_000
 STATE = "search_index"
 _FORMAT = 1  # raised when texts are to be indexed in another way: the index is then begun anew
 _EXCERPT_WORDS = 24
-
-
-class IndexDamagedError(Exception):
-    """The index contradicts itself or the log; ``begin_anew`` mends that, and no message is concerned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +105,30 @@ def index_batch(connection: sqlite3.Connection, rows: int = BATCH_ROWS) -> Progr
 
 
 def begin_anew(connection: sqlite3.Connection) -> _State:
-    """Empty the index; the batches that follow fill it again."""
-    connection.execute("INSERT INTO message_words(message_words) VALUES ('delete-all')")
-    state = _State(0)
-    _store(connection, state)
-    return state
+    """Empty the index; the batches that follow fill it again.
+
+    Raises:
+        IndexDamagedError: it cannot even be emptied.
+    """
+    with _damage_told():
+        connection.execute("INSERT INTO message_words(message_words) VALUES ('delete-all')")
+    return _begun(connection)
+
+
+def begin_in_new_pages(connection: sqlite3.Connection) -> _State:
+    """Leave the pages of the index behind, and begin it anew in others."""
+    replace(connection)
+    return _begun(connection)
+
+
+def check(connection: sqlite3.Connection) -> None:
+    """Read the whole index and compare it with itself; SQLite takes the lock of a writer for that.
+
+    Raises:
+        IndexDamagedError: it contradicts itself.
+    """
+    with _damage_told():
+        connection.execute("INSERT INTO message_words(message_words, rank) VALUES ('integrity-check', 0)")
 
 
 def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Found:
@@ -123,7 +139,7 @@ def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Fo
     Raises:
         IndexDamagedError: the index cannot be read, or a message no longer holds what it is found by.
     """
-    with _damage_told():
+    with _damage_told() if query.expression else nullcontext():
         ids = _matching(connection, query, scope)
     shown = message_log.rows(connection, ids[: scope.limit])[::-1]
     excerpts = _excerpts({message.id: message.content for message in shown}, query)
@@ -212,6 +228,12 @@ def _no_longer_written(connection: sqlite3.Connection, waiting: Sequence[int]) -
     return dict(found)
 
 
+def _begun(connection: sqlite3.Connection) -> _State:
+    state = _State(0)
+    _store(connection, state)
+    return state
+
+
 def _state(connection: sqlite3.Connection) -> _State | None:
     """Return what is remembered of the index, ``None`` if there is nothing that can be relied on."""
     try:
@@ -228,11 +250,10 @@ def _store(connection: sqlite3.Connection, state: _State) -> None:
 
 @contextmanager
 def _damage_told() -> Iterator[None]:
-    """Tell damage of the index from damage of the database, which is another matter."""
+    """Tell what may be damage of the index from a full disk, a lock and the like."""
     try:
         yield
     except sqlite3.DatabaseError as error:
-        primary = error.sqlite_errorcode & 0xFF
-        if error.sqlite_errorcode == sqlite3.SQLITE_CORRUPT_VTAB or primary == sqlite3.SQLITE_CONSTRAINT:
+        if is_damage(error):
             raise IndexDamagedError from error
         raise

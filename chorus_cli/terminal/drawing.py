@@ -66,9 +66,16 @@ def _draw_table(table: Table, screen: Screen) -> None:
         pad_edge=False,
     )
     for column in table.columns:
-        drawn.add_column(Text(safe_line(column)), overflow="fold")
+        drawn.add_column(Text(safe_line(column)), overflow="fold", no_wrap=bool(table.cut) and column not in table.cut)
     for row in table.rows:
-        drawn.add_row(*(Text(safe_line(cell)) for cell in row))
+        # What is cut gives way before the other columns do.
+        cells = zip(table.columns, row, strict=True)
+        drawn.add_row(
+            *(
+                Text(safe_line(cell), no_wrap=True, overflow="ellipsis") if head in table.cut else Text(safe_line(cell))
+                for head, cell in cells
+            )
+        )
     # rich asks the file for nothing but what the guard offers.
     console = Console(
         file=cast("TextIO", screen.guard), markup=False, highlight=False, emoji=False, no_color=not screen.colour

@@ -24,7 +24,7 @@ from chorus_cli.terminal.prompt import Prompt
 from chorus_cli.terminal.toolbar import Toolbar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
 
     from chorus_cli.commands.replies import Answer, Question, Reply
     from chorus_cli.core.events import TurnEvent
@@ -179,7 +179,7 @@ class Repl:
         notices = (*await self._focus.notices(), *drafts_notices(drafts), *returned)
         if self._focus.is_settled:
             self._toolbar.names_model = True
-            greet(self._screen, place, notices)
+            self._greet(place, notices)
             self._prompt.when_drawn(drawn)
             return
 
@@ -187,7 +187,7 @@ class Repl:
             # A persona whose folder is gone is told of when something is said to it.
             with suppress(PersonaError):
                 await self._focus.settle()
-                self._prompt.above(lambda: greet(self._screen, self._focus.place(), notices))
+                self._prompt.above(lambda: self._greet(self._focus.place(), notices))
                 self._toolbar.names_model = True
                 self._toolbar.show(self._focus.place())
             drawn()
@@ -196,6 +196,9 @@ class Repl:
             self._arriving = asyncio.ensure_future(greet_later())
 
         self._prompt.when_drawn(begin)
+
+    def _greet(self, place: Place, notices: Iterable[str]) -> None:
+        greet(self._screen, place, [*filter(None, [self._focus.way_to_a_model(place.choice)]), *notices])
 
     def _history(self, slug: str) -> InputHistory:
         if slug not in self._histories:

@@ -65,6 +65,16 @@ def model_map(tmp_path: Path) -> ModelMap:
         ("lm_studio/qwen", {}, LIKELY),
         ("hosted_vllm/qwen", {"HOSTED_VLLM_API_BASE": "http://gpu.example/v1"}, Limit(128_000, "the default")),
         ("nosuch", HERE, Limit(128_000, "the default")),
+        ("anthropic/claude-3-5-sonnet", {}, Limit(200_000, "by its family, Claude")),
+        ("anthropic/claude-2.1", {}, Limit(100_000, "by its family, early Claude")),
+        ("bedrock/anthropic.claude-3-5-sonnet", {}, Limit(200_000, "by its family, Claude")),
+        ("openrouter/anthropic/claude-3.5-sonnet", {}, Limit(200_000, "by its family, Claude")),
+        ("gemini/gemini-1.5-pro", {}, Limit(1_000_000, "by its family, Gemini")),
+        ("gemini/gemini-pro", {}, Limit(32_000, "by its family, Gemini 1.0")),
+        ("openai/gpt-5.9", {}, Limit(272_000, "by its family, GPT-5")),
+        ("openai/o3-2099", {}, Limit(200_000, "by its family, OpenAI's o")),
+        ("openai/claude-3-5-sonnet", HERE, LIKELY),
+        ("huggingface/my/noclaude-3", {}, Limit(128_000, "the default")),
     ],
 )
 def test_the_limit_says_where_it_comes_from_when_no_server_tells(

@@ -233,3 +233,12 @@ def test_the_installed_litellm_finds_a_provider_for_every_name_without_one() -> 
     assert len(bare) > 100
     for name in bare:
         assert litellm.get_llm_provider(name)[1]
+
+
+def test_what_only_speaks_composes_or_works_a_screen_is_not_for_conversation() -> None:
+    known = ModelMap()
+    assert {"anthropic/claude-sonnet-5", "gemini/gemini-2.5-flash"} <= known.conversation_names() <= known.names()
+    others = [name for name in known.names() - known.conversation_names() if name.startswith("gemini/")]
+    assert others
+    assert all(not name.startswith("gemini/gemini-2.5-flash") for name in others)
+    assert not [name for name in known.conversation_names() if "tts" in name.split("-") or "computer-use" in name]

@@ -12,6 +12,7 @@ from chorus_cli.commands import context, general, sessions
 from chorus_cli.commands.command_line import completions, look_up, resolve
 from chorus_cli.commands.registry import CommandRegistry
 from chorus_cli.commands.replies import Report, Table, plain
+from chorus_cli.commands.sessions import saved_line
 from chorus_cli.core.errors import ChorusError, ModelError
 
 if TYPE_CHECKING:
@@ -95,6 +96,22 @@ async def test_context_history_command_returns_embed(desk: Desk) -> None:
         ("2026-02-12_tests", "Thu 2026-02-12 14:31", "Tests", "They pass.", "2"),
         (NAME, "Thu 2026-02-12 14:30", "Auth refactor", "It is done.", "2"),
     )
+
+
+LONG = "We agreed on v2.1 e.g. for the bridge. Then " + "we went on and on " * 60
+
+
+async def test_history_has_the_first_sentence_of_a_summary_and_show_the_whole(desk: Desk) -> None:
+    await desk.save(summary=LONG)
+    assert (await desk.table("/context history")).rows[0][3] == "We agreed on v2.1 e.g. for the bridge."
+    assert LONG.strip() in await desk.told(f"/context show {NAME}")
+
+
+async def test_what_is_saved_by_itself_is_told_in_one_line_without_its_summary(desk: Desk) -> None:
+    desk.world.model.say(LONG)
+    saved = await desk.world.commands.sessions.saving.save(desk.world.focus.place(), "Auth refactor")
+    assert saved_line(saved) == f"Saved session {NAME}: 2 messages. /context history lists it."
+    assert saved_line(replace(saved, problem="The key is wrong.")).endswith("lists it. The key is wrong.")
 
 
 async def test_history_without_any_says_so(desk: Desk) -> None:

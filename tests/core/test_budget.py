@@ -35,6 +35,14 @@ def test_a_model_that_counts_more_leaves_less_room() -> None:
     assert allowed.corrected(allowed.room.budget) <= allowed.tokens
 
 
+@given(st.lists(st.integers(0, 10_000), max_size=6), st.floats(0.8, 2.0))
+def test_expected_parts_add_up_to_what_is_expected_of_the_whole(parts: list[int], factor: float) -> None:
+    allowed = Budget(LIMIT, 8_000, Calibration(factor))
+    expected = allowed.corrected_parts(parts)
+    assert sum(expected) == allowed.corrected(sum(parts))
+    assert all(abs(got - factor * part) < 1.001 for part, got in zip(parts, expected, strict=True))
+
+
 @pytest.mark.parametrize(
     ("before", "estimated", "reported", "factor", "error"),
     [

@@ -10,7 +10,16 @@ import pytest
 
 from chorus_cli.adapters.litellm_library import installation_folder
 from chorus_cli.adapters.model_map import ModelMap
-from chorus_cli.core.model_choice import ELIZA, PROVIDERS, ModelChoice, Provider, detected_model, named_model
+from chorus_cli.core.model_choice import (
+    ELIZA,
+    PROVIDERS,
+    ModelChoice,
+    Provider,
+    detected_model,
+    missing_key,
+    named_model,
+    way_to_a_model,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,6 +66,49 @@ def test_a_running_ollama_answers_when_nothing_names_a_model() -> None:
 
 def test_eliza_answers_when_there_is_nobody_else() -> None:
     assert detected_model(None) == ModelChoice(ELIZA, "embedded: no provider's key is set and no Ollama answered")
+
+
+NO_KEY = "No key for Anthropic is set, so a message will fail; it belongs in ANTHROPIC_API_KEY."
+
+
+@pytest.mark.parametrize(
+    ("model", "environment", "sentence"),
+    [
+        ("anthropic/claude-sonnet-5", {}, NO_KEY),
+        ("anthropic/brand-new", {"ANTHROPIC_API_KEY": " "}, NO_KEY),
+        ("anthropic/brand-new", {"ANTHROPIC_AUTH_TOKEN": "key"}, ""),
+        ("openai/mine", {"OPENAI_BASE_URL": "http://localhost:8080/v1"}, ""),
+        ("ollama/llama3.2", {}, ""),
+        ("chorus/eliza", {}, ""),
+    ],
+)
+def test_a_model_whose_key_is_missing_is_said_to_want_it(
+    model: str, environment: Mapping[str, str], sentence: str
+) -> None:
+    assert missing_key(model, environment) == sentence
+
+
+BY_FILE = ModelChoice(ELIZA, "from system.jsonc:3")
+ASK_FOR_A_KEY = "For a language model set a provider's key, such as OPENAI_API_KEY, or start Ollama"
+
+
+@pytest.mark.parametrize(
+    ("choice", "environment", "sentence"),
+    [
+        (detected_model(None), {}, f"{ASK_FOR_A_KEY} and say /model ollama/NAME."),
+        (
+            BY_FILE,
+            {"ANTHROPIC_API_KEY": "key"},
+            "ANTHROPIC_API_KEY is set: /model anthropic/claude-sonnet-5 has a language model answer.",
+        ),
+        (BY_FILE, {}, f"{ASK_FOR_A_KEY}; then say /model NAME."),
+        (ModelChoice("openai/gpt-5", "from system.jsonc:3"), {}, ""),
+    ],
+)
+def test_how_a_language_model_comes_to_answer_for_eliza(
+    choice: ModelChoice, environment: Mapping[str, str], sentence: str
+) -> None:
+    assert way_to_a_model(choice, environment) == sentence
 
 
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)

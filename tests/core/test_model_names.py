@@ -88,6 +88,22 @@ def test_an_unknown_name_without_a_provider_is_refused_and_what_is_near_is_named
 
 
 @pytest.mark.parametrize(
+    ("name", "question"),
+    [
+        ("claude", "Did you mean anthropic/claude-sonnet-5 or anthropic/claude-opus-5?"),
+        ("Opus", "Did you mean anthropic/claude-opus-5?"),
+        ("gpt-oss-120b", "Did you mean groq/openai/gpt-oss-120b, cerebras/gpt-oss-120b or sambanova/gpt-oss-120b?"),
+        ("GPT-4O", "Did you mean gpt-4o?"),
+    ],
+)
+def test_of_those_that_are_near_the_likely_ones_are_named_first(name: str, question: str) -> None:
+    likely = ("groq/openai/gpt-oss-120b", "anthropic/claude-sonnet-5", "anthropic/claude-opus-5")
+    with pytest.raises(ModelNameError) as caught:
+        doubt_about(name, NAMES | {*likely, "snowflake/claude-4-opus"}, PROVIDERS, likely)
+    assert str(caught.value).endswith(question)
+
+
+@pytest.mark.parametrize(
     ("name", "provider", "question"),
     [
         ("fruit/banana", "fruit", ""),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from tests.services.world import World
 
+RENEWED = "The index of the search was damaged and is made again from the log; no message is concerned."
 EVERYWHERE = Scope(None, None, 10)
 
 
@@ -137,7 +138,9 @@ async def test_a_damaged_index_is_made_anew_while_it_is_searched(world: World, t
     assert len(await found(world.search, "ring")) == 10
     await world.store.write(lambda connection: connection.execute("DELETE FROM message_words_data WHERE id > 10"))
     await world.store.write(put, ["a ring and a sword"])
-    assert (await found(world.search, typed))[0] == 31
+    told: list[str] = []
+    assert (await found(world.search, typed, told.append))[0] == 31
+    assert told == [RENEWED]
 
 
 async def test_a_message_is_stored_and_answered_whatever_the_index_is_like(world: World) -> None:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core import timespan
+from chorus_cli.core import calibration, timespan
+from chorus_cli.core.calibration import Calibration
 from chorus_cli.core.errors import JournalError, ModelError, SettingsError, UnknownPersonaError
 from chorus_cli.core.operations import Kind
 from chorus_cli.services.context_report import context_report
+from chorus_cli.storage import meta_rows
 from tests.services.world import built
 
 if TYPE_CHECKING:
@@ -168,6 +170,16 @@ async def test_the_report_names_every_part_and_what_stays_out(world: World) -> N
         ("older than the window", 2),
     ]
     assert [message["role"] for message in report.as_json()["messages"]] == ["system", "user", "assistant"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("factor", [0.897, 1.0, 1.36])
+async def test_parts_of_the_report_add_up_also_when_estimates_are_corrected(world: World, factor: float) -> None:
+    key = meta_rows.calibration_key(world.focus.place().choice.model)
+    await world.store.write(meta_rows.store, key, calibration.written(Calibration(factor, 0.0)))
+    await world.say("one two three four five six seven " * 7)
+    report = await context_report(world.context, world.clock, world.focus.place())
+    assert sum(part.tokens for part in report.parts) == report.meter.tokens
+    assert report.meter.tokens == report.budget.corrected(report.prompt.tokens)
 
 
 async def _left_out(world: World) -> dict[str, int]:

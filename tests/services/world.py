@@ -48,6 +48,7 @@ KNOWN_MODELS = KnownModels(
     lambda: frozenset({"gpt-5.4-mini", "openai/gpt-5.4-mini", "anthropic/claude-sonnet-5"}),
     lambda: frozenset({"openai", "anthropic", "ollama_chat"}),
     lambda: ("ollama_chat/llama3.2:latest",),
+    lambda: frozenset({"openai/gpt-5.4-mini", "anthropic/claude-sonnet-5"}),
 )
 
 

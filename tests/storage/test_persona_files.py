@@ -162,6 +162,20 @@ def test_a_document_that_is_not_utf_8_is_left_out_with_a_warning(tmp_path: Path)
     assert warnings == (f"{folder / 'latin.md'} is left out: it is not UTF-8.",)
 
 
+def test_a_document_that_is_no_text_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    folder = docs_of(tmp_path, good=b"here", picture=b"#\0\0")
+    found, warnings = documents(tmp_path, "frodo")
+    assert found == (Document("good.md", "here"),)
+    assert warnings == (f"{folder / 'picture.md'} is left out: it holds NUL characters, so it is no text.",)
+
+
+def test_hidden_files_are_no_documents(tmp_path: Path) -> None:
+    folder = docs_of(tmp_path, setting=b"here")
+    (folder / "._setting.md").write_bytes(b"\0\5\x16\7\0\2\0\0Mac OS X")
+    (folder / ".hidden.md").write_text("a secret")
+    assert documents(tmp_path, "frodo") == ((Document("setting.md", "here"),), ())
+
+
 @pytest.mark.skipif(not UNREADABLE.exists(), reason="needs a file that even its owner cannot read")
 def test_a_document_that_cannot_be_read_is_left_out_with_a_warning(tmp_path: Path) -> None:
     folder = docs_of(tmp_path, good=b"here")

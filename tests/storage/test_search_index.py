@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chorus_cli.storage import meta_rows, search_index
-from chorus_cli.storage.search_index import IndexDamagedError, begin_anew, index_batch, progress
+from chorus_cli.storage.index_renewal import IndexDamagedError
+from chorus_cli.storage.search_index import begin_anew, index_batch, progress
 from tests.storage.database import database
 from tests.storage.indexed_log import find, ids, index_all, indexed, put
 

@@ -37,3 +37,13 @@ def test_a_narrow_terminal_gets_a_paragraph_for_each_row(monkeypatch: pytest.Mon
     assert drawn(30, monkeypatch) == (
         "Left out\nWhy: before the boundary\nMessages: 2\nx\n\nWhy: taken back\nMessages: 1\n\n"
     )
+
+
+def test_what_may_be_cut_stays_in_one_line_and_gives_way_to_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    stream = Terminal()
+    rows = (("2026-02-12_auth-refactor", "a long story of " * 9, "2"), ("2026-02-13", "short", "4"))
+    draw(Table("", ("Session", "Summary", "Messages"), rows, cut=frozenset({"Summary"})), Screen(stream, {}))
+    lines = [line.split() for line in stream.getvalue().splitlines() if "2026" in line or "story" in line]
+    assert [(line[0], line[-1]) for line in lines] == [("2026-02-12_auth-refactor", "2"), ("2026-02-13", "4")]
+    assert lines[0][-2].endswith("…")

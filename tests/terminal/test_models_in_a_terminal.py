@@ -71,3 +71,12 @@ def test_a_name_that_cannot_be_meant_is_refused_and_changes_nothing(tmp_path: Pa
         terminal.ask("/model opnai/gpt-5", "litellm knows no provider 'opnai'")
         terminal.ask("/settings set model also banana", "There is no model")
     assert '"model": "opnai/gpt-5"' in (tmp_path / "personas" / "chorus" / "system.jsonc").read_text()
+
+
+def test_the_first_lines_ask_for_no_key_that_is_there(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with home.chat() as terminal:
+        terminal.ask("/model chorus/eliza", "Model: chorus/eliza (set by /model)")
+    with home.chat(ANTHROPIC_API_KEY="key") as terminal:
+        terminal.await_text("ANTHROPIC_API_KEY is set: /model anthropic/claude-sonnet-5 has a language model answer.")
+        assert "set a provider's key" not in terminal.screen_text()
