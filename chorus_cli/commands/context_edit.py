@@ -9,9 +9,9 @@ from chorus_cli.commands.editing import Refused, answered
 from chorus_cli.commands.parameters import TIME
 from chorus_cli.commands.registry import CommandGroup
 from chorus_cli.commands.replies import Message, Reply
-from chorus_cli.commands.wording import counted, shortened
+from chorus_cli.commands.wording import counted
 from chorus_cli.core.timespan import Span
-from chorus_cli.services.context_editing import OvertakenError
+from chorus_cli.services.context_editing import EditedContext, OvertakenError
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("context")
 
@@ -42,8 +42,20 @@ async def edit(context: CommandContext, time: Annotated[Span | None, TIME] = Non
             return Message(_UNCHANGED)
         if not edited.messages:
             return Message(_EMPTIED)
-        count = counted(edited.messages, "message")
-        return Message(f'[PRIOR_CONTEXT_PROVIDED] {count}: "{shortened(edited.first_words)}"')
+        return Message(_success(edited))
 
     edited = await context.editing.edit("context.md", opened.sheet.text, opened.line)
     return await answered(context.editing, edited, store, "The context")
+
+
+def _success(edited: EditedContext) -> str:
+    counts = edited.counts
+    kinds = (
+        (counts.reworded, "reworded"),
+        (counts.left_out, "left out"),
+        (counts.added, "added"),
+        (counts.moved, "moved"),
+    )
+    changes = ", ".join(f"{number:,} {kind}" for number, kind in kinds if number)
+    messages = counted(edited.messages, "message")
+    return f"Context edited: {messages}{f' ({changes})' if changes else ''}. /undo reverts."
