@@ -85,17 +85,21 @@ class ContextEditing:
         rows = editable_rows(connection, place.persona.slug, place.thread_id, shown_since)
         return self.context.rows(connection, place, now), rows
 
-    async def save(self, opened: OpenContext, text: str) -> EditedContext | None:
+    async def save(self, opened: OpenContext, text: str, *, header_like_is_text: bool = False) -> EditedContext | None:
         """Make the edited text the context, and return what it holds; ``None`` if nothing in it has changed.
 
         What is in context but was not shown stays, before the rest. A text that leaves no message changes nothing.
+        A line that only looks like a header is refused unless ``header_like_is_text``.
 
         Raises:
+            HeaderLikeError: such a line stands in the text.
             EditFormatError: the text cannot be read; it names the line.
             OvertakenError: something else was done to the context meanwhile, so the text no longer says what it is.
         """
         sheet = opened.sheet
-        edit = await asyncio.to_thread(lambda: matched(edit_format.parse(text, sheet.name), sheet))
+        edit = await asyncio.to_thread(
+            lambda: matched(edit_format.parse(text, sheet.name, header_like_is_text=header_like_is_text), sheet)
+        )
         if not edit.changed:
             return None
         rows = {row.id: row for row in (*opened.scope.before, *opened.scope.settled)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import time
@@ -187,3 +188,14 @@ def test_ctrl_c_in_ed_is_eds_own(home: Home) -> None:
         chat.await_line(PROMPT)
         chat.ask(*TIRED)
     assert home.seen() == [*REWORDED, *TIRED]
+
+
+def test_a_line_that_looks_like_a_header_is_kept_as_text_if_that_is_the_answer(tmp_path: Path, home: Home) -> None:
+    losing_a_bracket = changing("text = ''.join(text.rsplit('[', 1))")
+    with home.chat(EDITOR=editor(tmp_path, losing_a_bracket)) as chat:
+        put_in(home, *FIVE)
+        say_anew(chat, "/context edit", "Edit again? (y/n, t to keep it as text, or d to discard it)")
+        ask_anew(chat, "t", f"{EDITED} 4 messages (1 reworded, 1 left out). /undo reverts.")
+    *others, last = in_context(home, 1)
+    assert others == ["A1", "B1", "A2"]
+    assert re.fullmatch(r"B2\n\n[-0-9]+ [:0-9]+\] Human: A3", last)
