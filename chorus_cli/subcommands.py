@@ -128,7 +128,7 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
     options = _options(chosen, environment)
     async with opened(options._replace(persona=None), environment) as app:
         now = app.clock.now()
-        since = None if chosen.since is None else timespan.parse(chosen.since, now).before(now)
+        since = None if chosen.since is None else timespan.parse(chosen.since, now, after_since=True).before(now)
         slug, name = await app.roster.logged(options.persona, app.focus.slug)
         entries = transcript(app.store, Selection(slug, chosen.thread, since))
         if chosen.json:
@@ -148,7 +148,7 @@ async def search(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
     options, text = _options(chosen, environment), _argument_text([_phrase(word) for word in chosen.words])
     async with opened(options._replace(persona=None), environment) as app:
         now = app.clock.now()
-        since = None if chosen.since is None else timespan.parse(chosen.since, now).before(now)
+        since = None if chosen.since is None else timespan.parse(chosen.since, now, after_since=True).before(now)
         slug = (await app.roster.logged(options.persona, app.focus.slug))[0] if options.persona else None
         findings = await app.search.find(text, Scope(since, slug, _MOST_FOUND), standard_error().notice)
         if chosen.json:

@@ -73,19 +73,23 @@ class UserEditor:
     async def open(self, path: Path, line: int | None = None) -> str:
         """Wait until the user has left the editor; return a sentence if it did not end well, else nothing.
 
+        Without a terminal an editor is started all the same, unless it is known to need one: it may have a window of
+        its own, or be a script.
         An editor that is known to take a line number opens the file at ``line``, counted from 1. The wait must not be
         cancelled, for the terminal is lent out until it ends.
 
         Raises:
-            EditorError: there is no terminal, or no editor that can be started in it.
+            EditorError: no editor can be started, or it needs a terminal and there is none.
         """
-        if not (os.isatty(_INPUT) and os.isatty(_OUTPUT)):
-            raise EditorError("An editor needs a terminal; open the chat in one with: chorus")
         command = _command(self.environment)
-        with self.alone(), _terminal_lent(), _keys_left_to_the_editor():
+        name = Path(command[0]).name
+        has_terminal = os.isatty(_INPUT) and os.isatty(_OUTPUT)
+        if not has_terminal and self.stays_in_terminal():
+            raise EditorError(f"{name} needs a terminal; open the chat in one with: chorus")
+        with self.alone(), _terminal_lent() if has_terminal else nullcontext(), _keys_left_to_the_editor():
             self._process_id = _started([*command, *_file_at(command[0], str(path), line)], self.environment)
             status = await asyncio.to_thread(self._wait, self._process_id)
-        return _complaint(Path(command[0]).name, os.waitstatus_to_exitcode(status))
+        return _complaint(name, os.waitstatus_to_exitcode(status))
 
     def end(self) -> None:
         """Ask the editor that is open to end, also where it is stopped, and kill it if it does not listen."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Entry = TypeVar("Entry")
 
+_ARTICLES = frozenset({"a", "an"})
+
 
 @dataclass(frozen=True, slots=True)
 class Bound(Generic[C]):
@@ -115,6 +117,9 @@ def _within(group: CommandGroup[C], text: str, now: datetime) -> Bound[C]:
             return Bound(group.default, group.default.values(text, now))
         except ChorusError as error:
             refusal = error
+    # "a fortnite" is a time with a slip in it, no beginning of a name.
+    if refusal is not None and rest and word.casefold() in _ARTICLES:
+        raise refusal
     command = command or _named(word, group.words, lead)
     if command is None and not word and refusal is None:
         raise CommandError(f"{lead}needs one of: {', '.join(group.words)}.")

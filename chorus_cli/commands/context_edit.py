@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from chorus_cli.commands.command_context import CommandContext
-from chorus_cli.commands.editing import Refused, answered
+from chorus_cli.commands.editing import Doubtful, Refused, answered
 from chorus_cli.commands.parameters import TIME
 from chorus_cli.commands.registry import CommandGroup
 from chorus_cli.commands.replies import Message, Reply
-from chorus_cli.commands.wording import counted, shortened
+from chorus_cli.commands.wording import counted
+from chorus_cli.core.errors import HeaderLikeError
 from chorus_cli.core.timespan import Span
-from chorus_cli.services.context_editing import OvertakenError
+from chorus_cli.services.context_editing import EditedContext, OpenContext, OvertakenError
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("context")
 
@@ -33,17 +34,36 @@ async def edit(context: CommandContext, time: Annotated[Span | None, TIME] = Non
     shown_since = None if time is None else time.before(context.clock.now())
     opened = await context.context_editing.open(context.focus.place(), shown_since)
 
-    async def store(text: str) -> Reply | Refused:
+    async def store(text: str) -> Reply | Refused | Doubtful:
         try:
-            edited = await context.context_editing.save(opened, text)
-        except OvertakenError:
-            return Refused("The context was changed meanwhile, in another window, and stays as it is.")
-        if edited is None:
-            return Message(_UNCHANGED)
-        if not edited.messages:
-            return Message(_EMPTIED)
-        count = counted(edited.messages, "message")
-        return Message(f'[PRIOR_CONTEXT_PROVIDED] {count}: "{shortened(edited.first_words)}"')
+            return await _stored(context, opened, text)
+        except HeaderLikeError as error:
+            return Doubtful(error, lambda text: _stored(context, opened, text, header_like_is_text=True))
 
     edited = await context.editing.edit("context.md", opened.sheet.text, opened.line)
     return await answered(context.editing, edited, store, "The context")
+
+
+async def _stored(
+    context: CommandContext, opened: OpenContext, text: str, *, header_like_is_text: bool = False
+) -> Reply | Refused | Doubtful:
+    try:
+        edited = await context.context_editing.save(opened, text, header_like_is_text=header_like_is_text)
+    except OvertakenError:
+        return Refused("The context was changed meanwhile, in another window, and stays as it is.")
+    if edited is None:
+        return Message(_UNCHANGED)
+    return Message(_success(edited) if edited.messages else _EMPTIED)
+
+
+def _success(edited: EditedContext) -> str:
+    counts = edited.counts
+    kinds = (
+        (counts.reworded, "reworded"),
+        (counts.left_out, "left out"),
+        (counts.added, "added"),
+        (counts.moved, "moved"),
+    )
+    changes = ", ".join(f"{number:,} {kind}" for number, kind in kinds if number)
+    messages = counted(edited.messages, "message")
+    return f"Context edited: {messages}{f' ({changes})' if changes else ''}. /undo reverts."

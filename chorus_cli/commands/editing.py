@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.commands.replies import Message, Question, Reply
@@ -20,7 +20,15 @@ class Refused:
     reason: str
 
 
-Store = Callable[[str], Awaitable[Reply | Refused]]
+@dataclass(frozen=True, slots=True)
+class Doubtful:
+    """What was edited may hold a slip, which ``error`` names; ``store_as_text`` stores it as it stands."""
+
+    error: EditFormatError
+    store_as_text: Store
+
+
+Store = Callable[[str], Awaitable[Reply | Refused | Doubtful]]
 """Stores the text that was edited and says so; a ``ChorusError`` names what is to be mended in it."""
 
 
@@ -49,21 +57,30 @@ async def answered(editing: Editing, edited: Edited, store: Store, what: str) ->
     return await _stored(editing, edited, store, what)
 
 
-async def _stored(editing: Editing, edited: Edited, store: Store, what: str) -> Reply:
+async def _stored(editing: Editing, edited: Edited, store: Store, what: str, as_text: Store | None = None) -> Reply:
+    """Store what was edited, by ``as_text`` if that is given; after another visit to the editor by ``store``."""
     try:
-        outcome = await store(edited.text)
+        outcome = await (as_text or store)(edited.text)
     except ChorusError as error:
-        line = error.line if isinstance(error, EditFormatError | JsoncError) else None
-        return Question(
-            f"{str(error).removesuffix('.')}.\nEdit again?",
-            lambda: _again(editing, edited, store, what, line),
-            _kept(edited, what),
-            lambda: _discarded(editing, edited, what),
-        )
+        return _asked(editing, edited, store, what, error)
+    if isinstance(outcome, Doubtful):
+        store_as_text = outcome.store_as_text
+        question = _asked(editing, edited, store, what, outcome.error)
+        return replace(question, kept_as_text=lambda: _stored(editing, edited, store, what, store_as_text))
     if isinstance(outcome, Refused):
         raise CommandError(f"{outcome.reason} Your text is kept in {edited.path}.")
     editing.finish(edited)
     return outcome
+
+
+def _asked(editing: Editing, edited: Edited, store: Store, what: str, error: ChorusError) -> Question:
+    line = error.line if isinstance(error, EditFormatError | JsoncError) else None
+    return Question(
+        f"{str(error).removesuffix('.')}.\nEdit again?",
+        lambda: _again(editing, edited, store, what, line),
+        _kept(edited, what),
+        lambda: _discarded(editing, edited, what),
+    )
 
 
 async def _again(editing: Editing, edited: Edited, store: Store, what: str, line: int | None) -> Reply:

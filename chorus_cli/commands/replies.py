@@ -58,12 +58,20 @@ class Question:
 
     ``confirmed`` does it and is awaited on yes. ``declined`` is answered on no, and where nobody can be asked: it must
     be what loses nothing. Where that keeps something, ``discarded`` may offer to throw it away, and is awaited then.
+    ``kept_as_text`` may offer to take what looks like something else for plain text.
     """
 
     text: str
     confirmed: Callable[[], Awaitable[Reply]]
     declined: Message
     discarded: Callable[[], Awaitable[Reply]] | None = None
+    kept_as_text: Callable[[], Awaitable[Reply]] | None = None
+
+    @property
+    def choices(self) -> dict[str, Callable[[], Awaitable[Reply]] | None]:
+        """The answers that can be given, and what each does; ``n`` does nothing."""
+        offered = {"t": self.kept_as_text, "d": self.discarded}
+        return {"y": self.confirmed, "n": None, **{key: work for key, work in offered.items() if work is not None}}
 
 
 Reply = Message | Table | Report | Question | Refill | Exit

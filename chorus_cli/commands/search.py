@@ -38,7 +38,7 @@ def _asked_search(text: str, now: datetime) -> AskedSearch:
     if match is None or match["words"].count('"') % 2:
         return AskedSearch(text)
     try:
-        return AskedSearch(match["words"], timespan.parse(match["time"], now).before(now))
+        return AskedSearch(match["words"], timespan.parse(match["time"], now, after_since=True).before(now))
     except TimeSpanError:
         return AskedSearch(text)
 

@@ -13,10 +13,10 @@ r"""The text that a context is edited as: blocks of messages, a line above which
     --- end of messages ---
     # comments, six lines or more
 
-A line of a message that could be taken for something else has a backslash put before it, and one is taken off in
-reading; so has one that has such a backslash already (the rule of mboxrd), and a blank line at the end of a message,
-because blank lines part the messages. All line ends are line feeds here: a carriage return in a message is shown as
-one, whatever an editor makes of it.
+A line of a message that could be taken for something else, or that looks like a header, has a backslash put before it,
+and one is taken off in reading; so has one that has such a backslash already (the rule of mboxrd), and a blank line at
+the end of a message, because blank lines part the messages. All line ends are line feeds here: a carriage return in a
+message is shown as one, whatever an editor makes of it.
 
 Six comments stand between the messages and either end of the text because vim obeys settings in the first and the last
 five lines, and a form feed because Emacs obeys those on the last page.
@@ -25,17 +25,21 @@ five lines, and a form feed because Emacs obeys those on the last page.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import EditFormatError
+from chorus_cli.core.errors import EditFormatError, HeaderLikeError
+from chorus_cli.core.header_likeness import header_likeness
 from chorus_cli.core.messages import Role
 from chorus_cli.core.persona_names import LONGEST_NAME, folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+_LineTest = Callable[[str], bool]
 
 HUMAN = "Human"
 CONTEXT_LINE = "--- context starts here ---"
@@ -117,33 +121,40 @@ def shown_name(name: str) -> str:
 def render(name: str, before: Iterable[Block], context: Iterable[Block]) -> str:
     """Write the text in which the user edits the context of the persona called ``name``."""
     speakers = _speakers(name)
+    is_header_like = header_likeness(speakers.values())
     shown = {"human": HUMAN, "name": speakers[Role.ASSISTANT], "tool": speakers[Role.TOOL_USE]}
     parts = [
         f"{_OPENING.format_map(shown)}\n{_RULE}",
-        *(_written(block, speakers) for block in before),
+        *(_written(block, speakers, is_header_like) for block in before),
         CONTEXT_LINE,
-        *(_written(block, speakers) for block in context),
+        *(_written(block, speakers, is_header_like) for block in context),
         f"{END_LINE}\n{_FORM_FEED}\n{_CLOSING}\n",
     ]
     return "\n\n".join(parts)
 
 
-def parse(text: str, name: str) -> ParsedEdit:
+def parse(text: str, name: str, *, header_like_is_text: bool = False) -> ParsedEdit:
     """Read the text back, with whatever line ends, with or without a byte order mark and the comments.
 
     The lines ``---`` and ``--- end of messages ---`` must be there, lest the half of a file pass for the whole.
+    With ``header_like_is_text`` a line that only looks like a header is a part of the message above it.
 
     Raises:
+        HeaderLikeError: a line within a message looks like a header, but is none.
         EditFormatError: something is no part of any message, or begins one but is not written as it should be.
     """
     lines = with_line_feeds(text.removeprefix(_BYTE_ORDER_MARK)).rstrip("\n").split("\n")
     marks = _marks(lines, _opening_rule(lines))
-    roles = {folded(speaker): role for role, speaker in _speakers(name).items()}
+    speakers = _speakers(name)
+    roles = {folded(speaker): role for role, speaker in speakers.items()}
+    is_header_like = header_likeness(speakers.values())
+    if not header_like_is_text:
+        _check_header_like(lines, marks, is_header_like)
     blocks: list[Block] = []
     context: tuple[int, int] | None = None
     for (index, kind), (following, _) in pairwise(marks):
         if kind == "header":
-            blocks.append(_block(lines, index, following, roles))
+            blocks.append(_block(lines, index, following, roles, is_header_like))
         elif context is None:
             _check_alone(lines, index, following)
             context = len(blocks), index + 1
@@ -164,12 +175,15 @@ def _speakers(name: str) -> dict[Role, str]:
     return {Role.USER: HUMAN, Role.ASSISTANT: shown, Role.TOOL_USE: f"{shown} (tool)"}
 
 
-def _written(block: Block, speakers: dict[Role, str]) -> str:
+def _written(block: Block, speakers: dict[Role, str], is_header_like: _LineTest) -> str:
     first, *others = block.body.split("\n")
     blank_from = len(others)
     while blank_from and not others[blank_from - 1].strip():
         blank_from -= 1
-    escaped = [f"\\{line}" if _TO_ESCAPE.match(line) else line for line in others[:blank_from]]
+    escaped = [
+        f"\\{line}" if _TO_ESCAPE.match(line) or is_header_like(line.lstrip("\\")) else line
+        for line in others[:blank_from]
+    ]
     blank = [f"\\{line}" for line in others[blank_from:]]
     return "\n".join([f"[{block.time}] {speakers[block.role]}: {first}", *escaped, *blank])
 
@@ -217,7 +231,24 @@ def _check_alone(lines: Sequence[str], mark: int, following: int) -> None:
             raise EditFormatError(mark + 1, problem)
 
 
-def _block(lines: Sequence[str], index: int, following: int, roles: dict[str, Role]) -> Block:
+def _check_header_like(lines: Sequence[str], marks: Sequence[tuple[int, str]], is_header_like: _LineTest) -> None:
+    """Refuse lines within messages that look like a header, lest a message join the one above it."""
+    numbers = [
+        index + 1
+        for (mark, kind), (following, _) in pairwise(marks)
+        if kind == "header"
+        for index in range(mark + 1, following)
+        if is_header_like(lines[index])
+    ]
+    if numbers:
+        others = len(numbers) - 1
+        too = f" (nor {'is 1 more line' if others == 1 else f'are {others:,} more lines'} like it)" if others else ""
+        raise HeaderLikeError(numbers[0], f"this looks like the beginning of a message, but is none{too}; {_hint()}")
+
+
+def _block(
+    lines: Sequence[str], index: int, following: int, roles: dict[str, Role], is_header_like: _LineTest
+) -> Block:
     header = _HEADER.fullmatch(lines[index])
     if header is None:
         raise EditFormatError(index + 1, f"this looks like the beginning of a message, but is none; {_hint()}")
@@ -229,7 +260,10 @@ def _block(lines: Sequence[str], index: int, following: int, roles: dict[str, Ro
         raise EditFormatError(index + 1, f"there is no such time as {time}; {_hint()}")
     while not lines[following - 1].strip():
         following -= 1
-    others = (line[1:] if _ESCAPED.match(line) else line for line in lines[index + 1 : following])
+    others = (
+        line[1:] if _ESCAPED.match(line) or (line.startswith("\\") and is_header_like(line.lstrip("\\"))) else line
+        for line in lines[index + 1 : following]
+    )
     return Block(role, time, "\n".join([first, *others]), index + 1)
 
 

@@ -15,6 +15,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── OutputError             what was to be shown cannot be written
     ├── EditorError             no editor can be started, or what it left cannot be read
     ├── EditFormatError         an edited context that cannot be read back
+    │   └── HeaderLikeError         a line of it may begin a message or be a part of one
     ├── SessionError            a session that cannot be saved, found or read
     ├── JournalError            nothing to undo or redo, or an undo that would overwrite something newer
     ├── StorageError            the database
@@ -107,6 +108,10 @@ class EditFormatError(ChorusError):
     def __init__(self, line: int, problem: str) -> None:
         self.line = line
         super().__init__(f"Line {line}: {problem}")
+
+
+class HeaderLikeError(EditFormatError):
+    """A line of an edited context that may begin a message, or be a part of the one above it."""
 
 
 class SessionError(ChorusError):

@@ -1,4 +1,4 @@
-"""The moments that people name: ``today``, ``last monday``, ``monday 9am``, ``2026-11-18 14:30``.
+"""The moments that people name: ``today``, ``last monday``, ``monday 9am``, ``2026-11-18 14:30``, ``--03-17``.
 
 dateparser reads them, but it has an answer to nearly everything: to it ``5`` is a day in May, and ``2026-11-12 noon``
 is the 20th in the time zone -12. So only phrases of a known form reach it, each written in the one way that it was
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 WEEKDAY = r"mon(?:day)?|tue(?:s|sday)?|wed(?:s|nesday)?|thu(?:r|rs|rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?"
 
-_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _DATE = r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+_YEARLESS = r"--(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+_COUNTED = r"(?P<count>an?|[0-9]{1,6}) (?P<unit>day|week)s? (?:ago|back)"
 _DAY = (
-    r"(?:on )?(?:the )?(?P<day>today|yesterday|day before yesterday|"
+    rf"(?:on )?(?:the )?(?P<day>today|yesterday|day before yesterday|{_COUNTED}|{_YEARLESS}|"
     rf"(?:(?P<which>last|this) )?(?P<weekday>{WEEKDAY})|{_DATE})"
 )
 _CLOCK = (
@@ -32,6 +34,8 @@ _CLOCK = (
 )
 _FORMS = (re.compile(rf"{_DAY}(?:(?:,? |(?<=[0-9])t){_CLOCK})?"), re.compile(rf"{_CLOCK}(?:,? {_DAY})?"))
 _NAMED_CLOCKS = {None: "00:00", "midnight": "00:00", "noon": "12:00"}
+_DAYS_OF_A_UNIT = {"day": 1, "week": 7}
+_YEARS_BETWEEN_LEAP_DAYS = 8
 _ELAPSED = {"yesterday": timedelta(days=1), "day before yesterday": timedelta(days=2)}
 
 
@@ -40,7 +44,8 @@ def named_moment(words: str, now: datetime, zone: tzinfo | None) -> datetime | N
 
     A day is its first moment, but ``yesterday`` is 24 elapsed hours ago. ``monday`` is the latest Monday, today
     included unless that is in the future; ``last monday`` is the latest before today; ``this monday`` is that of the
-    week, which begins on Mondays. What lies in the future is returned when the words allow nothing else.
+    week, which begins on Mondays. ``--03-17`` is the latest 17 March. What lies in the future is returned when the
+    words allow nothing else.
 
     Raises:
         OverflowError, ValueError: the calendar has no such moment in this zone.
@@ -52,21 +57,36 @@ def named_moment(words: str, now: datetime, zone: tzinfo | None) -> datetime | N
         return now.astimezone(UTC) - _ELAPSED[phrase["day"]]
     local_now = now.astimezone(zone).replace(tzinfo=None)
     clock = _NAMED_CLOCKS.get(phrase["clock"], phrase["clock"])
-    moments = [_read(f"{day} {clock}", local_now, zone) for day in _days(phrase, local_now)]
-    return next((moment for moment in moments if moment is not None and moment <= now), moments[-1])
+    latest = None
+    for day in _days(phrase, local_now):
+        moment = _read(f"{day} {clock}", local_now, zone)
+        if moment is not None and moment <= now:
+            return moment
+        latest = moment or latest
+    return latest
 
 
 def _days(phrase: re.Match[str], local_now: datetime) -> tuple[str, ...]:
     """Return the days that may be meant, the latest first, in words that dateparser counts back from."""
     if phrase["day"] is None:
         return "today", "yesterday"
+    if phrase["count"] is not None:
+        count = int(phrase["count"]) if phrase["count"].isdecimal() else 1
+        return (f"{local_now - timedelta(days=count * _DAYS_OF_A_UNIT[phrase['unit']]):%Y-%m-%d}",)
+    if phrase["day"].startswith("--"):
+        years = range(local_now.year, max(local_now.year - _YEARS_BETWEEN_LEAP_DAYS - 1, 0), -1)
+        return tuple(f"{year:04}{phrase['day'][1:]}" for year in years)
     if phrase["weekday"] is None:
         return (phrase["day"],)
-    number = next(number for number, name in enumerate(_WEEKDAYS) if name.startswith(phrase["weekday"][:3]))
-    name = _WEEKDAYS[number]
-    if phrase["which"] == "this" and number >= local_now.weekday():
+    return _weekdays(phrase["weekday"], phrase["which"], local_now)
+
+
+def _weekdays(weekday: str, which: str | None, local_now: datetime) -> tuple[str, ...]:
+    number = next(number for number, name in enumerate(WEEKDAYS) if name.startswith(weekday[:3]))
+    name = WEEKDAYS[number]
+    if which == "this" and number >= local_now.weekday():
         return (f"this {name}",)
-    if phrase["which"] == "last" or number != local_now.weekday():
+    if which == "last" or number != local_now.weekday():
         return (name,)
     return "today", name
 

@@ -1,23 +1,28 @@
 """How far back: reads the lengths of time and the moments that people type, and makes whole hours of them.
 
-The order of the rules carries the meaning. What looks like a time but would be misread is refused first, each kind with
-its own sentence, because the libraries guess: pytimeparse takes ``1:30`` for ninety seconds. A bare number is hours.
-What is no length of time may name a moment.
+The order of the steps carries the meaning. Words are put into digits and dates into one order; then what looks like a
+time but would be misread is refused, because the libraries guess: pytimeparse takes ``1:30`` for ninety seconds. A bare
+number is hours. What is no length of time may name a moment.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Literal
 
 from pytimeparse.timeparse import timeparse
 
+from chorus_cli.core.dates import in_order
 from chorus_cli.core.errors import TimeSpanError
-from chorus_cli.core.moments import WEEKDAY, named_moment
+from chorus_cli.core.moments import named_moment
+from chorus_cli.core.number_words import in_digits
+from chorus_cli.core.refused_times import IN_FUTURE, NO_TIME, refusal
 from chorus_cli.core.settings import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
+from chorus_cli.core.time_typos import mended
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,72 +32,28 @@ _SECONDS_PER_HOUR = 3600
 _SHORTEST_SECONDS = 1e-6
 _LONGEST_TEXT = 100
 _LONGEST_ECHO = 40
-_MONTH_NAMES = (
-    r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
-    r"|nov(?:ember)?|dec(?:ember)?"
-)
-_UNIT_NAMES = r"weeks?|wks?|days?|hours?|hrs?|minutes?|mins?|seconds?|secs?"
-_TIME_ZONES = r"utc|gmt|[ecmp][sd]t|[cew]es?t|bst|ist|jst"
-_DATES_OF_ANY_ORDER = r"(?!\d{4}-\d\d-\d\d\b)\d+(?:[/-]\d+){1,2}|\d+\.\d+\.\d*"
 _NUMBER = re.compile(r"\d+\.?\d*|\.\d+")
-_SMALL_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(_SMALL_NUMBERS)})(?= [^\W\d_])")
-_LED_TO = re.compile(r"^(?:(?:since|from) )+")
+_SINCE = re.compile(r"^(?:(?:since|from) )+")
+_FORTNIGHTS = re.compile(r"(\d+(?:\.\d*)?) ?fortnights?(?![^\W_])")
 
-_IN_FUTURE = "lies in the future; write how far back to reach, as in 24h."
 _TOO_FAR = "reaches back before the calendar begins; write less, as in 7d."
 
+_LAST = r"(?:the )?(?:last|past|previous)"
 _TRIMMED = (
-    (re.compile(r"^(?:(?:for|over|in(?= (?:the )?(?:last|past) )) )+"), ""),
-    (re.compile(r"^(?:the )?(?:last|past) (?=[\d.]|an? |half )"), ""),
-    (re.compile(r"^(?:the )?(?:last|past) (?=(?:week|day|hour|minute)$)"), "1 "),
-    (re.compile(r"(?<=.) ago$"), ""),
+    (re.compile(rf"^(?:(?:for|over|during|within|in(?= {_LAST} )) )+"), ""),
+    (re.compile(rf"^{_LAST} (?=[\d.]|an? |half )"), ""),
+    (re.compile(rf"^{_LAST} (?=(?:fortnight|week|day|hour|minute)$)"), "1 "),
+    (re.compile(r"(?<=.) (?:ago|back)$"), ""),
 )
-_REFUSED = (
-    (re.compile(r"^[-+\N{MINUS SIGN}\N{EN DASH}]"), "has a sign; a length of time has none, as in 5h."),
-    (re.compile(r"^(?:(?:just|right) )?now$"), "is no time at all; write how far back to reach, as in 24h."),
-    (
-        re.compile(r"^(?:at )?[\d.:]*:[\d.:]*$"),
-        "may be a time of day or a length of time; write today 9:30 for the one, 1h30 for the other.",
-    ),
-    (
-        re.compile(rf"^(?:on )?(?:the )?(?:(?:last|this) )?(?:today|yesterday|{WEEKDAY})(?: at| the)? \d{{1,2}}$"),
-        "has a number that may be an hour or a day of the month; write it as in monday 9am.",
-    ),
-    (
-        re.compile(rf"(?<!\S)(?:{_DATES_OF_ANY_ORDER})(?!\S)|^0\d+[.,]\d+$|^\d+(?: \d+){{1,2}}$"),
-        "may be read as a date in more than one way; write 2026-11-18 for a date, 1.5h for a length.",
-    ),
-    (re.compile(rf"\b(?:{_TIME_ZONES})\b|\dz$"), "names a time zone; write local time, as in monday 9am."),
-    (
-        re.compile(r"\b(?:mornings?|afternoons?|evenings?|nights?|tonight)\b"),
-        "names a part of the day, which begins at no one time; write the hour, as in yesterday 8pm.",
-    ),
-    (
-        re.compile(r"\bmidnight\b(?!$)|(?<!^)(?<!^at )\bmidnight$"),
-        "may be either end of the day; write the day alone for its beginning, as in since monday.",
-    ),
-    (
-        re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])"),
-        "has a comma that may part thousands or decimals; write it without one, as in 1000h or 1.5h.",
-    ),
-    (re.compile(rf"^(?:[^\W\d_]|{_UNIT_NAMES})$"), "has no number; write one, as in 24h."),
-    (
-        re.compile(r"(?<![^\W\d_])(?:mos?|mths?|months?|y|yrs?|years?)(?![^\W_])"),
-        "speaks of months or years, and no two are of one length; count in days or weeks, as in 30d.",
-    ),
-    (
-        re.compile(rf"(?<![^\W\d_])(?:{_MONTH_NAMES})(?![^\W\d_])"),
-        "names a month; write a date as in 2026-11-18, or count back in days, as in 30d.",
-    ),
-    (re.compile(r"^in |\btomorrow\b|\bnext\b|\blater\b|\bfrom now$"), _IN_FUTURE),
-)
+_DAYS_IN_ISO = r"((?:[\d.]+w)?(?:[\d.]+d)?)"
+_CLOCK_IN_ISO = r"t(?=\d)((?:[\d.]+h)?(?:[\d.]+m)?(?:[\d.]+s)?)"
 _REWRITTEN = (
+    (re.compile(rf"^p(?=[\dt]){_DAYS_IN_ISO}(?:{_CLOCK_IN_ISO})?$"), r"\1\2"),
     (re.compile(r"(?<=\d),(?=\d)"), "."),
-    (re.compile(r"(?<=\d) ?h ?(\d{1,2})$"), r"h \1m"),
+    (re.compile(r"(?<=[^\W\d_]) and (?=[\d.])"), " "),
     (re.compile(r"\b(?:an? )?half (?:an? )?(?=[^\W\d_])"), "0.5 "),
     (re.compile(r"\ban? (?=[^\W\d_])"), "1 "),
-    (re.compile(r"(?<=[^\W\d_]) and (?=[\d.])"), " "),
+    (re.compile(r"(?<=\d) ?h(?:ours?|rs?)? ?(\d{1,2})$"), r"h \1m"),
 )
 
 
@@ -121,19 +82,20 @@ class WindowChoice:
     warning: str | None = None
 
 
-def parse(text: str, now: datetime, zone: tzinfo | None = None) -> Span:
+def parse(text: str, now: datetime, zone: tzinfo | None = None, *, after_since: bool = False) -> Span:
     """Read a length of time such as ``24h``, ``1h30``, ``3 days ago`` or ``8`` (hours), or a moment: ``monday 9am``.
 
     Days and clock times are those of ``zone``, ``None`` for the system's local one. A length is elapsed time.
+    ``after_since`` says that the text follows a ``since`` that is no part of it: ``9:30`` is a time of day then.
 
     Raises:
         TimeSpanError: it is empty, unreadable, zero, ambiguous, in the future, or reaches back beyond the calendar
             from ``now``.
     """
-    words = _words(text)
+    led, words = _words(text)
     trimmed = _rewritten(words, _TRIMMED)
-    _refuse(trimmed, text)
-    length = _rewritten(trimmed, _REWRITTEN)
+    _refuse(trimmed, text, after_since=(led or after_since) and trimmed == words)
+    length = _FORTNIGHTS.sub(lambda found: f"{2 * float(found[1]):f} weeks", _rewritten(trimmed, _REWRITTEN))
     bare_number = _NUMBER.fullmatch(length) is not None
     seconds = float(length) * _SECONDS_PER_HOUR if bare_number else _duration(length)
     if seconds is None:
@@ -171,23 +133,25 @@ def quoted(text: str) -> str:
     return echo if len(echo) <= _LONGEST_ECHO else f"{echo[:_LONGEST_ECHO]}…{echo[0]}"
 
 
-def _words(text: str) -> str:
-    """Return the text in small letters, singly spaced, without quotes, ``since`` and ``from``; small numbers as digits.
+def _words(text: str) -> tuple[bool, str]:
+    """Return whether ``since`` or ``from`` leads the text, and the rest in small letters, singly spaced, in digits.
 
-    Space is collapsed before any pattern sees it: pytimeparse takes polynomial time over a long run of blanks.
+    Quotes and a ``~`` are taken off. Space is collapsed before any pattern sees it: pytimeparse takes
+    polynomial time over a long run of blanks.
     """
     if len(text.strip()) > _LONGEST_TEXT:
         raise TimeSpanError(f"{quoted(text.strip())} is too long for a time; write it as in 24h or 3 days ago.")
-    words = _LED_TO.sub("", " ".join(text.casefold().split()).strip("\"' "))
-    return _NUMBER_WORD.sub(lambda found: str(_SMALL_NUMBERS.index(found[0]) + 1), words)
+    typed = " ".join(text.casefold().split()).strip("\"' ")
+    words = _SINCE.sub("", typed)
+    return words != typed, in_order(in_digits(words.removeprefix("~").lstrip()))
 
 
-def _refuse(words: str, text: str) -> None:
+def _refuse(words: str, text: str, *, after_since: bool) -> None:
     if not words:
         raise TimeSpanError("There is no time here; write how far back to reach, as in 24h.")
-    for pattern, reason in _REFUSED:
-        if pattern.search(words):
-            raise TimeSpanError(f"{quoted(text)} {reason}")
+    reason = refusal(words, after_since=after_since)
+    if reason is not None:
+        raise TimeSpanError(f"{quoted(text)} {reason}")
 
 
 def _rewritten(words: str, rules: Iterable[tuple[re.Pattern[str], str]]) -> str:
@@ -214,19 +178,26 @@ def _seconds_since(words: str, text: str, now: datetime, zone: tzinfo | None) ->
     except (OverflowError, ValueError):
         raise TimeSpanError(f"{quoted(text)} {_TOO_FAR}") from None
     if moment is None:
-        raise TimeSpanError(
-            f"Cannot read {quoted(text)} as a length of time or a moment; what works looks like 24h, 2 days, 1h30, "
-            "3 days ago, yesterday, monday 9am or since friday."
-        )
+        raise TimeSpanError(f"Cannot read {quoted(text)} as a length of time or a moment; {_advice(text, now, zone)}")
     seconds = (now.astimezone(UTC) - moment).total_seconds()
     if seconds < 0:
-        raise TimeSpanError(f"{quoted(text)} {_IN_FUTURE}")
+        raise TimeSpanError(f"{quoted(text)} {IN_FUTURE}")
     return max(round(seconds, 6), _SHORTEST_SECONDS)
+
+
+def _advice(text: str, now: datetime, zone: tzinfo | None) -> str:
+    """Name the time that was probably meant, if there is one that can be read, else some that work."""
+    meant = mended(" ".join(text.casefold().split()).strip("\"' "))
+    if meant is not None:
+        with suppress(TimeSpanError):
+            parse(meant, now, zone)
+            return f"did you mean {quoted(meant)}? Or write it as in 24h or 3 days ago."
+    return "what works looks like 24h, 2 days, 1h30, 3 days ago, yesterday, monday 9am or since friday."
 
 
 def _checked(seconds: float, text: str, now: datetime) -> float:
     if seconds == 0:
-        raise TimeSpanError(f"{quoted(text)} is no time at all; write how far back to reach, as in 24h.")
+        raise TimeSpanError(f"{quoted(text)} {NO_TIME}")
     try:
         # A day more, so that the moment can be shown in any time zone.
         _ = now - timedelta(seconds=seconds, days=1)

@@ -51,7 +51,7 @@ def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
     if fill.oldest is None:
         return (
             f"{talked}; the {hours}h window is empty, and no window reaches back that far. "
-            "Nothing is lost: chorus log prints it."
+            "Nothing is lost: /context edit brings back what you choose, chorus log prints it all."
         )
     wider = _window_for(now - fill.oldest)
     return (

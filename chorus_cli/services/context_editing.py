@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import edit_format
+from chorus_cli.core.edit_counts import EditCounts, edit_counts
 from chorus_cli.core.edit_matching import Added, Kept, laid_out, matched
 from chorus_cli.core.edit_scope import edit_scope, with_hidden
 from chorus_cli.core.errors import JournalError
@@ -18,7 +19,7 @@ from chorus_cli.storage.editable_rows import editable_rows, introduce_unless_ove
 from chorus_cli.storage.operation_log import NewOperation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from datetime import datetime
 
     from chorus_cli.core.edit_matching import Member, Sheet
@@ -48,10 +49,10 @@ class OpenContext:
 
 @dataclass(frozen=True, slots=True)
 class EditedContext:
-    """What an edit made of the context: how many messages are in it, and the words of the first."""
+    """Number of messages in the context after an edit, and how many the edit changed."""
 
     messages: int
-    first_words: str
+    counts: EditCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +85,21 @@ class ContextEditing:
         rows = editable_rows(connection, place.persona.slug, place.thread_id, shown_since)
         return self.context.rows(connection, place, now), rows
 
-    async def save(self, opened: OpenContext, text: str) -> EditedContext | None:
+    async def save(self, opened: OpenContext, text: str, *, header_like_is_text: bool = False) -> EditedContext | None:
         """Make the edited text the context, and return what it holds; ``None`` if nothing in it has changed.
 
         What is in context but was not shown stays, before the rest. A text that leaves no message changes nothing.
+        A line that only looks like a header is refused unless ``header_like_is_text``.
 
         Raises:
+            HeaderLikeError: such a line stands in the text.
             EditFormatError: the text cannot be read; it names the line.
             OvertakenError: something else was done to the context meanwhile, so the text no longer says what it is.
         """
         sheet = opened.sheet
-        edit = await asyncio.to_thread(lambda: matched(edit_format.parse(text, sheet.name), sheet))
+        edit = await asyncio.to_thread(
+            lambda: matched(edit_format.parse(text, sheet.name, header_like_is_text=header_like_is_text), sheet)
+        )
         if not edit.changed:
             return None
         rows = {row.id: row for row in (*opened.scope.before, *opened.scope.settled)}
@@ -108,11 +113,11 @@ class ContextEditing:
             members=tuple(_stored(member, rows, opened.place.thread_id) for member in members),
         )
         if not new.members:
-            return EditedContext(0, "")
+            return EditedContext(0, EditCounts())
         stored = await self.context.store.write(introduce_unless_overtaken, new, opened.newest_change)
         if stored is None:
             raise OvertakenError
-        return EditedContext(len(new.members), _first_words(members, rows))
+        return EditedContext(len(new.members), edit_counts(edit, [row.id for row in opened.scope.context]))
 
 
 class OvertakenError(Exception):
@@ -143,10 +148,3 @@ def _stored(member: Member, rows: dict[int, Message], thread_id: int) -> int | N
         preamble=row.preamble,
         model=row.model,
     )
-
-
-def _first_words(members: Sequence[Member], rows: dict[int, Message]) -> str:
-    first = next(iter(members), None)
-    if first is None:
-        return ""
-    return rows[first.message_id].content if isinstance(first, Kept) else first.text

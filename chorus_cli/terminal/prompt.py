@@ -25,7 +25,7 @@ from chorus_cli.terminal.revealing import Revealing, reveal_searches
 from chorus_cli.terminal.signs import knows_unicode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from prompt_toolkit.application import Application
     from prompt_toolkit.buffer import Buffer
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 _SIGN = "❯"
 _PLAIN_SIGN = ">"
-_YES_OR_NO = ("y", "yes", "n", "no")
-_DISCARD = ("d", "discard")
+_ANSWERS = ("y", "yes", "n", "no", "t", "text", "d", "discard")
+_OFFERS = {"t": ", t to keep it as text", "d": ", or d to discard it"}
 _AGAIN = " Ctrl-C again leaves"
 _OWN_GROUND = "fg:default bg:default"
 _MENU_LINES, _LINES_BESIDE_MENU = 8, 3
@@ -167,8 +167,8 @@ class Prompt:
         """Whether the user can type."""
         return self._session.app.is_running
 
-    async def confirm(self, question: str, *, discardable: bool = False) -> str:
-        """Ask a question until it is answered; return ``y`` or ``n``, or ``d`` if something can be discarded.
+    async def confirm(self, question: str, choices: Collection[str]) -> str:
+        """Ask a question until it is answered; return one of ``choices``: y, n, t (keep as text), d (discard).
 
         Ctrl-C, Ctrl-D and a terminal that is gone mean no.
         """
@@ -176,8 +176,8 @@ class Prompt:
         session: PromptSession[str] = PromptSession(
             output=None if self._echo else self._session.output, input_processors=[Revealing()]
         )
-        words = (*_YES_OR_NO, *_DISCARD) if discardable else _YES_OR_NO
-        choice = "(y/n, or d to discard it)" if discardable else "(y/n)"
+        words = [word for word in _ANSWERS if word[0] in choices]
+        choice = f"(y/n{''.join(offer for letter, offer in _OFFERS.items() if letter in choices)})"
         # What stands above the last line of a prompt is cut off at the width, so it is broken before.
         width = shutil.get_terminal_size().columns
         lines = [textwrap.fill(line, width) for line in f"{safe_text(question)} {choice}".splitlines()]

@@ -271,11 +271,11 @@ class Repl:
     async def _decided(self, question: Question, command: str) -> Reply:
         """Have the user decide, and carry that out; being stopped before that is a no, too."""
         try:
-            chosen = await self._prompt.confirm(question.text, discardable=question.discarded is not None)
+            chosen = await self._prompt.confirm(question.text, tuple(question.choices))
         except asyncio.CancelledError:
             self._screen.paragraph(question.declined.text)
             raise
-        work = {"y": question.confirmed, "d": question.discarded}.get(chosen)
+        work = question.choices.get(chosen)
         if work is None:
             return question.declined
         with self._progress.of(Wait(command, _PATIENCE_SECONDS)):

@@ -11,7 +11,7 @@ import sys
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -272,11 +272,22 @@ def test_after_a_full_screen_program_that_was_killed_the_screen_is_given_back(de
 
 
 def test_without_a_terminal_no_editor_is_started(desk: Desk) -> None:
-    environment = {**os.environ, "EDITOR": str(desk.editor("exit 0"))}
-    subprocess.run(desk.command("ask"), stdin=subprocess.DEVNULL, env=environment, check=True, capture_output=True)
-    told = json.loads((desk.folder / "result").read_text())
-    assert told["error"] == "An editor needs a terminal; open the chat in one with: chorus"
+    """One that needs it, for there is nothing to draw on or nobody to type."""
+    told = without_a_terminal(desk, str(desk.editor("exit 0", "nano")))
+    assert told["error"] == "nano needs a terminal; open the chat in one with: chorus"
     assert told["drafts"] == []
+
+
+def test_without_a_terminal_an_editor_that_needs_none_is_started(desk: Desk) -> None:
+    told = without_a_terminal(desk, "sed -i s/old/new/")
+    assert (told["text"], told["doubt"], len(told["drafts"])) == ("new\n", "", 1)
+
+
+def without_a_terminal(desk: Desk, editor: str) -> dict[str, Any]:
+    environment = {**os.environ, "EDITOR": editor}
+    subprocess.run(desk.command("ask"), stdin=subprocess.DEVNULL, env=environment, check=True, capture_output=True)
+    told: dict[str, Any] = json.loads((desk.folder / "result").read_text())
+    return told
 
 
 @pytest.mark.parametrize(("editor", "stays"), [("sh", False), ("ed", True), ("ed -s", True)])

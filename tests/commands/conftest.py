@@ -1,6 +1,8 @@
-"""A desk at which settings are typed and edited."""
+"""A desk at which settings are typed and edited, and a talk whose context can be."""
 
 from __future__ import annotations
+
+from datetime import timedelta
 
 import pytest
 
@@ -14,3 +16,13 @@ async def desk(world: World) -> Desk:
     desk.drafts.mkdir(exist_ok=True)
     world.configure(TEXT)
     return desk
+
+
+@pytest.fixture
+async def talk(world: World) -> World:
+    """Three turns, a minute apart: A1 B1 A2 B2 A3 B3."""
+    for number in (1, 2, 3):
+        world.model.say(f"B{number}")
+        await world.say(f"A{number}")
+        world.clock.advance(timedelta(minutes=1))
+    return world

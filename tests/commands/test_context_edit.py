@@ -12,42 +12,13 @@ from chorus_cli.commands.replies import plain
 from chorus_cli.core.events import ReplyEnd, TextDelta
 from chorus_cli.core.messages import Status
 from chorus_cli.services.context_editing import OvertakenError
+from tests.commands.edited_texts import LINE, changing, replacing, without
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from tests.services.world import World
-
-LINE = "--- context starts here ---\n"
-
-
-def changing(change: Callable[[str], str]) -> Callable[[Path], object]:
-    return lambda path: path.write_text(change(path.read_text()))
-
-
-def without(*words: str) -> Callable[[Path], object]:
-    """Delete the messages that begin with these words, header and all."""
-
-    def change(text: str) -> str:
-        blocks = text.split("\n\n")
-        return "\n\n".join(block for block in blocks if not any(f": {word}" in block for word in words))
-
-    return changing(change)
-
-
-def replacing(old: str, new: str) -> Callable[[Path], object]:
-    return changing(lambda text: text.replace(old, new))
-
-
-@pytest.fixture
-async def talk(world: World) -> World:
-    """Three turns, a minute apart: A1 B1 A2 B2 A3 B3."""
-    for number in (1, 2, 3):
-        world.model.say(f"B{number}")
-        await world.say(f"A{number}")
-        world.clock.advance(timedelta(minutes=1))
-    return world
 
 
 async def test_the_history_and_the_context_are_laid_out_with_a_line_between(talk: World) -> None:
@@ -69,7 +40,7 @@ async def test_the_history_and_the_context_are_laid_out_with_a_line_between(talk
 
 async def test_deleted_messages_leave_and_the_rest_is_sent_with_nothing_else(talk: World) -> None:
     talk.editor.enqueue(without("B1", "A2"))
-    assert await talk.told("/context edit") == '[PRIOR_CONTEXT_PROVIDED] 4 messages: "A1"'
+    assert await talk.told("/context edit") == "Context edited: 4 messages (2 left out). /undo reverts."
     assert await talk.seen() == ["A1", "B2", "A3", "B3"]
     await talk.say("Next")
     assert [content for _, content in talk.asked()] == ["A1", "B2", "A3", "B3", "Next"]
@@ -103,7 +74,7 @@ async def test_a_reworded_message_is_sent_reworded_and_the_original_stays_in_the
 async def test_the_line_moved_up_or_deleted_brings_older_messages_in(talk: World) -> None:
     await talk.told("/new")
     talk.editor.enqueue(replacing(LINE + "\n", ""))
-    assert await talk.told("/context edit") == '[PRIOR_CONTEXT_PROVIDED] 6 messages: "A1"'
+    assert await talk.told("/context edit") == "Context edited: 6 messages. /undo reverts."
     assert await talk.seen() == ["A1", "B1", "A2", "B2", "A3", "B3"]
 
 
@@ -121,7 +92,7 @@ async def test_what_is_not_shown_stays_as_it_was(talk: World) -> None:
     talk.model.say("B4")
     await talk.say("A4")
     talk.editor.enqueue(without("A4"))
-    assert await talk.told("/context edit 1h") == '[PRIOR_CONTEXT_PROVIDED] 7 messages: "A1"'
+    assert await talk.told("/context edit 1h") == "Context edited: 7 messages (1 left out). /undo reverts."
     assert "A1" not in talk.editor.shown[-1]
     assert await talk.seen() == ["A1", "B1", "A2", "B2", "A3", "B3", "B4"]
 
@@ -232,7 +203,7 @@ async def test_a_text_that_cannot_be_read_is_told_with_its_line_and_edited_again
     assert "line" in question.text
     assert "Edit again?" in question.text
     talk.editor.enqueue(replacing("Humn: A2", "Human: A2!"))
-    assert plain(await question.confirmed()) == '[PRIOR_CONTEXT_PROVIDED] 6 messages: "A1"'
+    assert plain(await question.confirmed()) == "Context edited: 6 messages (1 reworded). /undo reverts."
     assert await talk.seen() == ["A1", "B1", "A2!", "B2", "A3", "B3"]
 
 

@@ -52,6 +52,9 @@ SET = {
     "/context add 20m": (10, "Thu 2026-02-12 04:30"),
     "/context sub 4h": (6, "Thu 2026-02-12 08:30"),
     "/context sub today 9am": (5, "Thu 2026-02-12 09:30"),
+    "/context a couple of days": (48, "Tue 2026-02-10 14:30"),
+    "/context since 9:00": (6, "Thu 2026-02-12 08:30"),
+    "/context last night": (21, "Wed 2026-02-11 17:30"),
 }
 
 BARE = {
@@ -63,6 +66,7 @@ BARE = {
 CLAMPED = {
     "/context 200h": (168, "200h is more than 168h (7 days)"),
     "/context 999999h": (168, "999999h is more than 168h (7 days)"),
+    "/context a fortnight": (168, "336h is more than 168h (7 days)"),
     "/context 3 weeks": (168, "504h is more than 168h (7 days)"),
     "/context last thursday": (168, "182h 30m is more than 168h (7 days)"),
     "/context 2026-01-01": (168, "1022h 30m is more than 168h (7 days)"),
@@ -87,7 +91,7 @@ REFUSED = {
     "write 2026-11-18 for a date, 1.5h for a length.",
     "/context monday 9": "'monday 9' has a number that may be an hour or a day of the month; "
     "write it as in monday 9am.",
-    "/context last night": "'last night' names a part of the day, which begins at no one time; "
+    "/context this evening": "'this evening' names a part of the day, which begins at no one time; "
     "write the hour, as in yesterday 8pm.",
     "/context 9am EST": "'9am EST' names a time zone; write local time, as in monday 9am.",
     "/context 1 month": "'1 month' speaks of months or years, and no two are of one length; "
@@ -106,6 +110,10 @@ REFUSED = {
     f"/context {'x' * 10_000}": f"'{'x' * 39}…' is too long for a time; write it as in 24h or 3 days ago.",
     f"/context 1{' ' * 10_000}h": f"'1{' ' * 38}…' is too long for a time; write it as in 24h or 3 days ago.",
     '/context ""': "There is no time here; write how far back to reach, as in 24h.",
+    "/context a fortnite": "Cannot read 'a fortnite' as a length of time or a moment; "
+    "did you mean 'a fortnight'? Or write it as in 24h or 3 days ago.",
+    "/context since 9": "'since 9' has a number that may be a time of day or hours; "
+    "write since 9:00 for the one, 9h for the other.",
     "/context sub soon": "Cannot read 'soon' as a length of time or a moment; "
     "what works looks like 24h, 2 days, 1h30, 3 days ago, yesterday, monday 9am or since friday.",
 }

@@ -26,6 +26,8 @@ NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
         ("long since gone", "long since gone", None),
         ("since 3h", "since 3h", None),
         ("ring since", "ring since", None),
+        ("ring since 12:30", "ring", 2),
+        ("ring since 9", "ring since 9", None),
         ("ring since tomorrow", "ring since tomorrow", None),
         ('"ring since 3h"', '"ring since 3h"', None),
         ('"ring" since 3h', '"ring"', 3),

@@ -109,7 +109,7 @@ class ActingUser(ExpectingUser):
             assert answer.startswith(UNEDITED), answer
             return
         together = self.here.edited(self._together(view, hidden, wanted), self.now)
-        assert answer.startswith(f"[PRIOR_CONTEXT_PROVIDED] {len(together)} message"), answer
+        assert answer.startswith(f"Context edited: {len(together):,} message"), answer
         self._do(Told("edit", self.thread, self.now, {self.thread: together}))
 
     def edit_while_something_is_said(self, data: st.DataObject) -> None:

@@ -143,7 +143,7 @@ async def test_a_summary_slides_out_with_the_last_message_that_it_stands_for(tal
 async def test_what_is_edited_is_summarised_anew(talk: Talk) -> None:
     await talk.say(*facts(9))
     talk.world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("f0! w", "f0!! w")))
-    assert "[PRIOR_CONTEXT_PROVIDED]" in await talk.world.told("/context edit")
+    assert "Context edited:" in await talk.world.told("/context edit")
     assert await talk.summary() == ""
     await talk.say("next!")
     assert "f0!!" in await talk.summary()

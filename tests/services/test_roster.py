@@ -267,6 +267,10 @@ async def test_who_left_by_a_window_is_told_what_brings_it_back(world: World) ->
     world.clock.advance(timedelta(days=8))
     (notice,) = await world.focus.notices()
     assert notice.startswith("Last talked 8 d ago; the 24h window is empty, and no window reaches back that far.")
+    assert notice.endswith(" Nothing is lost: /context edit brings back what you choose, chorus log prints it all.")
+    world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("--- context starts here ---\n", "")))
+    await world.told("/context edit")
+    assert await world.seen() == ["Something", "ok"] * 2
 
 
 async def test_a_new_conversation_leaves_nothing_to_tell(world: World) -> None:

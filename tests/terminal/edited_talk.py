@@ -16,7 +16,7 @@ TIRED = ("I am tired", "That sounds hard. What has made you tired?")
 AN_HOUR = timedelta(hours=1)
 A_MINUTE = timedelta(minutes=1)
 QUESTION = "(y/n, or d to discard it)"
-PROVIDED = "[PRIOR_CONTEXT_PROVIDED]"
+EDITED = "Context edited:"
 REWORDING = replacing("Human: A2", "Human: A two")
 MISNAMING = replacing("Human: A2", "Humn: A2")
 REWORDED = ("A1", "B1", "A two", "B2", "A3")

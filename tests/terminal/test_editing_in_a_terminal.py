@@ -9,7 +9,7 @@ import pytest
 
 from tests import mock_provider
 from tests.terminal.driver import PROMPT, Home, Terminal
-from tests.terminal.edited_talk import AN_HOUR, FIVE, PROVIDED, TIRED, ask_anew, drafts, in_context, put_in
+from tests.terminal.edited_talk import AN_HOUR, EDITED, FIVE, TIRED, ask_anew, drafts, in_context, put_in
 from tests.terminal.editors import CONTEXT_LINE, deleting, editor, moving_the_line, replacing
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def test_the_next_request_holds_what_was_left_and_nothing_else(
     with home.chat(EDITOR=editor(tmp_path, *scripts), **variables) as chat:
         put_in(home, *FIVE)
         rows = home.sql(ROWS)
-        ask_anew(chat, "/context edit", f'{PROVIDED} 3 messages: "A1"')
+        ask_anew(chat, "/context edit", f"{EDITED} 3 messages")
         assert home.sql(ROWS) == rows
         assert home.sql("SELECT message_id FROM operation_members ORDER BY position") == [1, 4, 5]
         provider.behave(type="reply", text="Hello from far away.")
@@ -57,7 +57,7 @@ def test_the_next_request_holds_what_was_left_and_nothing_else(
 
         undo_turn(chat, "Next")
         ask_anew(chat, "/undo", "Undone: edit of the context")
-        ask_anew(chat, "/context edit", f'{PROVIDED} 5 messages: "A1"')
+        ask_anew(chat, "/context edit", f"{EDITED} 5 messages")
         provider.behave(type="reply", text="Second reply.")
         chat.ask("Again", "Second reply.")
         assert said_to(provider) == ["A1", "B1, but better", "A2", "B2", "A3", "Again"]
@@ -86,16 +86,16 @@ def test_older_messages_come_in_only_below_the_line(tmp_path: Path, home: Home) 
             "'old ' || n, strftime('%Y-%m-%dT%H:%M:%S.000000Z', 'now', '-20 hours', n || ' seconds') FROM numbers"
         )
         put_in(home, *FIVE)
-        ask_anew(chat, "/context edit", f'{PROVIDED} 4 messages: "A1"')
+        ask_anew(chat, "/context edit", f"{EDITED} 4 messages")
         assert home.seen() == ["A1", "A2", "B2", "A3"]
-        ask_anew(chat, "/context edit", f'{PROVIDED} 8 messages: "old 2998"')
+        ask_anew(chat, "/context edit", f"{EDITED} 8 messages")
         assert in_context(home, 1) == ["old 2998", "old 2999", "old 3000", "B1", "A1", "A2", "B2", "A3"]
-        ask_anew(chat, "/context edit", f'{PROVIDED} 3,005 messages: "old 1"')
+        ask_anew(chat, "/context edit", f"{EDITED} 3,005 messages")
         assert home.sql("SELECT count(*) FROM messages") == [3005]
 
         ask_anew(chat, "/new", "--- New conversation ---")
         home.say_by_sql("Fresh", timedelta())
-        ask_anew(chat, "/context edit", f'{PROVIDED} 1 message: "Fresher"')
+        ask_anew(chat, "/context edit", f"{EDITED} 1 message")
         ask_anew(chat, "/context 168h", "Context window set to 168h")
         assert home.seen() == ["Fresher"]
     assert home.sql("SELECT content FROM messages WHERE id > 3005") == ["Fresh", "Fresher"]
@@ -105,7 +105,7 @@ def test_what_is_not_shown_stays_and_all_leave_together(tmp_path: Path, home: Ho
     with home.chat(EDITOR=editor(tmp_path, deleting("A3"))) as chat:
         put_in(home, *FIVE[:4], newest=3 * AN_HOUR)
         put_in(home, "A3", "B3")
-        ask_anew(chat, "/context edit 1h", f"{PROVIDED} 5 messages")
+        ask_anew(chat, "/context edit 1h", f"{EDITED} 5 messages")
         assert in_context(home, 1) == ["A1", "B1", "A2", "B2", "B3"]
         shift(home, "-7 hours", "-59 minutes")
         assert home.seen() == ["A1", "B1", "A2", "B2", "B3"]

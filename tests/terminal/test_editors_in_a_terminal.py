@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import time
@@ -15,10 +16,10 @@ from tests.terminal.edited_talk import (
     A_MINUTE,
     AN_HOUR,
     DISCARDED,
+    EDITED,
     FIVE,
     KEPT,
     MISNAMING,
-    PROVIDED,
     QUESTION,
     REWORDED,
     REWORDING,
@@ -59,7 +60,7 @@ ENDINGS = {
     ),
     "fails without a change": Ending("exit 1", "my editor ended with status 1. Nothing was changed."),
     "fails, and what it saved is used": Ending(
-        f"{REWORDING}; exit 1", f"Use what was saved? {QUESTION}", "y", f"{PROVIDED} 5 messages", REWORDED
+        f"{REWORDING}; exit 1", f"Use what was saved? {QUESTION}", "y", f"{EDITED} 5 messages", REWORDED
     ),
     "fails, and what it saved is kept": Ending(
         f"{REWORDING}; exit 3", "my editor ended with status 3.", "n", KEPT, kept=b"A two"
@@ -79,7 +80,7 @@ ENDINGS = {
     "writes UTF-16": Ending(changing("text = text.encode('utf-16')"), "it was saved as UTF-16", kept=b"A\x002\x00"),
     "writes CRLF": Ending(
         changing(r"text = text.replace('Human: A2', 'Human: A two').replace('\n', '\r\n')"),
-        f"{PROVIDED} 5 messages",
+        f"{EDITED} 5 messages",
         seen=REWORDED,
     ),
     "writes CRLF and changes nothing": Ending(
@@ -90,7 +91,7 @@ ENDINGS = {
     "deletes all": Ending(deleting("A", "B"), "No message is left in the text"),
     "is open while a message comes": Ending(
         f'"$PYTHON" -m chorus_cli ask "{TIRED[0]}" > /dev/null\n{REWORDING}',
-        f"{PROVIDED} 5 messages",
+        f"{EDITED} 5 messages",
         seen=(*REWORDED, *TIRED),
     ),
     "is open while another conversation is begun": Ending(
@@ -149,7 +150,7 @@ def test_editing_again_goes_on_with_the_text_at_the_line_of_the_mistake(tmp_path
         put_in(home, *FIVE)
         chat.say("/context edit")
         chat.await_text(f"Edit again? {QUESTION}")
-        ask_anew(chat, "y", f"{PROVIDED} 5 messages")
+        ask_anew(chat, "y", f"{EDITED} 5 messages")
     assert in_context(home, 1) == ["A1", "B1", "A2!", "B2", "A3"]
     first, line, second, _, mistake = (tmp_path / "nano.told").read_text().splitlines()
     assert first.startswith(f"+{line.partition(':')[0]} ")
@@ -167,7 +168,7 @@ def test_vim_stands_in_the_line_where_the_context_starts(home: Home) -> None:
         chat.say("/context edit")
         chat.await_line("--- context starts here ---")
         chat.type("dd:wq\r")
-        chat.await_text(f'{PROVIDED} 3 messages: "A1"')
+        chat.await_text(f"{EDITED} 3 messages")
         chat.await_line(PROMPT)
     assert in_context(home, 1) == ["A1", "B1", "A2"]
 
@@ -183,7 +184,18 @@ def test_ctrl_c_in_ed_is_eds_own(home: Home) -> None:
             chat.await_text("ed>", times=lines)
         chat.await_line("ed>")
         chat.type("q\r")
-        chat.await_text(f"{PROVIDED} 5 messages")
+        chat.await_text(f"{EDITED} 5 messages")
         chat.await_line(PROMPT)
         chat.ask(*TIRED)
     assert home.seen() == [*REWORDED, *TIRED]
+
+
+def test_a_line_that_looks_like_a_header_is_kept_as_text_if_that_is_the_answer(tmp_path: Path, home: Home) -> None:
+    losing_a_bracket = changing("text = ''.join(text.rsplit('[', 1))")
+    with home.chat(EDITOR=editor(tmp_path, losing_a_bracket)) as chat:
+        put_in(home, *FIVE)
+        say_anew(chat, "/context edit", "Edit again? (y/n, t to keep it as text, or d to discard it)")
+        ask_anew(chat, "t", f"{EDITED} 4 messages (1 reworded, 1 left out). /undo reverts.")
+    *others, last = in_context(home, 1)
+    assert others == ["A1", "B1", "A2"]
+    assert re.fullmatch(r"B2\n\n[-0-9]+ [:0-9]+\] Human: A3", last)
