@@ -99,16 +99,20 @@ class Journal:
         undone = journal.redoable(operations, newest_turn)
         if undone is None or undone.target is None or await self._is_followed_elsewhere(place, undone):
             raise JournalError(
-                "There is nothing to redo. Only an undo that nothing has followed since can be taken back."
+                "There is nothing to redo. Without a number only an undo that nothing has followed is taken back; "
+                "/context redo NUMBER takes back any, and /context ops lists the numbers."
             )
-        target = undone.target
-        if target.turn_id is not None:
-            question = await self._question(target.turn_id)
-            await self._record(place, Kind.REDO, target, place.thread_id)
-            return question
-        chosen = next(known for known in operations if known.id == target.operation_id)
-        await self._record(place, Kind.REDO, target, chosen.thread_id, chosen.window)
-        return chosen
+        return await self._put_back(place, undone.target, operations)
+
+    async def redo_by_number(self, place: Place, number: int) -> Operation | Message:
+        """Put back what undo ``number``, or any undo of operation ``number``, took back, whatever followed; return it.
+
+        Raises:
+            JournalError: there is no such operation, or it is not taken back.
+            SettingsError: the setting that it changed was changed again since.
+        """
+        operations = await self._operations(place)
+        return await self._put_back(place, _to_redo(operations, number), operations)
 
     async def _operations(self, place: Place) -> list[Operation]:
         return journal.own(await self.context.store.read(operation_log.all_of, place.persona.slug, place.thread_id))
@@ -133,6 +137,15 @@ class Journal:
         if not found:
             raise JournalError(f"Turn {turn_id} cannot be taken back: its first message is not in the log.")
         return found[0]
+
+    async def _put_back(self, place: Place, target: Target, operations: list[Operation]) -> Operation | Message:
+        if target.turn_id is not None:
+            question = await self._question(target.turn_id)
+            await self._record(place, Kind.REDO, target, place.thread_id)
+            return question
+        chosen = next(known for known in operations if known.id == target.operation_id)
+        await self._record(place, Kind.REDO, target, chosen.thread_id, chosen.window)
+        return chosen
 
     async def _take_back(self, place: Place, chosen: Operation) -> None:
         change = WindowChange(chosen.window.after, chosen.window.before) if chosen.window else None
@@ -164,11 +177,30 @@ def _to_undo(operations: list[Operation], number: int | None) -> Operation:
         if newest is None:
             raise JournalError("There is nothing to undo here.")
         return newest
-    chosen = next((known for known in operations if known.id == number), None)
-    if chosen is None:
-        raise JournalError(f"There is no operation {number} here. /context ops lists them.")
+    chosen = _numbered(operations, number)
     if chosen.kind in REVERSALS:
         raise JournalError(f"Operation {number} only takes something back or puts it back; it cannot be undone itself.")
     if chosen not in journal.effective(operations):
-        raise JournalError(f"Operation {number} is undone already. /context redo puts back what was undone last.")
+        raise JournalError(f"Operation {number} is undone already. /context redo {number} puts it back.")
     return chosen
+
+
+def _to_redo(operations: list[Operation], number: int) -> Target:
+    chosen = _numbered(operations, number)
+    if chosen.kind is Kind.REDO:
+        raise JournalError(f"Operation {number} puts something back itself; it cannot be redone.")
+    target = Target(operation_id=number) if chosen.target is None else chosen.target
+    word = journal.last_words(operations).get(target)
+    if word is None or word.kind is Kind.REDO:
+        name = f"Operation {number}" if chosen.target is None else f"What operation {number} took back"
+        raise JournalError(f"{name} is not undone, so there is nothing to put back.")
+    if word.automatic:
+        raise JournalError(f"Operation {target.operation_id} brought nothing, so there is nothing to put back.")
+    return target
+
+
+def _numbered(operations: list[Operation], number: int) -> Operation:
+    found = next((known for known in operations if known.id == number), None)
+    if found is None:
+        raise JournalError(f"There is no operation {number} here. /context ops lists them.")
+    return found
