@@ -114,7 +114,8 @@ async def reset(context: CommandContext) -> Message:
         /context reset
     """
     state = await context.window.reset()
-    return Message(f"Context window reset to default ({state.hours}h)\n{reach(state)}")
+    lines = [f"Context window reset to default ({state.hours}h)", state.warning, reach(state)]
+    return Message("\n".join(line for line in lines if line))
 
 
 @GROUP.command("clear", aliases=("new", "clear"))

@@ -14,6 +14,8 @@ from chorus_cli.storage.operation_log import NewOperation
 from chorus_cli.storage.window_changes import put_window_back
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from chorus_cli.core.messages import Message
     from chorus_cli.ports import Clock
     from chorus_cli.services.context import Context
@@ -27,6 +29,14 @@ class Entry:
 
     operation: Operation
     counts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """An operation, or a turn by its question, and when it was done or put back."""
+
+    done: Operation | Message
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +76,35 @@ class Journal:
         await self._take_back(place, chosen)
         return chosen
 
-    async def undo_newest(self, place: Place) -> Operation | Message:
-        """Take back the newest thing the user did, and return it: an operation, or the question of a turn.
+    async def newest(self, place: Place) -> Newest:
+        """Return the newest thing that the user said or did here and that can be taken back.
 
         Raises:
-            JournalError: there is nothing to take back.
-            SettingsError: the setting that the operation changed was changed again since.
+            JournalError: there is nothing.
         """
         operations = await self._operations(place)
         turn_id = await self._newest_turn_in_view(place)
         operation = journal.undoable(operations)
-        if operation is not None and operation.made_after >= turn_id:
-            await self._take_back(place, operation)
-            return operation
-        if not turn_id:
+        if operation is None and not turn_id:
             raise JournalError("There is nothing to undo here.")
-        question = await self._question(turn_id)
-        await self._record(place, Kind.UNDO, Target(turn_id=turn_id), place.thread_id)
-        return question
+        done: Operation | Message
+        if operation is not None and operation.made_after >= turn_id:
+            done = operation
+        else:
+            done = await self._question(turn_id)
+        word = journal.last_words(operations).get(_target(done))
+        return Newest(done, word.created_at if word else _made_at(done))
+
+    async def take_back(self, place: Place, newest: Newest) -> None:
+        """Take back the newest thing that the user said or did; what was done since is none of this.
+
+        Raises:
+            SettingsError: the setting that the operation changed was changed again since.
+        """
+        if isinstance(newest.done, Operation):
+            await self._take_back(place, newest.done)
+        else:
+            await self._record(place, Kind.UNDO, _target(newest.done), place.thread_id)
 
     async def redo(self, place: Place) -> Operation | Message:
         """Put back what the newest undo took back, unless something has followed it, and return it.
@@ -164,6 +185,14 @@ class Journal:
             )
         except SettingsError as error:
             raise SettingsError(f"{error} Earlier operations go by their number: /context ops lists them.") from error
+
+
+def _target(done: Operation | Message) -> Target:
+    return Target(operation_id=done.id) if isinstance(done, Operation) else Target(turn_id=done.id)
+
+
+def _made_at(done: Operation | Message) -> datetime:
+    return done.created_at if isinstance(done, Operation) else done.timestamp
 
 
 def _is_another_reply(row: Message) -> bool:
