@@ -12,25 +12,30 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from datetime import datetime
 
+    from chorus_cli.core.log_marks import LogMarks
     from chorus_cli.core.messages import Message
     from chorus_cli.terminal.screen import Screen
 
 CLEARED = "[CONTEXT_CLEARED]"
 
 
-async def show_transcript(entries: AsyncIterator[Message | Operation], persona: str, screen: Screen) -> None:
+async def show_transcript(
+    entries: AsyncIterator[Message | Operation], marks: LogMarks, persona: str, screen: Screen
+) -> None:
     """Print each entry under the local time that it was said at."""
     async for entry in entries:
         if isinstance(entry, Operation):
             screen.line(f"[{_stamp(entry.created_at)}] {CLEARED}\n")
         else:
-            screen.line(f"[{_stamp(entry.timestamp)}] {speaker(entry.role, persona)}: {_words(entry)}\n")
+            screen.line(f"[{_stamp(entry.timestamp)}] {speaker(entry.role, persona)}: {_words(entry, marks)}\n")
 
 
 def _stamp(moment: datetime) -> str:
     return f"{timestamps.local(moment):%Y-%m-%d %H:%M:%S}"
 
 
-def _words(message: Message) -> str:
-    words = f"{message.content} [{message.status}]".lstrip() if message.status.broke_off else message.content
-    return f"{words} [another wording]" if message.revises is not None else words
+def _words(message: Message, marks: LogMarks) -> str:
+    status = f"[{message.status}]" if message.status.broke_off else ""
+    wording = "[another wording]" if message.revises is not None else ""
+    behind = " ".join(filter(None, (status, wording, marks.words(message))))
+    return f"{message.content} {behind}".lstrip() if behind else message.content
