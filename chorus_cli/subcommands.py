@@ -122,10 +122,9 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
     from chorus_cli.app import opened  # noqa: PLC0415
     from chorus_cli.core import timespan  # noqa: PLC0415
     from chorus_cli.core.log_marks import log_marks  # noqa: PLC0415
-    from chorus_cli.core.messages import Message  # noqa: PLC0415
     from chorus_cli.services.transcript import (  # noqa: PLC0415
         Selection,
-        message_as_json,
+        entry_as_json,
         operations_of,
         transcript,
     )
@@ -140,7 +139,7 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
         operations = await operations_of(app.store, selection)
         entries, marks = transcript(app.store, selection, operations), log_marks(operations)
         if chosen.json:
-            _print_json([message_as_json(entry, marks) async for entry in entries if isinstance(entry, Message)])
+            _print_json([entry_as_json(entry, marks) async for entry in entries])
         else:
             await show_transcript(entries, marks, name, standard_output())
     return DONE

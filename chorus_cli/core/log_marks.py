@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from chorus_cli.core.messages import Message
     from chorus_cli.core.operations import Operation
 
+CLEARED = "[CONTEXT_CLEARED]"
+PROVIDED = "[PRIOR_CONTEXT_PROVIDED]"
+
 
 @dataclass(frozen=True, slots=True)
 class LogMarks:
@@ -55,3 +58,8 @@ def log_marks(operations: Sequence[Operation]) -> LogMarks:
         replaced=frozenset(row for operation in effective for row in operation.replaced),
         undone_operations=frozenset(operation.id for operation in operations if operation.id not in lasting),
     )
+
+
+def marker(boundary: Operation) -> str:
+    """Return the words that stand in a log where a boundary was set."""
+    return CLEARED if boundary.kind is Kind.CLEAR else PROVIDED

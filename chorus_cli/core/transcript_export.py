@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import timestamps
-from chorus_cli.core.log_marks import NO_MARKS, LogMarks
+from chorus_cli.core.log_marks import NO_MARKS, LogMarks, marker
 from chorus_cli.core.messages import Message, Role
 
 if TYPE_CHECKING:
@@ -15,13 +15,12 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.operations import Operation
 
-_CLEARED = "[CONTEXT_CLEARED]"
 _SHORTEST_FENCE = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What is written down: messages with the clears between them, of whom, and when.
+    """What is written down: messages with the boundaries between them, of whom, and when.
 
     ``is_whole`` says that it is everything that was ever said in the thread, not only what is in context; ``marks``
     what of that was taken back.
@@ -55,7 +54,7 @@ def markdown(export: Export) -> str:
 
 def _entry(entry: Message | Operation, export: Export) -> str:
     if not isinstance(entry, Message):
-        return f"---\n\n*{_CLEARED} {_local(entry.created_at)}*"
+        return f"---\n\n*{marker(entry)} {_local(entry.created_at)}*"
     parts = [f"## {_speaker(entry.role, export.name)}, {_local(entry.timestamp)}", _body(entry)]
     if entry.tool_calls:
         parts.append(_fenced(entry.tool_calls, "json"))

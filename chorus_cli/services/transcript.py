@@ -1,4 +1,4 @@
-"""Everything that was ever said, in the order of the log, with the clears that count in their places."""
+"""Everything that was ever said, in the order of the log, with the boundaries that count in their places."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core import operations as journal
 from chorus_cli.core import timestamps
-from chorus_cli.core.operations import Kind, Operation
+from chorus_cli.core.log_marks import marker
+from chorus_cli.core.messages import Message
+from chorus_cli.core.operations import BOUNDARIES, Operation
 from chorus_cli.storage import message_log, operation_log, thread_rows
 
 if TYPE_CHECKING:
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.log_marks import LogMarks
-    from chorus_cli.core.messages import Message
     from chorus_cli.storage.database import Store
 
 
@@ -42,19 +43,35 @@ async def operations_of(store: Store, selection: Selection) -> list[Operation]:
 async def transcript(
     store: Store, selection: Selection, operations: Sequence[Operation]
 ) -> AsyncIterator[Message | Operation]:
-    """Yield the messages and the clears between them, page by page, so that a long log needs little memory."""
-    clears = [operation for operation in journal.effective(operations) if operation.kind is Kind.CLEAR]
+    """Yield the messages and the boundaries between them, page by page, so that a long log needs little memory."""
+    boundaries = [operation for operation in journal.effective(operations) if operation.kind in BOUNDARIES]
     if selection.since is not None:
-        clears = [clear for clear in clears if clear.created_at > selection.since]
+        boundaries = [boundary for boundary in boundaries if boundary.created_at > selection.since]
     after = 0
     while page := await store.read(message_log.history, selection.persona, selection.thread_id, selection.since, after):
         for message in page:
-            while clears and clears[0].after_message_id < message.id:
-                yield clears.pop(0)
+            while boundaries and boundaries[0].after_message_id < message.id:
+                yield boundaries.pop(0)
             yield message
         after = page[-1].id
-    for clear in clears:
-        yield clear
+    for boundary in boundaries:
+        yield boundary
+
+
+def entry_as_json(entry: Message | Operation, marks: LogMarks) -> dict[str, object]:
+    """Return an entry of the log: a message, or a boundary, which alone has the key ``marker``."""
+    return message_as_json(entry, marks) if isinstance(entry, Message) else _boundary_as_json(entry)
+
+
+def _boundary_as_json(boundary: Operation) -> dict[str, object]:
+    return {
+        "marker": marker(boundary),
+        "operation": boundary.id,
+        "kind": boundary.kind,
+        "thread": boundary.thread_id,
+        "timestamp": timestamps.to_text(boundary.created_at),
+        "members": list(boundary.members),
+    }
 
 
 def message_as_json(message: Message, marks: LogMarks | None = None) -> dict[str, object]:

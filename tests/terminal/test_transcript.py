@@ -7,8 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.log_marks import log_marks
-from chorus_cli.core.messages import Message
-from chorus_cli.services.transcript import Selection, message_as_json, operations_of, transcript
+from chorus_cli.services.transcript import Selection, entry_as_json, operations_of, transcript
 from chorus_cli.terminal.screen import Screen
 from chorus_cli.terminal.transcript import show_transcript
 
@@ -32,7 +31,7 @@ async def json_logged(world: World) -> list[dict[str, object]]:
     operations = await operations_of(world.store, EVERYTHING)
     entries = transcript(world.store, EVERYTHING, operations)
     marks = log_marks(operations)
-    return [message_as_json(entry, marks) async for entry in entries if isinstance(entry, Message)]
+    return [entry_as_json(entry, marks) async for entry in entries]
 
 
 async def retry(world: World) -> None:
@@ -68,6 +67,48 @@ async def test_what_an_undone_edit_had_put_in_is_marked(world: World) -> None:
     await world.told("/context edit")
     await world.told("/undo")
     assert await logged(world) == ["Human: One", "Chorus: ok", "Human: ONE [another wording] [undone]"]
+
+
+async def test_clears_edits_and_restores_stand_where_they_were_made(world: World) -> None:
+    await world.say("One")
+    world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("Human: One", "Human: ONE")))
+    await world.told("/context edit")
+    await world.told("/context save talk")
+    await world.told("/new")
+    await world.say("Two")
+    await world.told("/context restore talk")
+    lines = await logged(world)
+    assert lines == [
+        *("Human: One", "Chorus: ok"),
+        "[PRIOR_CONTEXT_PROVIDED] edit of the context, 2 messages kept, in thread #1",
+        "Human: ONE [another wording]",
+        "[CONTEXT_CLEARED]",
+        *("Human: Two", "Chorus: ok"),
+        "[PRIOR_CONTEXT_PROVIDED] restored session, 2 messages",
+    ]
+    await world.told("/undo")
+    assert await logged(world) == lines[:-1]
+
+
+async def test_scripts_are_given_the_boundaries_with_their_members(world: World) -> None:
+    await world.say("One")
+    world.editor.enqueue(lambda path: path.write_text(path.read_text().replace("Human: One", "Human: ONE")))
+    await world.told("/context edit")
+    await world.told("/new")
+    rows = await json_logged(world)
+    assert [row.get("marker", row.get("content")) for row in rows] == [
+        *("One", "ok", "[PRIOR_CONTEXT_PROVIDED]", "ONE", "[CONTEXT_CLEARED]"),
+    ]
+    assert [{**row, "timestamp": ""} for row in rows if "marker" in row] == [
+        {
+            "marker": "[PRIOR_CONTEXT_PROVIDED]", "operation": 1, "kind": "edit", "thread": 1, "timestamp": "",
+            "members": [3, 2],
+        },
+        {
+            "marker": "[CONTEXT_CLEARED]", "operation": 2, "kind": "clear", "thread": None, "timestamp": "",
+            "members": [],
+        },
+    ]  # fmt: skip
 
 
 async def test_what_was_done_in_another_thread_is_marked_in_the_log_of_all(world: World) -> None:
