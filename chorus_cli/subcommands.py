@@ -121,8 +121,13 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
     """Print what was ever said, oldest first."""
     from chorus_cli.app import opened  # noqa: PLC0415
     from chorus_cli.core import timespan  # noqa: PLC0415
-    from chorus_cli.core.messages import Message  # noqa: PLC0415
-    from chorus_cli.services.transcript import Selection, message_as_json, transcript  # noqa: PLC0415
+    from chorus_cli.core.log_marks import log_marks  # noqa: PLC0415
+    from chorus_cli.services.transcript import (  # noqa: PLC0415
+        Selection,
+        entry_as_json,
+        operations_of,
+        transcript,
+    )
     from chorus_cli.terminal.transcript import show_transcript  # noqa: PLC0415
 
     options = _options(chosen, environment)
@@ -130,11 +135,13 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
         now = app.clock.now()
         since = None if chosen.since is None else timespan.parse(chosen.since, now, after_since=True).before(now)
         slug, name = await app.roster.logged(options.persona, app.focus.slug)
-        entries = transcript(app.store, Selection(slug, chosen.thread, since))
+        selection = Selection(slug, chosen.thread, since)
+        operations = await operations_of(app.store, selection)
+        entries, marks = transcript(app.store, selection, operations), log_marks(operations)
         if chosen.json:
-            _print_json([message_as_json(entry) async for entry in entries if isinstance(entry, Message)])
+            _print_json([entry_as_json(entry, marks) async for entry in entries])
         else:
-            await show_transcript(entries, name, standard_output())
+            await show_transcript(entries, marks, name, standard_output())
     return DONE
 
 

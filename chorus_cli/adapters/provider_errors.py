@@ -53,10 +53,10 @@ _UNKNOWN_MODEL = _Kind(
 )
 _NO_KEY = _Kind("There is no key for {model}; set {key}, or choose another model with /model", answered=False)
 _UNREACHABLE = _Kind("{model}{place} cannot be reached; {start}", answered=False, retryable=True)
-_UNANSWERED = _Kind("{model}{place} did not answer in time; send it again", answered=False, retryable=True)
+_UNANSWERED = _Kind("{model}{place} did not answer in time; try again", answered=False, retryable=True)
 _BROKE_OFF = _Kind("The reply of {model} broke off; what has arrived is kept", answered=False)
 _NO_PROPER_ANSWER = _Kind(
-    "The provider of {model} gave no proper answer; send it again later", answered=False, retryable=True
+    "The provider of {model} gave no proper answer; try again later", answered=False, retryable=True
 )
 _OTHER = _Kind("{model} could not be asked; try another model with /model", answered=False)
 
@@ -66,10 +66,8 @@ _TOO_LONG = _Kind(
     "or set context_token_limit to what the model holds"
 )
 _REFUSED = _Kind("The provider of {model} refused the request; check the persona's settings, or choose another /model")
-_LATE = _Kind("The provider of {model} did not finish in time (status {status}); send it again", retryable=True)
-_FAILING = _Kind(
-    "The provider of {model} fails or is overloaded (status {status}); send it again later", retryable=True
-)
+_LATE = _Kind("The provider of {model} did not finish in time (status {status}); try again", retryable=True)
+_FAILING = _Kind("The provider of {model} fails or is overloaded (status {status}); try again later", retryable=True)
 
 _BY_STATUS = {
     HTTPStatus.UNAUTHORIZED: _Kind("The provider of {model} does not accept the key; check {key}"),
@@ -124,7 +122,7 @@ def model_error(error: BaseException, model: str, secrets: Sequence[str], *, add
         key=_key_variable(error, model),
         place=_place(errors, address),
         status=_status(error),
-        wait="send it again later" if wait is None else f"it asks to wait {wait:g} s",
+        wait="try again later" if wait is None else f"it asks to wait {wait:g} s",
         start="start it with: ollama serve" if ollama else "check that its server runs and that the network is up",
         find=f"fetch it with: ollama pull {name.partition('/')[2]}" if ollama else "check its name and the address",
     )
@@ -141,7 +139,7 @@ def silence_error(model: str, seconds: float, *, begun: bool) -> ModelError:
     kept = "; what has arrived is kept" if begun else ""
     name = _shortened(model, _LONGEST_NAME)
     return ModelError(
-        f"{name} has sent nothing for {seconds:g} s{kept}; send it again, or choose another model with /model."
+        f"{name} has sent nothing for {seconds:g} s{kept}; try again, or choose another model with /model."
     )
 
 

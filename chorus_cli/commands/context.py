@@ -14,7 +14,8 @@ from chorus_cli.commands.replies import Message, Report, Table
 from chorus_cli.commands.window_preview import previewed
 from chorus_cli.commands.wording import confirmation, deed, local, reach, rounding, turn
 from chorus_cli.core import timespan
-from chorus_cli.core.operations import REVERSALS, Operation
+from chorus_cli.core.messages import Message as Spoken
+from chorus_cli.core.operations import BOUNDARIES, REVERSALS, Operation
 from chorus_cli.services.context_report import context_report
 from chorus_cli.services.journal import Entry
 
@@ -127,7 +128,8 @@ async def reset(context: CommandContext) -> Message:
         /context reset
     """
     state = await context.window.reset()
-    return Message(f"Context window reset to default ({state.hours}h)\n{reach(state)}")
+    lines = [f"Context window reset to default ({state.hours}h)", state.warning, reach(state)]
+    return Message("\n".join(line for line in lines if line))
 
 
 @GROUP.command("clear", aliases=("new", "clear"))
@@ -158,19 +160,29 @@ async def undo(context: CommandContext, number: Annotated[int | None, NUMBER] = 
 
 
 @GROUP.command("redo")
-async def redo(context: CommandContext) -> Message:
-    """Put back what the last undo took back.
+async def redo(context: CommandContext, number: Annotated[int | None, NUMBER] = None) -> Message:
+    """Put back what the last undo took back, or the undone operation with the given number.
+
+    Without a number nothing may have followed the undo; by its number an operation comes back whatever followed. A
+    message that was taken back has the number of its undo.
 
     Examples:
         /context redo
+        /context redo 3
     """
-    redone = await context.journal.redo(context.focus.place())
-    return Message(f"Redone: {deed(redone) if isinstance(redone, Operation) else turn(redone)}")
+    place = context.focus.place()
+    if number is None:
+        redone = await context.journal.redo(place)
+    else:
+        redone = await context.journal.redo_by_number(place, number)
+    told = f"Redone: {deed(redone) if isinstance(redone, Operation) else turn(redone)}"
+    binding = await _newer_boundary(context, redone)
+    return Message(f"{told}\n{binding}" if binding else told)
 
 
 @GROUP.command("ops")
 async def operations(context: CommandContext) -> Message | Table:
-    """List what was done to the context, with the numbers that undo takes.
+    """List what was done to the context, with the numbers that undo and redo take.
 
     Examples:
         /context ops
@@ -190,6 +202,15 @@ async def _shifted(context: CommandContext, time: AskedTime, sign: Literal[1, -1
         return Message(confirmation(await context.window.shift(time.span, sign)))
     hours = context.focus.place().persona.settings.context_hours
     return await previewed(context, timespan.shifted(hours, time.span, sign))
+
+
+async def _newer_boundary(context: CommandContext, redone: Operation | Spoken) -> str:
+    """Say which boundary keeps a boundary that was put back from being seen, if one does."""
+    base = (await context.context.seen(context.focus.place(), context.clock.now())).base
+    if not isinstance(redone, Operation) or redone.kind not in BOUNDARIES or base is None or base.id == redone.id:
+        return ""
+    newer = f"{deed(base)} of {local(base.created_at)}"
+    return f"A newer boundary is what binds: {newer}. /context undo {base.id} takes that back."
 
 
 def _standing(entry: Entry) -> str:

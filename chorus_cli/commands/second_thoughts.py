@@ -6,28 +6,71 @@ from collections.abc import AsyncGenerator
 
 from chorus_cli.commands.command_context import CommandContext
 from chorus_cli.commands.registry import CommandGroup
-from chorus_cli.commands.replies import Message, Refill
+from chorus_cli.commands.replies import Message, Question, Refill, Reply
 from chorus_cli.commands.wording import deed, turn
+from chorus_cli.core import setting_values
+from chorus_cli.core.errors import JournalError
 from chorus_cli.core.events import TurnEvent
+from chorus_cli.core.messages import Message as Spoken
 from chorus_cli.core.operations import Operation
+from chorus_cli.services.setting_changes import Change
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("")
 
+_LONGEST_VALUE = 60
+
 
 @GROUP.command("undo")
-async def undo(context: CommandContext) -> Message | Refill:
+async def undo(context: CommandContext) -> Reply:
     """Take back the newest thing you did: a message with its reply, or an operation on the context.
 
     Again goes further back. A message comes back to the input line, where a slash takes its place; it leaves the
-    context, not the log.
+    context, not the log. If a setting was changed since, you are asked first.
 
     Examples:
         /undo
     """
-    undone = await context.journal.undo_newest(context.focus.place())
-    if isinstance(undone, Operation):
-        return Message(f"Undone: {deed(undone)}")
-    return Refill(f"Undone: {turn(undone)}", undone.content, gives_way=True)
+    place = context.focus.place()
+    slug, unrecorded = place.persona.slug, context.settings.unrecorded
+    try:
+        newest = await context.journal.newest(place)
+    except JournalError as error:
+        passed_over = unrecorded.newest(slug, None)
+        raise JournalError(f"{error} {_said_of(passed_over)}" if passed_over else str(error)) from None
+
+    async def taken_back() -> Reply:
+        await context.journal.take_back(place, newest)
+        unrecorded.forget(slug, newest.at)
+        return _undone(newest.done)
+
+    passed_over = unrecorded.newest(slug, newest.at)
+    if passed_over is None:
+        return await taken_back()
+    older = deed(newest.done) if isinstance(newest.done, Operation) else turn(newest.done)
+    question = f"{_said_of(passed_over)}\nTake back what was done before that, {older}?"
+    return Question(question, taken_back, Message("Nothing was taken back."))
+
+
+def _undone(done: Operation | Spoken) -> Reply:
+    if isinstance(done, Operation):
+        return Message(f"Undone: {deed(done)}")
+    return Refill(f"Undone: {turn(done)}", done.content, gives_way=True)
+
+
+def _said_of(change: Change) -> str:
+    """Say which change /undo passes over, and what puts the setting back."""
+    key = change.setting.key
+    if not change.changed:
+        return f"The newest thing you did left {key} as it was, so there is nothing of it to take back."
+    return f"The newest thing you did changed {key}, which /undo does not take back; {_way_back(change)} does."
+
+
+def _way_back(change: Change) -> str:
+    key, before = change.setting.key, setting_values.as_typed(change.before)
+    if change.before is None:
+        return f"/settings unset {key}"
+    is_short = before and len(before) <= _LONGEST_VALUE and before.isprintable()
+    return f"/settings set {key} {before}" if is_short else "/settings edit"
 
 
 @GROUP.command("redo")

@@ -18,7 +18,8 @@ from chorus_cli.commands.wording import confirmation, reach, shortened
 from chorus_cli.core import setting_values, settings
 from chorus_cli.core.errors import ChorusError, ModelNameError
 from chorus_cli.core.settings import DEFAULT_SOURCE, SETTINGS, Kind, Setting
-from chorus_cli.services.persona_settings import Change, OpenSettings, SettingState, state, states
+from chorus_cli.services.persona_settings import OpenSettings, SettingState, state, states
+from chorus_cli.services.setting_changes import Change
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

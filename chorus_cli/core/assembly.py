@@ -9,6 +9,7 @@ What is still too large is cut in the middle, the longest messages first; the ne
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.budget import TOKENS_PER_MESSAGE
@@ -129,7 +130,10 @@ def _not_sent(rows: Sequence[Message], fitted: Sequence[Message]) -> tuple[tuple
 
 
 def usable(view: Sequence[Message]) -> list[Message]:
-    """Leave out what a model must not see: replies in progress, empty rows, and tool rows without their partner."""
+    """Leave out what a model must not see: replies in progress, empty rows, and tool rows without their partner.
+
+    A question that failed without a word and was said again, word for word, is sent once.
+    """
     calls = {(row.turn_id, row.tool_call_id) for row in view if row.role is Role.TOOL_USE}
     results = {(row.turn_id, row.tool_call_id) for row in view if row.role is Role.TOOL_RESULT}
     paired = calls & results
@@ -139,7 +143,26 @@ def usable(view: Sequence[Message]) -> list[Message]:
             return (row.turn_id, row.tool_call_id) in paired
         return row.status is not Status.STREAMING and bool(row.content.strip())
 
-    return [row for row in view if is_usable(row)]
+    return _once([row for row in view if is_usable(row)], {row.turn_id for row in view if _failed(row)})
+
+
+def _failed(row: Message) -> bool:
+    return row.status.broke_off and not row.content.strip()
+
+
+def _once(rows: list[Message], failed_turns: set[int]) -> list[Message]:
+    """Leave out each question of a failed turn that the next message says again."""
+    if not failed_turns:
+        return rows
+
+    def is_repeated(row: Message, following: Message) -> bool:
+        return (
+            row.turn_id in failed_turns
+            and row.role is following.role is Role.USER
+            and row.content.strip() == following.content.strip()
+        )
+
+    return [row for row, following in pairwise(rows) if not is_repeated(row, following)] + rows[-1:]
 
 
 def _as_sent(message: Message) -> PromptMessage:

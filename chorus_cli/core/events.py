@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.messages import Status
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from chorus_cli.core.errors import ChorusError
-    from chorus_cli.core.messages import Status
+
+_ASK_AGAIN = "Your message is kept; /retry asks again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,11 @@ class TurnDone:
     status: Status
     usage: Mapping[str, int] = field(default_factory=dict)
     error: ChorusError | None = None
+
+    @property
+    def complaint(self) -> str:
+        """Sentence for the user: why the reply broke off and, if no word of it came, how to get one."""
+        return f"{self.error} {_ASK_AGAIN}" if self.status is Status.FAILED else str(self.error)
 
 
 ModelEvent = TextDelta | ReasoningDelta | ReplyEnd

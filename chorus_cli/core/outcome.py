@@ -12,7 +12,7 @@ _NOTHING = (
     "The model sent no reply, nor any sign that it was done. If the address is that of a server of your own, "
     "check that it speaks the OpenAI API."
 )
-_EMPTY = "The model sent an empty reply. Ask again, or choose another model."
+_EMPTY = "The model sent an empty reply. /model chooses another, if that happens again."
 _LENGTH = "The reply reached the model's output limit and breaks off there."
 _FILTERED = "The provider's content filter stopped the reply."
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import timestamps
+from chorus_cli.core.log_marks import NO_MARKS, LogMarks, marker
 from chorus_cli.core.messages import Message, Role
 
 if TYPE_CHECKING:
@@ -14,15 +15,15 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.operations import Operation
 
-_CLEARED = "[CONTEXT_CLEARED]"
 _SHORTEST_FENCE = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What is written down: messages with the clears between them, of whom, and when.
+    """What is written down: messages with the boundaries between them, of whom, and when.
 
-    ``is_whole`` says that it is everything that was ever said in the thread, not only what is in context.
+    ``is_whole`` says that it is everything that was ever said in the thread, not only what is in context; ``marks``
+    what of that was taken back.
     """
 
     persona: str
@@ -31,6 +32,7 @@ class Export:
     exported_at: datetime
     is_whole: bool
     entries: tuple[Message | Operation, ...]
+    marks: LogMarks = NO_MARKS
 
     @property
     def messages(self) -> list[Message]:
@@ -47,17 +49,19 @@ def markdown(export: Export) -> str:
         f"Thread #{export.thread_id}, {what}: {count:,} message{'s' if count != 1 else ''}, "
         f"exported on {_local(export.exported_at)}."
     )
-    return "\n\n".join([head, *(_entry(entry, export.name) for entry in export.entries)]) + "\n"
+    return "\n\n".join([head, *(_entry(entry, export) for entry in export.entries)]) + "\n"
 
 
-def _entry(entry: Message | Operation, name: str) -> str:
+def _entry(entry: Message | Operation, export: Export) -> str:
     if not isinstance(entry, Message):
-        return f"---\n\n*{_CLEARED} {_local(entry.created_at)}*"
-    parts = [f"## {_speaker(entry.role, name)}, {_local(entry.timestamp)}", _body(entry)]
+        return f"---\n\n*{marker(entry)} {_local(entry.created_at)}*"
+    parts = [f"## {_speaker(entry.role, export.name)}, {_local(entry.timestamp)}", _body(entry)]
     if entry.tool_calls:
         parts.append(_fenced(entry.tool_calls, "json"))
     if entry.status.broke_off:
         parts.append(f"*[{entry.status}]*")
+    if words := export.marks.words(entry):
+        parts.append(f"*{words}*")
     return "\n\n".join(part for part in parts if part)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.assembly import usable
 from chorus_cli.core.budget import TOKENS_PER_MESSAGE
 from chorus_cli.core.message_tokens import tokens_of
-from chorus_cli.core.messages import Status
+from chorus_cli.core.messages import Role, Status
 from chorus_cli.core.meter import Meter
 from chorus_cli.storage.context_rows import view_of
 from chorus_cli.storage.left_out_rows import left_out
@@ -133,6 +133,8 @@ def _omissions(view: View, prompt: Prompt, unreached: Mapping[str, LeftOut]) -> 
     others = [row for row in view.messages if row.id not in accounted]
     running = [row for row in others if row.status is Status.STREAMING]
     unusable = [row for row in others if row.status is not Status.STREAMING and _says_something(row)]
+    repeated = [row for row in unusable if row.role is Role.USER and row.content.strip()]
+    blank = [row for row in unusable if row not in repeated]
     found = [
         _unreached("before the boundary", unreached.get("boundary")),
         _unreached("older than the window", unreached.get("age")),
@@ -144,7 +146,8 @@ def _omissions(view: View, prompt: Prompt, unreached: Mapping[str, LeftOut]) -> 
         _omission("summarised", folded),
         _omission("no room in the budget", prompt.too_large),
         _omission("still being written", running),
-        _omission("blank, or half of a tool's call", unusable),
+        _omission("failed, and said again", repeated),
+        _omission("blank, or half of a tool's call", blank),
     ]
     return tuple(omission for omission in found if omission.messages)
 

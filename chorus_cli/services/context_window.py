@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from chorus_cli.services.place import Place
 
 
+_HELD_ALREADY = "The default held already; nothing was changed."
+
+
 @dataclass(frozen=True, slots=True)
 class WindowState:
     """The window in force, the moment it reaches back to, the warning due, and the boundary if that is nearer."""
@@ -73,8 +76,8 @@ class ContextWindow:
 
     async def reset(self) -> WindowState:
         """Remove the setting, so that the default holds."""
-        await self.settings.set_window(self.focus.place().persona.slug, None)
-        return await self.state()
+        change = await self.settings.set_window(self.focus.place().persona.slug, None)
+        return await self.state(None if change.changed else _HELD_ALREADY)
 
     async def state(self, warning: str | None = None) -> WindowState:
         """Return the window in force."""

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core import timestamps
 from chorus_cli.core.errors import CommandError, OutputError
+from chorus_cli.core.log_marks import NO_MARKS, log_marks
 from chorus_cli.core.transcript_export import Export, markdown
-from chorus_cli.services.transcript import Selection, message_as_json, transcript
+from chorus_cli.services.transcript import Selection, message_as_json, operations_of, transcript
 from chorus_cli.storage.atomic_file import write_atomically
 
 if TYPE_CHECKING:
@@ -49,13 +50,15 @@ class Exporting:
         Raises:
             CommandError: there is nothing.
         """
-        now = self.clock.now()
+        now, marks = self.clock.now(), NO_MARKS
         if whole:
             selection = Selection(place.persona.slug, place.thread_id)
-            entries = tuple([entry async for entry in transcript(self.context.store, selection)])
+            operations = await operations_of(self.context.store, selection)
+            entries = tuple([entry async for entry in transcript(self.context.store, selection, operations)])
+            marks = log_marks(operations)
         else:
             entries = (await self.context.seen(place, now)).messages
-        export = Export(place.persona.slug, place.persona.name, place.thread_id, now, whole, entries)
+        export = Export(place.persona.slug, place.persona.name, place.thread_id, now, whole, entries, marks)
         if not export.messages:
             otherwise = "" if whole else " /export FILE all writes everything that was said in this thread."
             raise CommandError(
@@ -162,6 +165,6 @@ def _json(export: Export) -> str:
         "thread": export.thread_id,
         "exported_at": timestamps.to_text(export.exported_at),
         "whole_thread": export.is_whole,
-        "messages": [message_as_json(message) for message in export.messages],
+        "messages": [message_as_json(message, export.marks) for message in export.messages],
     }
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -14,6 +14,8 @@ from chorus_cli.storage.operation_log import NewOperation
 from chorus_cli.storage.window_changes import put_window_back
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from chorus_cli.core.messages import Message
     from chorus_cli.ports import Clock
     from chorus_cli.services.context import Context
@@ -27,6 +29,14 @@ class Entry:
 
     operation: Operation
     counts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """An operation, or a turn by its question, and when it was done or put back."""
+
+    done: Operation | Message
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +76,35 @@ class Journal:
         await self._take_back(place, chosen)
         return chosen
 
-    async def undo_newest(self, place: Place) -> Operation | Message:
-        """Take back the newest thing the user did, and return it: an operation, or the question of a turn.
+    async def newest(self, place: Place) -> Newest:
+        """Return the newest thing that the user said or did here and that can be taken back.
 
         Raises:
-            JournalError: there is nothing to take back.
-            SettingsError: the setting that the operation changed was changed again since.
+            JournalError: there is nothing.
         """
         operations = await self._operations(place)
         turn_id = await self._newest_turn_in_view(place)
         operation = journal.undoable(operations)
-        if operation is not None and operation.made_after >= turn_id:
-            await self._take_back(place, operation)
-            return operation
-        if not turn_id:
+        if operation is None and not turn_id:
             raise JournalError("There is nothing to undo here.")
-        question = await self._question(turn_id)
-        await self._record(place, Kind.UNDO, Target(turn_id=turn_id), place.thread_id)
-        return question
+        done: Operation | Message
+        if operation is not None and operation.made_after >= turn_id:
+            done = operation
+        else:
+            done = await self._question(turn_id)
+        word = journal.last_words(operations).get(_target(done))
+        return Newest(done, word.created_at if word else _made_at(done))
+
+    async def take_back(self, place: Place, newest: Newest) -> None:
+        """Take back the newest thing that the user said or did; what was done since is none of this.
+
+        Raises:
+            SettingsError: the setting that the operation changed was changed again since.
+        """
+        if isinstance(newest.done, Operation):
+            await self._take_back(place, newest.done)
+        else:
+            await self._record(place, Kind.UNDO, _target(newest.done), place.thread_id)
 
     async def redo(self, place: Place) -> Operation | Message:
         """Put back what the newest undo took back, unless something has followed it, and return it.
@@ -99,16 +120,20 @@ class Journal:
         undone = journal.redoable(operations, newest_turn)
         if undone is None or undone.target is None or await self._is_followed_elsewhere(place, undone):
             raise JournalError(
-                "There is nothing to redo. Only an undo that nothing has followed since can be taken back."
+                "There is nothing to redo. Without a number only an undo that nothing has followed is taken back; "
+                "/context redo NUMBER takes back any, and /context ops lists the numbers."
             )
-        target = undone.target
-        if target.turn_id is not None:
-            question = await self._question(target.turn_id)
-            await self._record(place, Kind.REDO, target, place.thread_id)
-            return question
-        chosen = next(known for known in operations if known.id == target.operation_id)
-        await self._record(place, Kind.REDO, target, chosen.thread_id, chosen.window)
-        return chosen
+        return await self._put_back(place, undone.target, operations)
+
+    async def redo_by_number(self, place: Place, number: int) -> Operation | Message:
+        """Put back what undo ``number``, or any undo of operation ``number``, took back, whatever followed; return it.
+
+        Raises:
+            JournalError: there is no such operation, or it is not taken back.
+            SettingsError: the setting that it changed was changed again since.
+        """
+        operations = await self._operations(place)
+        return await self._put_back(place, _to_redo(operations, number), operations)
 
     async def _operations(self, place: Place) -> list[Operation]:
         return journal.own(await self.context.store.read(operation_log.all_of, place.persona.slug, place.thread_id))
@@ -134,6 +159,15 @@ class Journal:
             raise JournalError(f"Turn {turn_id} cannot be taken back: its first message is not in the log.")
         return found[0]
 
+    async def _put_back(self, place: Place, target: Target, operations: list[Operation]) -> Operation | Message:
+        if target.turn_id is not None:
+            question = await self._question(target.turn_id)
+            await self._record(place, Kind.REDO, target, place.thread_id)
+            return question
+        chosen = next(known for known in operations if known.id == target.operation_id)
+        await self._record(place, Kind.REDO, target, chosen.thread_id, chosen.window)
+        return chosen
+
     async def _take_back(self, place: Place, chosen: Operation) -> None:
         change = WindowChange(chosen.window.after, chosen.window.before) if chosen.window else None
         await self._record(place, Kind.UNDO, Target(operation_id=chosen.id), chosen.thread_id, change)
@@ -153,6 +187,14 @@ class Journal:
             raise SettingsError(f"{error} Earlier operations go by their number: /context ops lists them.") from error
 
 
+def _target(done: Operation | Message) -> Target:
+    return Target(operation_id=done.id) if isinstance(done, Operation) else Target(turn_id=done.id)
+
+
+def _made_at(done: Operation | Message) -> datetime:
+    return done.created_at if isinstance(done, Operation) else done.timestamp
+
+
 def _is_another_reply(row: Message) -> bool:
     """Return whether a row that an operation put in is the reply of a retry, unless that brought nothing."""
     return row.run is not None and (row.status is Status.STREAMING or bool(row.content.strip()))
@@ -164,11 +206,30 @@ def _to_undo(operations: list[Operation], number: int | None) -> Operation:
         if newest is None:
             raise JournalError("There is nothing to undo here.")
         return newest
-    chosen = next((known for known in operations if known.id == number), None)
-    if chosen is None:
-        raise JournalError(f"There is no operation {number} here. /context ops lists them.")
+    chosen = _numbered(operations, number)
     if chosen.kind in REVERSALS:
         raise JournalError(f"Operation {number} only takes something back or puts it back; it cannot be undone itself.")
     if chosen not in journal.effective(operations):
-        raise JournalError(f"Operation {number} is undone already. /context redo puts back what was undone last.")
+        raise JournalError(f"Operation {number} is undone already. /context redo {number} puts it back.")
     return chosen
+
+
+def _to_redo(operations: list[Operation], number: int) -> Target:
+    chosen = _numbered(operations, number)
+    if chosen.kind is Kind.REDO:
+        raise JournalError(f"Operation {number} puts something back itself; it cannot be redone.")
+    target = Target(operation_id=number) if chosen.target is None else chosen.target
+    word = journal.last_words(operations).get(target)
+    if word is None or word.kind is Kind.REDO:
+        name = f"Operation {number}" if chosen.target is None else f"What operation {number} took back"
+        raise JournalError(f"{name} is not undone, so there is nothing to put back.")
+    if word.automatic:
+        raise JournalError(f"Operation {target.operation_id} brought nothing, so there is nothing to put back.")
+    return target
+
+
+def _numbered(operations: list[Operation], number: int) -> Operation:
+    found = next((known for known in operations if known.id == number), None)
+    if found is None:
+        raise JournalError(f"There is no operation {number} here. /context ops lists them.")
+    return found

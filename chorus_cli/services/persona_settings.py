@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import jsonc, settings
@@ -13,6 +13,7 @@ from chorus_cli.core.jsonc_reader import BYTE_ORDER_MARK
 from chorus_cli.core.operations import Kind
 from chorus_cli.core.persona_template import template
 from chorus_cli.core.settings import SETTINGS, Layer, Setting
+from chorus_cli.services.setting_changes import Change, UnrecordedChanges
 from chorus_cli.storage import settings_file, window_changes
 from chorus_cli.storage.operation_log import NewOperation
 from chorus_cli.storage.settings_file import ABSENT
@@ -45,16 +46,6 @@ class SettingState:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What a persona's file said of a setting and what it says now; ``None`` where it says nothing."""
-
-    setting: Setting
-    before: JsonValue
-    after: JsonValue
-    changed: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class OpenSettings:
     """A settings file as it was when it was opened, and the text to edit: a template where there is none."""
 
@@ -66,11 +57,15 @@ class OpenSettings:
 
 @dataclass(frozen=True, slots=True)
 class PersonaSettings:
-    """Reads and changes the settings of personas; every change of a window is an operation of the journal."""
+    """Reads and changes the settings of personas; every change of a window is an operation of the journal.
+
+    What is no operation goes into ``unrecorded``.
+    """
 
     store: Store
     clock: Clock
     personas: Personas
+    unrecorded: UnrecordedChanges = field(default_factory=UnrecordedChanges)
 
     async def set(self, slug: str, key: str, value: JsonValue) -> Change:
         """Set one value in the persona's file; every other byte stays.
@@ -83,7 +78,8 @@ class PersonaSettings:
         settings.check(key, value)
         checked = await asyncio.to_thread(self._checked_names, slug, key, value)
         before = await self._write(slug, key, checked)
-        return Change(setting, _said(before), checked, changed=not settings_file.same(before, checked))
+        change = Change(setting, _said(before), checked, changed=not settings_file.same(before, checked))
+        return self._noted(slug, change)
 
     async def unset(self, slug: str, key: str) -> Change:
         """Remove one key from the persona's file; every other byte stays.
@@ -93,15 +89,16 @@ class PersonaSettings:
         """
         setting = settings.setting_of(key)
         before = await self._write(slug, key, ABSENT)
-        return Change(setting, _said(before), None, changed=before is not ABSENT)
+        return self._noted(slug, Change(setting, _said(before), None, changed=before is not ABSENT))
 
-    async def set_window(self, slug: str, hours: int | None) -> None:
+    async def set_window(self, slug: str, hours: int | None) -> Change:
         """Set the window of a persona, or with ``None`` remove it.
 
         Raises:
             SettingsError: the file cannot be changed.
         """
-        await self._write(slug, window_changes.KEY, ABSENT if hours is None else hours)
+        before = await self._write(slug, window_changes.KEY, ABSENT if hours is None else hours)
+        return self._noted(slug, _window_change(before, hours))
 
     async def shift_window(self, slug: str, choose: Callable[[int], WindowChoice]) -> WindowChoice:
         """Set the window that ``choose`` makes of the one in force, so that no other change is lost.
@@ -113,7 +110,9 @@ class PersonaSettings:
         path = self.personas.settings_path(slug)
         operation = self._window_operation(slug)
         with _mendable():
-            return await self.store.write(window_changes.shift_window, path, default, choose, operation)
+            before, choice = await self.store.write(window_changes.shift_window, path, default, choose, operation)
+        self._noted(slug, _window_change(before, choice.hours))
+        return choice
 
     async def open(self, slug: str) -> OpenSettings:
         """Read the persona's file to be edited as a whole; a broken one can be opened too.
@@ -144,7 +143,14 @@ class PersonaSettings:
         text = mark + draft.removeprefix(BYTE_ORDER_MARK)
         operation = self._window_operation(opened.slug)
         replaced = await self.store.write(window_changes.replace_settings, opened.path, opened.text, text, operation)
-        return changes if replaced else None
+        if not replaced:
+            return None
+        return tuple(self._noted(opened.slug, change) for change in changes)
+
+    def _noted(self, slug: str, change: Change) -> Change:
+        if not change.changed or change.setting.key != window_changes.KEY:
+            self.unrecorded.add(slug, change, self.clock.now())
+        return change
 
     async def _write(self, slug: str, key: str, value: JsonValue | Absent) -> JsonValue | Absent:
         path = self.personas.settings_path(slug)
@@ -207,6 +213,11 @@ def _values(text: str) -> Mapping[str, JsonValue]:
 def _changes(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> tuple[Change, ...]:
     changes = (Change(each, before.get(each.key), after.get(each.key)) for each in SETTINGS)
     return tuple(change for change in changes if not settings_file.same(change.before, change.after))
+
+
+def _window_change(before: JsonValue | Absent, hours: int | None) -> Change:
+    said = _said(before)
+    return Change(settings.setting_of(window_changes.KEY), said, hours, changed=not settings_file.same(said, hours))
 
 
 def _said(value: JsonValue | Absent) -> JsonValue:

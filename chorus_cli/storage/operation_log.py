@@ -120,11 +120,12 @@ def since_base(connection: sqlite3.Connection, persona: str, thread_id: int) -> 
     return read[::-1]
 
 
-def all_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[Operation]:
-    """Return every operation that concerns a thread, oldest first."""
+def all_of(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:
+    """Return every operation that concerns a thread, with ``None`` those of all threads, oldest first."""
     found = connection.execute(
-        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING} ORDER BY id",
-        (persona, thread_id),
+        f"SELECT {_COLUMNS} FROM operations "
+        "WHERE persona = ? AND (thread_id IS NULL OR thread_id = ? OR ? IS NULL) ORDER BY id",
+        (persona, thread_id, thread_id),
     ).fetchall()
     return [_operation(connection, row) for row in found]
 

@@ -74,6 +74,24 @@ def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> None:
     meta_rows.store(connection, meta_rows.last_thread_key(persona), str(thread_id))
 
 
+def require(connection: sqlite3.Connection, persona: str, thread_id: int) -> None:
+    """Make sure that a persona has, or ever had, a thread of that number.
+
+    Raises:
+        ThreadError: it never had; the sentence names those that it has.
+    """
+    # A row that was put in by hand may name a thread that nobody opened.
+    found = connection.execute(
+        "SELECT id FROM threads WHERE persona = :persona "
+        "UNION SELECT thread_id FROM messages WHERE persona = :persona ORDER BY 1",
+        {"persona": persona},
+    ).fetchall()
+    known = [id_ for (id_,) in found]
+    if thread_id not in known:
+        named = f"Its threads are {', '.join(f'#{id_}' for id_ in known)}." if known else "It has no thread yet."
+        raise ThreadError(f"There is no thread #{thread_id} of {persona}. {named}")
+
+
 def open_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
     """Return the open threads of a persona with what was said in each, oldest first."""
     found = connection.execute(

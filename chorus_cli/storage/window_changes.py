@@ -48,13 +48,15 @@ def shift_window(
     default: int,
     choose: Callable[[int], WindowChoice],
     operation: NewOperation,
-) -> WindowChoice:
-    """Write the window that ``choose`` makes of the one in force, which is read while no other can change it."""
+) -> tuple[JsonValue | Absent, WindowChoice]:
+    """Write the window that ``choose`` makes of the one in force, which is read while no other can change it.
+
+    Return what the file said before, and the window that was chosen.
+    """
     layer, _ = settings_file.read_layer(path)
     now = layer.values.get(KEY)
     choice = choose(now if isinstance(now, int) and setting_of(KEY).accepts(now) else default)
-    change_window(connection, path, choice.hours, operation)
-    return choice
+    return change_window(connection, path, choice.hours, operation), choice
 
 
 def put_window_back(connection: sqlite3.Connection, path: Path, change: WindowChange, operation: NewOperation) -> None:

@@ -110,7 +110,7 @@ class PaintedReply:
         if any(self._arrived) or "_markdown" in vars(self):
             self._settle()
         if self.done is not None and self.done.error is not None:
-            self._asides.error(str(self.done.error))
+            self._asides.error(self.done.complaint)
 
     def _settle(self) -> None:
         self._take_in()

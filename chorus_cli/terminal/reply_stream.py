@@ -73,7 +73,7 @@ class PlainReply:
                 self.done = event
                 self.close()
                 if event.error is not None:
-                    self._asides.error(str(event.error))
+                    self._asides.error(event.complaint)
 
     async def finish(self) -> None:
         """Do nothing: all that has arrived is shown already."""

@@ -107,7 +107,7 @@ async def test_the_first_token_is_not_awaited_for_ever(
     mock_provider.behave(type=behaviour, seconds=3)
     began = time.monotonic()
     error = await error_of(f"{mock_provider.address}/v1", test_key)
-    assert str(error) == "openai/m has sent nothing for 0.4 s; send it again, or choose another model with /model."
+    assert str(error) == "openai/m has sent nothing for 0.4 s; try again, or choose another model with /model."
     assert PATIENCE_SECONDS <= time.monotonic() - began < 2
 
 

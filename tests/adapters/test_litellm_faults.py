@@ -32,7 +32,7 @@ pytestmark = BY_LITELLM
         (401, "The provider of openai/m does not accept the key; check OPENAI_API_KEY (", False),
         (403, "The provider of openai/m forbids this; check OPENAI_API_KEY", False),
         (404, "There is no model openai/m at http://127.0.0.1:", False),
-        (408, "The provider of openai/m did not finish in time (status 408); send it again", True),
+        (408, "The provider of openai/m did not finish in time (status 408); try again", True),
         (
             413,
             "The request is longer than openai/m takes; begin anew with /new, make the window smaller with /context",
@@ -40,9 +40,9 @@ pytestmark = BY_LITELLM
         ),
         (422, "The provider of openai/m refused the request", False),
         (429, "The provider of openai/m limits how much may be asked; it asks to wait 7 s", True),
-        (500, "The provider of openai/m fails or is overloaded (status 500); send it again later", True),
-        (503, "The provider of openai/m fails or is overloaded (status 503); send it again later", True),
-        (529, "The provider of openai/m fails or is overloaded (status 529); send it again later", True),
+        (500, "The provider of openai/m fails or is overloaded (status 500); try again later", True),
+        (503, "The provider of openai/m fails or is overloaded (status 503); try again later", True),
+        (529, "The provider of openai/m fails or is overloaded (status 529); try again later", True),
     ],
 )
 async def test_a_refusal_is_a_sentence_that_says_what_to_do_and_is_not_repeated_unseen(
@@ -67,7 +67,7 @@ async def test_a_refusal_is_a_sentence_that_says_what_to_do_and_is_not_repeated_
         ),
         (
             failure(429, {"error": {"message": "Slow down"}}, retry_after="Wed, 21 Oct 2026 07:28:00 GMT"),
-            "The provider of openai/m limits how much may be asked; send it again later (Slow down)",
+            "The provider of openai/m limits how much may be asked; try again later (Slow down)",
             True,
         ),
         (
@@ -77,17 +77,17 @@ async def test_a_refusal_is_a_sentence_that_says_what_to_do_and_is_not_repeated_
         ),
         (
             failure(502, b"<html><h1>Bad Gateway</h1></html>"),
-            "The provider of openai/m fails or is overloaded (status 502); send it again later",
+            "The provider of openai/m fails or is overloaded (status 502); try again later",
             True,
         ),
         (
             STREAM_HEAD + b"data: {not JSON\n\n",
-            "The provider of openai/m gave no proper answer; send it again later (what came is not valid JSON)",
+            "The provider of openai/m gave no proper answer; try again later (what came is not valid JSON)",
             True,
         ),
         (
             STREAM_HEAD + event({"error": {"message": "overloaded", "code": 529}}),
-            "The provider of openai/m gave no proper answer; send it again later (overloaded)",
+            "The provider of openai/m gave no proper answer; try again later (overloaded)",
             True,
         ),
         (

@@ -200,8 +200,17 @@ class ActingUser(ExpectingUser):
 
     def redo(self, _: st.DataObject) -> None:
         self._tick()
-        deed = self.here.redoable(self.thread)
-        answer = self.story.told("/redo")
+        self._redo("/redo", self.here.redoable(self.thread))
+
+    def redo_by_number(self, data: st.DataObject) -> None:
+        deeds = [deed for deed in self.here.deeds() if deed.operation and deed.concerns(self.thread)]
+        if deeds:
+            self._tick()
+            deed = data.draw(st.sampled_from(deeds))
+            self._redo(f"/context redo {deed.operation}", deed if deed.taken_back else None)
+
+    def _redo(self, command: str, deed: Deed | None) -> None:
+        answer = self.story.told(command)
         if deed is None or not self.here.may_redo(deed):
             assert not answer.startswith("Redone"), answer
             return

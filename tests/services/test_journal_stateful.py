@@ -32,6 +32,7 @@ WEIGHTS: dict[Callable[[ActingUser, st.DataObject], None], int] = {
     ActingUser.undo_an_operation: 3,
     ActingUser.undo_by_number: 4,
     ActingUser.redo: 12,
+    ActingUser.redo_by_number: 4,
     ActingUser.undo_and_redo_after_a_look_elsewhere: 6,
     ActingUser.restore_what_was_just_changed: 4,
     ActingUser.go_to_a_thread: 6,

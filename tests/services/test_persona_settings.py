@@ -14,7 +14,8 @@ from chorus_cli.core.jsonc import JsonValue
 from chorus_cli.core.operations import Kind, WindowChange
 from chorus_cli.core.persona_template import template
 from chorus_cli.core.settings import SETTINGS, setting_of
-from chorus_cli.services.persona_settings import Change, PersonaSettings, SettingState, state, states
+from chorus_cli.services.persona_settings import PersonaSettings, SettingState, state, states
+from chorus_cli.services.setting_changes import Change
 from chorus_cli.storage.database import Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.services.world import World, built

@@ -80,7 +80,7 @@ async def test_an_undone_turn_and_a_replaced_reply_are_found_and_marked(world: W
     async for _ in world.conversation.retry(world.focus.place()):
         pass
     await world.say("another question")
-    await world.journal.undo_newest(world.focus.place())
+    await world.told("/undo")
     findings = await world.search.find("question", EVERYWHERE, nothing)
     assert [(match.message.content, match.taken_back) for match in findings.matches] == [
         ("another question", True),

@@ -113,7 +113,9 @@ async def test_who_is_waited_for_is_gone_when_nothing_comes(end: str) -> None:
     over.set()
     with suppress(asyncio.CancelledError):
         await showing
-    assert file.window.text() == ([] if end == "Ctrl-C" else ["The line is dead."])
+    assert file.window.text() == (
+        [] if end == "Ctrl-C" else ["The line is dead. Your message is kept; /retry asks again."]
+    )
 
 
 async def test_a_quick_answer_is_not_waited_for() -> None:
