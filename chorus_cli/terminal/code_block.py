@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.markdown import Markdown
 
+    from chorus_cli.terminal.lexing_limit import LexingLimit
+
 _TAB_SIZE = 4
 _AT_THE_BEGINNING: tuple[str, ...] = ("root",)
 
@@ -54,65 +56,80 @@ WHOLE = CodePart()
 class CodeInParts(CodeBlock):
     """A code block as rich draws it, or a part of one."""
 
-    def __init__(self, lexer_name: str, theme: str, part: CodePart) -> None:
+    def __init__(self, lexer_name: str, theme: str, part: CodePart, limit: LexingLimit) -> None:
         super().__init__(lexer_name, theme)
         self._part = part
+        self._limit = limit
 
     @classmethod
     def create(cls, markdown: Markdown, token: Token) -> CodeInParts:
-        """Return the block for a token; its ``part``, if it has one, tells which part of the fence it is."""
-        return cls(token.info.partition(" ")[0] or "text", markdown.code_theme, token.meta.get("part", WHOLE))
+        """Return the block for a token, which has its reply's ``limit``, and of a fence in parts the ``part``."""
+        name = token.info.partition(" ")[0] or "text"
+        return cls(name, markdown.code_theme, token.meta.get("part", WHOLE), token.meta["limit"])
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draw the lines, and an empty one at each end of the block."""
         code = str(self.text)
+        lexer = _BoundedLexer(self.lexer_name, self._part.stack, self._limit)
         yield _Code(
             code.rstrip() if self._part.is_last else code.removesuffix("\n"),
-            lexer=self.lexer_name,
+            lexer="text",
             theme=CODE,
             word_wrap=True,
             padding=(int(self._part.is_first), 1, int(self._part.is_last), 1),
             tab_size=_TAB_SIZE,
-        ).from_states(self._part.stack)
+        ).read_by(lexer)
 
 
 class _Code(Syntax):
-    """Code whose lexer goes on where another one stopped."""
+    """Code whose lexer is given, not named."""
 
-    _stack = _AT_THE_BEGINNING
+    _reader: _BoundedLexer | None = None
 
-    def from_states(self, stack: tuple[str, ...]) -> _Code:
-        self._stack = stack
+    def read_by(self, reader: _BoundedLexer) -> _Code:
+        self._reader = reader
         return self
 
     @property
     def lexer(self) -> Any:  # noqa: ANN401 - pygments has no types
-        found = _lexer(str(self._lexer))
-        return found if self._stack == _AT_THE_BEGINNING else _ResumedLexer(found, self._stack)
+        return self._reader
 
 
-class _ResumedLexer:
-    """The one method of a lexer that rich calls."""
+class _BoundedLexer:
+    """The one method of a lexer that rich calls; it goes on where another stopped, and gives up what is too much."""
 
-    def __init__(self, lexer: Any, stack: tuple[str, ...]) -> None:  # noqa: ANN401 - pygments has no types
-        self._lexer = lexer
+    def __init__(self, name: str, stack: tuple[str, ...], limit: LexingLimit) -> None:
+        self._name = name
         self._stack = stack
+        self._limit = limit
 
-    def get_tokens(self, code: str) -> Iterator[tuple[Any, str]]:
-        """Yield the kinds of what ``code`` consists of."""
-        return ((kind, text) for _, kind, text in self._lexer.get_tokens_unprocessed(code, self._stack))
+    def get_tokens(self, code: str) -> Iterable[tuple[Any, str]]:
+        """Return the kinds of what ``code`` consists of; all of it is plain text where they would cost too much."""
+        lexer = _lexer(self._name)
+        found = self._limit.found(code, lambda: list(self._tokens(lexer, code)))
+        return _lexer("text").get_tokens(code) if found is None else found
+
+    def _tokens(self, lexer: Any, code: str) -> Iterable[tuple[Any, str]]:  # noqa: ANN401 - pygments has no types
+        if self._stack == _AT_THE_BEGINNING:
+            return lexer.get_tokens(code)  # type: ignore[no-any-return]
+        return ((kind, text) for _, kind, text in lexer.get_tokens_unprocessed(code, self._stack))
 
 
-def resting_places(language: str, code: str, stack: tuple[str, ...]) -> Mapping[int, tuple[str, ...]]:
+def resting_places(
+    language: str, code: str, stack: tuple[str, ...], limit: LexingLimit
+) -> Mapping[int, tuple[str, ...]]:
     """Return before which lines of ``code`` a lexer can stop, and its states there.
 
     Not within something that it sees as a whole, such as a comment over many lines. Of a lexer that keeps no states
-    nothing is known; it may stop before any line.
+    nothing is known, nor of code that costs too much; it may stop before any line.
     """
     lexer = _lexer(language or "text")
     expanded = code.expandtabs(_TAB_SIZE)
-    if not _keeps_states(lexer):
-        return dict.fromkeys(range(1, 1 + expanded.count("\n")), _AT_THE_BEGINNING)
+    places = limit.found(expanded, lambda: _places(lexer, expanded, stack)) if _keeps_states(lexer) else None
+    return dict.fromkeys(range(1, 1 + expanded.count("\n")), _AT_THE_BEGINNING) if places is None else places
+
+
+def _places(lexer: Any, expanded: str, stack: tuple[str, ...]) -> Mapping[int, tuple[str, ...]]:  # noqa: ANN401
     places: dict[int, tuple[str, ...]] = {}
     line, seen = 0, 0
     for position, states in _states(lexer, expanded, stack):

@@ -31,15 +31,16 @@ def typing_ahead(*, for_nobody_else: bool = False) -> Iterator[None]:
 
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor)
+        quiet = [*before]
+        # The Enter key must reach the prompt as itself, not as the line feed that Ctrl-J is.
+        quiet[0] = before[0] & ~termios.ICRNL
+        # Ctrl-C stops the reply; what was typed ahead stays.
+        quiet[3] = before[3] & ~(termios.ECHO | termios.ICANON) | termios.ISIG | termios.NOFLSH
+        # Whoever has lost the terminal may ask how it is set, but not set it.
+        termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
     except (ImportError, AttributeError, ValueError, OSError, termios.error):
         yield
         return
-    quiet = [*before]
-    # The Enter key must reach the prompt as itself, not as the line feed that Ctrl-J is.
-    quiet[0] = before[0] & ~termios.ICRNL
-    # Ctrl-C stops the reply; what was typed ahead stays.
-    quiet[3] = before[3] & ~(termios.ECHO | termios.ICANON) | termios.ISIG | termios.NOFLSH
-    termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
     _mark_pastes("h")
     when = termios.TCSANOW
     try:
@@ -52,6 +53,16 @@ def typing_ahead(*, for_nobody_else: bool = False) -> Iterator[None]:
         with suppress(termios.error):
             termios.tcsetattr(descriptor, when, before)
         _mark_pastes("l")
+
+
+def hang_ups() -> tuple[type[Exception], ...]:
+    """Return the kinds of errors that a terminal which is gone, or belongs to somebody else now, answers with."""
+    try:
+        # Not every Python has it.
+        import termios  # noqa: PLC0415
+    except ImportError:
+        return (OSError,)
+    return OSError, termios.error
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from markdown_it import MarkdownIt
 from chorus_cli.core.safe_text import SafeTextStream
 from chorus_cli.terminal.code_block import WHOLE, CodePart, resting_places
 from chorus_cli.terminal.inline_tokens import made_fit
+from chorus_cli.terminal.lexing_limit import LexingLimit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _ENDED_BY_EMPTY_LINE = ("paragraph_open", "blockquote_open", "table_open")
+_CODE = ("fence", "code_block")
 _LISTS = ("bullet_list_open", "ordered_list_open")
 _TABLE_HEAD_LINES = 2
 # How much of an open block may be drawn again and again, in characters of plain text. The parser looks from each
@@ -49,6 +51,7 @@ class MarkdownBlocks:
         self.decoded = SafeTextStream()
         self._parser = MarkdownIt().enable("strikethrough").enable("table")
         self._references: dict[str, Any] = {}  # the parser's own records
+        self._limit = LexingLimit()
         self._open = ""
         self._has_new_lines = False
         self._after_gap = False
@@ -140,7 +143,7 @@ class MarkdownBlocks:
         code = _complete_lines(fence.content)
         # The last line with words in it stays, for empty lines at the end of code are not drawn.
         filled = max((number for number, line in enumerate(code) if line.strip()), default=0)
-        places = resting_places(_language(fence), fence.content, self._code_part().stack)
+        places = resting_places(_language(fence), fence.content, self._code_part().stack, self._limit)
         wanted = min(len(code) - kept_lines, filled)
         number = max((place for place in places if place <= wanted), default=0)
         if not number:
@@ -185,6 +188,9 @@ class MarkdownBlocks:
     def _parsed(self, text: str, references: dict[str, Any], safe: SafeTextStream) -> list[Token]:
         tokens = self._parser.parse(text, {"references": references})
         made_fit(tokens, safe)
+        for token in tokens:
+            if token.type in _CODE:
+                token.meta["limit"] = self._limit
         for token in tokens[:1]:
             if token.type == "ordered_list_open" and isinstance(self._going_on, int):
                 token.attrs["start"] = self._going_on

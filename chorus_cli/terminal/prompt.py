@@ -19,7 +19,7 @@ from chorus_cli.core.safe_text import safe_line, safe_text
 from chorus_cli.terminal.completer import CommandCompleter
 from chorus_cli.terminal.echo import Echo
 from chorus_cli.terminal.key_bindings import Compose, Leave, Line, key_bindings
-from chorus_cli.terminal.keyboard import presses
+from chorus_cli.terminal.keyboard import hang_ups, presses
 from chorus_cli.terminal.prompt_output import draw_whole, prompt_output
 from chorus_cli.terminal.revealing import Revealing, reveal_searches
 from chorus_cli.terminal.signs import knows_unicode
@@ -129,7 +129,7 @@ class Prompt:
         self._is_reading = True
         try:
             line = await self._session.prompt_async(message, default=typed, handle_sigint=False)
-        except OSError as error:
+        except hang_ups() as error:
             raise EOFError from error
         except (Leave, Compose):
             self._is_reading = False
@@ -182,7 +182,7 @@ class Prompt:
         width = shutil.get_terminal_size().columns
         lines = [textwrap.fill(line, width) for line in f"{safe_text(question)} {choice}".splitlines()]
         asked = FormattedText([("bold", "\n".join(lines) + " ")])
-        with suppress(KeyboardInterrupt, EOFError, OSError):
+        with suppress(KeyboardInterrupt, EOFError, *hang_ups()):
             while True:
                 answer = (await session.prompt_async(asked, handle_sigint=False)).strip().casefold()
                 if answer in words:

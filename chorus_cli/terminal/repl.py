@@ -21,6 +21,7 @@ from chorus_cli.terminal.key_bindings import Compose, Leave
 from chorus_cli.terminal.keyboard import suspendable
 from chorus_cli.terminal.progress import Wait
 from chorus_cli.terminal.prompt import Prompt
+from chorus_cli.terminal.recurrence import Recurrence
 from chorus_cli.terminal.toolbar import Toolbar
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Repl:
         self._asides: list[str] = []
         self._arriving: asyncio.Future[None] | None = None
         self._settling: asyncio.TimerHandle | None = None
+        self._errors = Recurrence()
         self._toolbar = Toolbar(parts.meter, report_bug)
         self._prompt = Prompt(lambda: parts.commands, self._toolbar.text)
         self._prompt.feed(typed_early)
@@ -145,8 +147,10 @@ class Repl:
                 self._keep_unsent(place)
                 raise
             except ChorusError as error:
+                self._errors.survive(error)
                 self._refuse(str(error))
             except Exception as error:  # noqa: BLE001 - the one catcher of the loop: a bug must not end the talk
+                self._errors.survive(error)
                 self._refuse(self._report_bug(error))
 
     async def _next(self, place: Place) -> bool:
@@ -299,5 +303,6 @@ class Repl:
             raise
 
     async def _in_foreground(self, work: Coroutine[None, None, bool]) -> bool:
+        self._errors.begin_anew()
         with self._idle.busy():
             return await self._foreground.carry_out(work)
