@@ -12,12 +12,12 @@ from benchmarks.figures import figure
 from benchmarks.prose import prose
 from benchmarks.stored_log import PERSONA, stored_log
 from benchmarks.surroundings import libraries_frozen, temporary_folder
-from chorus_cli.adapters.token_counter import VocabularyCounter
-from chorus_cli.core import timestamps
-from chorus_cli.core.assembly import Foundation, Prompt, assemble
-from chorus_cli.core.budget import TOKENS_PER_MESSAGE, Room
-from chorus_cli.core.view import cutoff
-from chorus_cli.storage.context_rows import context_rows, view_of
+from chorus_cli.adapters.models.token_counter import VocabularyCounter
+from chorus_cli.core.context.assembly import Foundation, Prompt, assemble
+from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Room
+from chorus_cli.core.context.view import cutoff
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage.sqlite.context.rows import context_rows, view_of
 
 if TYPE_CHECKING:
     import sqlite3

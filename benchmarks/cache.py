@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 from benchmarks.figures import Figure
 from benchmarks.played_talk import Talk, play
-from chorus_cli.adapters.token_counter import VocabularyCounter
-from chorus_cli.core.budget import TOKENS_PER_MESSAGE
+from chorus_cli.adapters.models.token_counter import VocabularyCounter
+from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from benchmarks.played_talk import Sent
-    from chorus_cli.core.exchange import PromptMessage
+    from chorus_cli.core.models.exchange import PromptMessage
 
 NEW_GOAL = 0.1
 CALLS_GOAL = 0.1

@@ -16,17 +16,17 @@ from benchmarks.figures import figure
 from benchmarks.model_server import serving
 from benchmarks.surroundings import isolated, temporary_folder
 from chorus_cli.app import Options, opened
-from chorus_cli.core.events import TextDelta, TurnDone
+from chorus_cli.core.models.events import TextDelta, TurnDone
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 
     from benchmarks.figures import Figure, Pair
     from chorus_cli.app import App
-    from chorus_cli.core.events import ModelEvent
-    from chorus_cli.core.exchange import ModelRequest
+    from chorus_cli.core.models.events import ModelEvent
+    from chorus_cli.core.models.exchange import ModelRequest
     from chorus_cli.ports import ModelClient
-    from chorus_cli.services.conversation import Conversation
+    from chorus_cli.services.turns.conversation import Conversation
 
 GOAL = 3
 _ROUNDS, _QUICK_ROUNDS = 40, 12

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from benchmarks.figures import figure
 from benchmarks.stored_log import PERSONA, stored_log
 from benchmarks.surroundings import temporary_folder
-from chorus_cli.core import timestamps
-from chorus_cli.core.assembly import Foundation, Prompt, assemble
-from chorus_cli.core.budget import Room
-from chorus_cli.core.view import cutoff, view
-from chorus_cli.storage.context_rows import context_rows
+from chorus_cli.core.context.assembly import Foundation, Prompt, assemble
+from chorus_cli.core.context.budget import Room
+from chorus_cli.core.context.view import cutoff, view
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage.sqlite.context.rows import context_rows
 
 if TYPE_CHECKING:
     import sqlite3

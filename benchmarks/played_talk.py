@@ -14,21 +14,21 @@ from benchmarks.prose import prose
 from benchmarks.stored_log import fill
 from benchmarks.surroundings import isolated, temporary_folder
 from chorus_cli.app import Options, opened
-from chorus_cli.core import timestamps
 from chorus_cli.core.errors import ModelError
-from chorus_cli.core.events import ReplyEnd, TextDelta, TurnDone
-from chorus_cli.services.folding import Folding
-from chorus_cli.services.making_room import MakingRoom
-from chorus_cli.services.summarizer import Summarizer
+from chorus_cli.core.models.events import ReplyEnd, TextDelta, TurnDone
+from chorus_cli.core.time import timestamps
+from chorus_cli.services.folding.folding import Folding
+from chorus_cli.services.folding.making_room import MakingRoom
+from chorus_cli.services.folding.summarizer import Summarizer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
 
     from benchmarks.stored_log import StoredRow
     from chorus_cli.app import App
-    from chorus_cli.core.events import ModelEvent
-    from chorus_cli.core.exchange import ModelRequest, PromptMessage
-    from chorus_cli.services.conversation import Conversation
+    from chorus_cli.core.models.events import ModelEvent
+    from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
+    from chorus_cli.services.turns.conversation import Conversation
 
 _NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 _MODEL = "openai/gpt-4o-mini"

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from benchmarks.figures import figure
 from benchmarks.surroundings import temporary_folder
-from chorus_cli.core import timestamps
-from chorus_cli.core.search_query import search_query
-from chorus_cli.storage import migrations, search_index
-from chorus_cli.storage.search_index import Scope
+from chorus_cli.core.log.search_query import search_query
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage.sqlite import migrations
+from chorus_cli.storage.sqlite.log import search_index
+from chorus_cli.storage.sqlite.log.search_index import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from chorus_cli.storage import migrations
+from chorus_cli.storage.sqlite import migrations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

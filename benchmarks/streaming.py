@@ -12,9 +12,9 @@ from rich.live import Live
 from rich.markdown import Markdown
 
 from benchmarks.figures import figure
-from chorus_cli.core.safe_text import SafeTextStream
-from chorus_cli.terminal.guard import TerminalGuard
-from chorus_cli.terminal.markdown_stream import MarkdownStream
+from chorus_cli.core.text.safe_text import SafeTextStream
+from chorus_cli.terminal.markdown.stream import MarkdownStream
+from chorus_cli.terminal.screen.guard import TerminalGuard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

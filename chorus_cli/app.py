@@ -14,29 +14,30 @@ from contextlib import asynccontextmanager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.adapters.paths import Paths, paths, shipped_personas
-from chorus_cli.adapters.system_clock import SystemClock
+from chorus_cli.adapters.machine.paths import Paths, paths, shipped_personas
+from chorus_cli.adapters.machine.system_clock import SystemClock
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.services.focus import Focus, Naming
-from chorus_cli.services.personas import Personas
+from chorus_cli.services.personas.focus import Focus, Naming
+from chorus_cli.services.personas.personas import Personas
 from chorus_cli.services.uninterrupted import finished
-from chorus_cli.storage import file_lock, orphans, persona_files
-from chorus_cli.storage.database import Store
+from chorus_cli.storage.files import file_lock, persona_files
+from chorus_cli.storage.sqlite.log import orphans
+from chorus_cli.storage.sqlite.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
     from contextlib import AbstractContextManager
 
-    from chorus_cli.adapters.model_map import ModelMap
-    from chorus_cli.adapters.model_router import ModelRouter
-    from chorus_cli.commands.command_context import CommandContext
-    from chorus_cli.services.context import Context
-    from chorus_cli.services.conversation import Conversation
-    from chorus_cli.services.models import KnownModels
-    from chorus_cli.services.roster import Roster
-    from chorus_cli.services.search import Search
-    from chorus_cli.services.sessions import Sessions
-    from chorus_cli.services.summarizer import Summarizer
+    from chorus_cli.adapters.models.model_map import ModelMap
+    from chorus_cli.adapters.models.router import ModelRouter
+    from chorus_cli.commands.framework.command_context import CommandContext
+    from chorus_cli.services.context.context import Context
+    from chorus_cli.services.folding.summarizer import Summarizer
+    from chorus_cli.services.log.search import Search
+    from chorus_cli.services.personas.models import KnownModels
+    from chorus_cli.services.personas.roster import Roster
+    from chorus_cli.services.sessions.sessions import Sessions
+    from chorus_cli.services.turns.conversation import Conversation
 
 
 _SETTLING_SECONDS = 2.0
@@ -80,9 +81,9 @@ class App:
     @cached_property
     def context(self) -> Context:
         """What is in context, counted by the real vocabulary."""
-        from chorus_cli.adapters.model_limits import ModelLimits  # noqa: PLC0415
-        from chorus_cli.adapters.token_counter import VocabularyCounter  # noqa: PLC0415
-        from chorus_cli.services.context import Context  # noqa: PLC0415
+        from chorus_cli.adapters.models.limits import ModelLimits  # noqa: PLC0415
+        from chorus_cli.adapters.models.token_counter import VocabularyCounter  # noqa: PLC0415
+        from chorus_cli.services.context.context import Context  # noqa: PLC0415
 
         limits = ModelLimits(self._environment, self.model_map)
         return Context(self.store, VocabularyCounter(), limits.of_model, self.model_map.input_cost)
@@ -90,34 +91,34 @@ class App:
     @cached_property
     def model_map(self) -> ModelMap:
         """What litellm's files say of models."""
-        from chorus_cli.adapters.model_map import ModelMap  # noqa: PLC0415
+        from chorus_cli.adapters.models.model_map import ModelMap  # noqa: PLC0415
 
         return ModelMap()
 
     @cached_property
     def models(self) -> ModelRouter:
         """Whoever is asked, by the model's name."""
-        from chorus_cli.adapters.eliza_client import ElizaClient  # noqa: PLC0415
-        from chorus_cli.adapters.litellm_client import LiteLLMClient  # noqa: PLC0415
-        from chorus_cli.adapters.model_router import ModelRouter  # noqa: PLC0415
+        from chorus_cli.adapters.models.eliza_client import ElizaClient  # noqa: PLC0415
+        from chorus_cli.adapters.models.litellm_client import LiteLLMClient  # noqa: PLC0415
+        from chorus_cli.adapters.models.router import ModelRouter  # noqa: PLC0415
 
         return ModelRouter(ElizaClient(self.clock), LiteLLMClient(self._environment, self.model_map))
 
     @cached_property
     def summarizer(self) -> Summarizer:
         """Whoever writes summaries."""
-        from chorus_cli.services.summarizer import Summarizer  # noqa: PLC0415
+        from chorus_cli.services.folding.summarizer import Summarizer  # noqa: PLC0415
 
         return Summarizer(self.models, self.context)
 
     @cached_property
     def conversation(self) -> Conversation:
         """Whoever answers messages."""
-        from chorus_cli.services.answering import Outside  # noqa: PLC0415
-        from chorus_cli.services.conversation import Conversation  # noqa: PLC0415
-        from chorus_cli.services.folding import Folding  # noqa: PLC0415
-        from chorus_cli.services.making_room import MakingRoom  # noqa: PLC0415
-        from chorus_cli.storage.rescue import rescue  # noqa: PLC0415
+        from chorus_cli.services.folding.folding import Folding  # noqa: PLC0415
+        from chorus_cli.services.folding.making_room import MakingRoom  # noqa: PLC0415
+        from chorus_cli.services.turns.answering import Outside  # noqa: PLC0415
+        from chorus_cli.services.turns.conversation import Conversation  # noqa: PLC0415
+        from chorus_cli.storage.files.rescue import rescue  # noqa: PLC0415
 
         outside = Outside(
             self.models,
@@ -132,17 +133,17 @@ class App:
     @cached_property
     def commands(self) -> CommandContext:
         """The commands and the services behind them."""
-        from chorus_cli.adapters.clipboard import Clipboard  # noqa: PLC0415
-        from chorus_cli.adapters.editor import UserEditor  # noqa: PLC0415
+        from chorus_cli.adapters.machine.clipboard import Clipboard  # noqa: PLC0415
+        from chorus_cli.adapters.machine.editor import UserEditor  # noqa: PLC0415
         from chorus_cli.commands.catalogue import registry  # noqa: PLC0415
-        from chorus_cli.commands.command_context import CommandContext  # noqa: PLC0415
-        from chorus_cli.services.context_editing import ContextEditing  # noqa: PLC0415
-        from chorus_cli.services.context_window import ContextWindow  # noqa: PLC0415
-        from chorus_cli.services.editing import Editing  # noqa: PLC0415
-        from chorus_cli.services.export import Exporting  # noqa: PLC0415
-        from chorus_cli.services.journal import Journal  # noqa: PLC0415
-        from chorus_cli.services.models import Models  # noqa: PLC0415
-        from chorus_cli.services.persona_settings import PersonaSettings  # noqa: PLC0415
+        from chorus_cli.commands.framework.command_context import CommandContext  # noqa: PLC0415
+        from chorus_cli.services.context.window import ContextWindow  # noqa: PLC0415
+        from chorus_cli.services.editing.context import ContextEditing  # noqa: PLC0415
+        from chorus_cli.services.editing.drafts import Editing  # noqa: PLC0415
+        from chorus_cli.services.log.export import Exporting  # noqa: PLC0415
+        from chorus_cli.services.log.journal import Journal  # noqa: PLC0415
+        from chorus_cli.services.personas.models import Models  # noqa: PLC0415
+        from chorus_cli.services.personas.settings import PersonaSettings  # noqa: PLC0415
 
         settings = PersonaSettings(self.store, self.clock, self.personas)
         return CommandContext(
@@ -170,8 +171,8 @@ class App:
     @cached_property
     def sessions(self) -> Sessions:
         """What was saved of contexts, and what saves it."""
-        from chorus_cli.services.session_saving import SessionSaving  # noqa: PLC0415
-        from chorus_cli.services.sessions import Sessions  # noqa: PLC0415
+        from chorus_cli.services.sessions.saving import SessionSaving  # noqa: PLC0415
+        from chorus_cli.services.sessions.sessions import Sessions  # noqa: PLC0415
 
         saving = SessionSaving(self.personas.folder, self.clock, self.context, self.summarizer)
         return Sessions(self.store, self.clock, self.personas, self.focus, saving)
@@ -179,7 +180,7 @@ class App:
     @cached_property
     def search(self) -> Search:
         """What looks for words in the log."""
-        from chorus_cli.services.search import Search  # noqa: PLC0415
+        from chorus_cli.services.log.search import Search  # noqa: PLC0415
 
         return Search(self.store, self.clock)
 
@@ -191,13 +192,13 @@ class App:
     @cached_property
     def roster(self) -> Roster:
         """Who there is to talk to."""
-        from chorus_cli.services.roster import Roster  # noqa: PLC0415
+        from chorus_cli.services.personas.roster import Roster  # noqa: PLC0415
 
         return Roster(self.store, self.clock, self.personas, self.paths.backups / "deleted")
 
     def _known_models(self) -> KnownModels:
-        from chorus_cli.adapters import ollama  # noqa: PLC0415
-        from chorus_cli.services.models import KnownModels  # noqa: PLC0415
+        from chorus_cli.adapters.models import ollama  # noqa: PLC0415
+        from chorus_cli.services.personas.models import KnownModels  # noqa: PLC0415
 
         known = self.model_map
         return KnownModels(
@@ -206,7 +207,7 @@ class App:
 
     def _ask_ollama(self) -> str | None:
         # Only those need it who name no model anywhere.
-        from chorus_cli.adapters.ollama import most_recent_model  # noqa: PLC0415
+        from chorus_cli.adapters.models.ollama import most_recent_model  # noqa: PLC0415
 
         return most_recent_model(self._environment)
 
@@ -230,7 +231,7 @@ class App:
 
     def report_bug(self, error: Exception) -> str:
         """Keep a traceback, and return the sentence that says where."""
-        from chorus_cli.adapters.bug_log import report_bug  # noqa: PLC0415
+        from chorus_cli.adapters.machine.bug_log import report_bug  # noqa: PLC0415
 
         return report_bug(self.paths.log_file, error, self._environment)
 

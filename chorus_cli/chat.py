@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from chorus_cli.app import App
-    from chorus_cli.commands.command_context import CommandContext
-    from chorus_cli.core.meter import Meter
-    from chorus_cli.services.conversation import Conversation
-    from chorus_cli.services.idle import IdleTimer
-    from chorus_cli.services.place import Place
-    from chorus_cli.services.unsent import Unsent
-    from chorus_cli.terminal.input_history import InputHistory
+    from chorus_cli.commands.framework.command_context import CommandContext
+    from chorus_cli.core.context.meter import Meter
+    from chorus_cli.services.editing.unsent import Unsent
+    from chorus_cli.services.personas.place import Place
+    from chorus_cli.services.sessions.idle import IdleTimer
+    from chorus_cli.services.turns.conversation import Conversation
+    from chorus_cli.terminal.prompt.history import InputHistory
 
 
 class Chat:
@@ -40,22 +40,22 @@ class Chat:
     @cached_property
     def unsent(self) -> Unsent:
         """What was typed and not sent."""
-        from chorus_cli.services.unsent import Unsent  # noqa: PLC0415
+        from chorus_cli.services.editing.unsent import Unsent  # noqa: PLC0415
 
         app = self._app
         return Unsent(app.paths.drafts, app.run, app.clock, app.is_alive)
 
     async def meter(self, place: Place) -> Meter:
         """Return how full the next request is."""
-        from chorus_cli.services.context_report import meter  # noqa: PLC0415
+        from chorus_cli.services.context.report import meter  # noqa: PLC0415
 
         return await meter(self._app.context, self._app.clock, place)
 
     def history(self, slug: str) -> InputHistory:
         """Return what was typed to a persona before; it is read when it is first wanted."""
-        from chorus_cli.core.safe_text import cleaned_input  # noqa: PLC0415
-        from chorus_cli.storage import input_rows  # noqa: PLC0415
-        from chorus_cli.terminal.input_history import InputHistory  # noqa: PLC0415
+        from chorus_cli.core.text.safe_text import cleaned_input  # noqa: PLC0415
+        from chorus_cli.storage.sqlite.log import input_rows  # noqa: PLC0415
+        from chorus_cli.terminal.prompt.history import InputHistory  # noqa: PLC0415
 
         app = self._app
 
@@ -74,8 +74,8 @@ class Chat:
     def idle_timer(self, tell: Callable[[str], None], report_bug: Callable[[Exception], str]) -> IdleTimer:
         """Make what saves a persona's talk as a session when nothing is said to it for a while."""
         from chorus_cli.commands.sessions import saved_line  # noqa: PLC0415
-        from chorus_cli.services.idle import IdleTimer  # noqa: PLC0415
-        from chorus_cli.services.idle_keeping import IdleKeeping  # noqa: PLC0415
+        from chorus_cli.services.sessions.idle import IdleTimer  # noqa: PLC0415
+        from chorus_cli.services.sessions.idle_keeping import IdleKeeping  # noqa: PLC0415
 
         app = self._app
         journal = app.commands.journal

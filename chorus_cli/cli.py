@@ -75,7 +75,7 @@ class _Version(argparse.Action):
 
 
 def _answer(text: str) -> None:
-    from chorus_cli.terminal.screen import standard_output  # noqa: PLC0415 - few ask for it
+    from chorus_cli.terminal.screen.output import standard_output  # noqa: PLC0415 - few ask for it
 
     standard_output().write(text)
     _seen(DONE)
@@ -87,7 +87,7 @@ def _seen(code: int) -> int:
     Raises:
         OutputError: all went well, but nobody can have seen it.
     """
-    from chorus_cli.terminal.screen import refuse_closed_output  # noqa: PLC0415 - it is loaded by whoever shows something
+    from chorus_cli.terminal.screen.output import refuse_closed_output  # noqa: PLC0415 - it is loaded by whoever shows something
 
     if code == DONE:
         refuse_closed_output()
@@ -167,8 +167,8 @@ async def _until_signal(work: Coroutine[None, None, int]) -> int:
 
 
 def _bug_sentence(error: Exception, chosen: argparse.Namespace, environment: Mapping[str, str]) -> str:
-    from chorus_cli.adapters.bug_log import report_bug  # noqa: PLC0415 - only a bug needs it
-    from chorus_cli.adapters.paths import paths  # noqa: PLC0415
+    from chorus_cli.adapters.machine.bug_log import report_bug  # noqa: PLC0415 - only a bug needs it
+    from chorus_cli.adapters.machine.paths import paths  # noqa: PLC0415
 
     try:
         log_file = paths(environment, getattr(chosen, "home", None)).log_file
@@ -178,7 +178,7 @@ def _bug_sentence(error: Exception, chosen: argparse.Namespace, environment: Map
 
 
 def _say(sentence: str, code: int) -> int:
-    from chorus_cli.terminal.screen import standard_error  # noqa: PLC0415 - only a failure needs it
+    from chorus_cli.terminal.screen.output import standard_error  # noqa: PLC0415 - only a failure needs it
 
     standard_error().error(sentence)
     return code

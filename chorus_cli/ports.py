@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from chorus_cli.core.events import ModelEvent
-    from chorus_cli.core.exchange import ModelRequest
+    from chorus_cli.core.models.events import ModelEvent
+    from chorus_cli.core.models.exchange import ModelRequest
 
 
 class ModelClient(Protocol):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.adapters.litellm_library import warm
-from chorus_cli.core.model_choice import ELIZA
-from chorus_cli.core.settings_schema import schema_text
-from chorus_cli.storage import drafts, file_lock, persona_files, session_files
-from chorus_cli.storage.atomic_file import sweep_stale
+from chorus_cli.adapters.models.litellm_library import warm
+from chorus_cli.core.models.choice import ELIZA
+from chorus_cli.core.settings.schema import schema_text
+from chorus_cli.storage.files import drafts, file_lock, persona_files, session_files
+from chorus_cli.storage.files.atomic_file import sweep_stale
 
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from chorus_cli.adapters.paths import Paths
-    from chorus_cli.commands.command_context import CommandContext
+    from chorus_cli.adapters.machine.paths import Paths
+    from chorus_cli.commands.framework.command_context import CommandContext
 
     class Prepared(Protocol):
         """A running Chorus, whose parts are made when they are first asked for."""

@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import CommandError
-from chorus_cli.terminal.command_sign import is_command, unescaped
-from chorus_cli.terminal.screen import refuse_closed_output, standard_error, standard_output
+from chorus_cli.terminal.prompt.command_sign import is_command, unescaped
+from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error, standard_output
 
 if TYPE_CHECKING:
     import argparse
@@ -48,12 +48,12 @@ async def chat(chosen: argparse.Namespace, environment: Mapping[str, str]) -> in
     refuse_closed_output()
     from chorus_cli.app import opened  # noqa: PLC0415
     from chorus_cli.chat import Chat  # noqa: PLC0415
-    from chorus_cli.terminal.keyboard import typed_early, typing_ahead  # noqa: PLC0415
+    from chorus_cli.terminal.prompt.keyboard import typed_early, typing_ahead  # noqa: PLC0415
 
     with typing_ahead(for_nobody_else=True):
         early = typed_early()
-        from chorus_cli.terminal.progress import Progress  # noqa: PLC0415 - the keyboard is taken before anything slow
         from chorus_cli.terminal.repl import Repl  # noqa: PLC0415
+        from chorus_cli.terminal.screen.progress import Progress  # noqa: PLC0415 - the keyboard is taken before anything slow
 
         screen = standard_output()
         progress = Progress(screen)
@@ -89,7 +89,7 @@ async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mappi
 
 async def _ask_model(message: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     from chorus_cli.app import opened  # noqa: PLC0415
-    from chorus_cli.core.model_choice import ELIZA  # noqa: PLC0415
+    from chorus_cli.core.models.choice import ELIZA  # noqa: PLC0415
     from chorus_cli.terminal import one_shot  # noqa: PLC0415
 
     async with opened(_options(chosen, environment), environment) as app:
@@ -102,7 +102,7 @@ async def _ask_model(message: str, chosen: argparse.Namespace, environment: Mapp
 async def context(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """Show what would be sent now."""
     from chorus_cli.app import opened  # noqa: PLC0415
-    from chorus_cli.services.context_report import context_report  # noqa: PLC0415
+    from chorus_cli.services.context.report import context_report  # noqa: PLC0415
     from chorus_cli.terminal import one_shot  # noqa: PLC0415
 
     async with opened(_options(chosen, environment), environment) as app:
@@ -120,15 +120,15 @@ async def context(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
 async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """Print what was ever said, oldest first."""
     from chorus_cli.app import opened  # noqa: PLC0415
-    from chorus_cli.core import timespan  # noqa: PLC0415
-    from chorus_cli.core.log_marks import log_marks  # noqa: PLC0415
-    from chorus_cli.services.transcript import (  # noqa: PLC0415
+    from chorus_cli.core.log.marks import log_marks  # noqa: PLC0415
+    from chorus_cli.core.time import timespan  # noqa: PLC0415
+    from chorus_cli.services.log.transcript import (  # noqa: PLC0415
         Selection,
         entry_as_json,
         operations_of,
         transcript,
     )
-    from chorus_cli.terminal.transcript import show_transcript  # noqa: PLC0415
+    from chorus_cli.terminal.screen.transcript import show_transcript  # noqa: PLC0415
 
     options = _options(chosen, environment)
     async with opened(options._replace(persona=None), environment) as app:
@@ -149,8 +149,8 @@ async def search(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
     """Look for words in everything that was ever said; the exit code is 1 when nothing is found, as grep's is."""
     from chorus_cli.app import opened  # noqa: PLC0415
     from chorus_cli.commands.search import findings_text  # noqa: PLC0415
-    from chorus_cli.core import timespan  # noqa: PLC0415
-    from chorus_cli.storage.search_index import Scope  # noqa: PLC0415
+    from chorus_cli.core.time import timespan  # noqa: PLC0415
+    from chorus_cli.storage.sqlite.log.search_index import Scope  # noqa: PLC0415
 
     options, text = _options(chosen, environment), _argument_text([_phrase(word) for word in chosen.words])
     async with opened(options._replace(persona=None), environment) as app:
@@ -187,7 +187,7 @@ async def personas(chosen: argparse.Namespace, environment: Mapping[str, str]) -
 
 async def show_schema(_chosen: argparse.Namespace, _environment: Mapping[str, str]) -> int:
     """Print the JSON Schema of a persona's settings."""
-    from chorus_cli.core.settings_schema import schema_text  # noqa: PLC0415
+    from chorus_cli.core.settings.schema import schema_text  # noqa: PLC0415
 
     standard_output().write(schema_text())
     return DONE
@@ -195,7 +195,7 @@ async def show_schema(_chosen: argparse.Namespace, _environment: Mapping[str, st
 
 async def show_paths(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """Print where everything is kept."""
-    from chorus_cli.adapters.paths import paths  # noqa: PLC0415
+    from chorus_cli.adapters.machine.paths import paths  # noqa: PLC0415
 
     for name, place in paths(environment, vars(chosen).get("home")).listing():
         standard_output().line(f"{name:<9} {place}")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from chorus_cli.storage.database import Store
+from chorus_cli.storage.sqlite.store import Store
 from tests import guard
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
-from tests.services.long_talk import Talk, long_talk
+from tests.services.folding.long_talk import Talk, long_talk
 from tests.services.world import World, built
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 # These assert for tests beside them, and are to tell what they compared, as a test does.
 ASSERTING = (
-    "tests.adapters.asked_models",
-    "tests.core.kept_past",
-    "tests.core.reading_time",
-    "tests.services.acting_user",
-    "tests.services.expecting_user",
-    "tests.terminal.shown_turns",
+    "tests.adapters.models.asked_models",
+    "tests.core.context.kept_past",
+    "tests.core.time.reading_time",
+    "tests.services.log.acting_user",
+    "tests.services.log.expecting_user",
+    "tests.terminal.reply.shown_turns",
 )
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from chorus_cli.commands.catalogue import registry
-from chorus_cli.core.model_choice import PROVIDERS
-from chorus_cli.core.settings import SETTINGS
+from chorus_cli.core.models.choice import PROVIDERS
+from chorus_cli.core.settings.table import SETTINGS
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"

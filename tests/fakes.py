@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import EditorError, ModelError
-from chorus_cli.core.events import ReplyEnd, TextDelta
+from chorus_cli.core.models.events import ReplyEnd, TextDelta
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
     from pathlib import Path
 
-    from chorus_cli.core.events import ModelEvent
-    from chorus_cli.core.exchange import ModelRequest
+    from chorus_cli.core.models.events import ModelEvent
+    from chorus_cli.core.models.exchange import ModelRequest
 
 START = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from tests.adapters.fault_server import DONE, chunk
+from tests.adapters.models.fault_server import DONE, chunk
 from tests.remembering import summary_of, wants_summary
 
 if TYPE_CHECKING:

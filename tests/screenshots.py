@@ -10,17 +10,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.adapters.fault_server import DONE, STREAM_HEAD, chunk, serving, usage_chunk
+from tests.adapters.models.fault_server import DONE, STREAM_HEAD, chunk, serving, usage_chunk
 from tests.documents import ROOT
 from tests.guard import isolated_environment
 from tests.terminal.driver import PROMPT, Home, Terminal
-from tests.terminal.picture import drawn
-from tests.terminal.screen_cells import DimScreen, cursor_row, rows_of, text_of
+from tests.terminal.screen.picture import drawn
+from tests.terminal.screen.screen_cells import DimScreen, cursor_row, rows_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.terminal.screen_cells import Row
+    from tests.terminal.screen.screen_cells import Row
 
 DOCS = ROOT / "docs"
 

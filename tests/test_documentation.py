@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.commands.catalogue import registry
-from chorus_cli.commands.command_line import look_up, resolve
-from chorus_cli.core.settings import SCHEMA_KEY, SETTINGS
-from chorus_cli.storage import persona_files, settings_file
+from chorus_cli.commands.framework.command_line import look_up, resolve
+from chorus_cli.core.settings.table import SCHEMA_KEY, SETTINGS
+from chorus_cli.storage.files import persona_files, settings_file
 from tests.documents import DOCUMENTS, README, ROOT, marks, renewed, tables
 
 if TYPE_CHECKING:
-    from chorus_cli.commands.command_context import CommandContext
-    from chorus_cli.commands.registry import Command
+    from chorus_cli.commands.framework.command_context import CommandContext
+    from chorus_cli.commands.framework.registry import Command
 
 COMMANDS = list(registry())
 NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)

@@ -13,7 +13,7 @@ import pytest
 
 from chorus_cli.cli import _parser
 from chorus_cli.commands.catalogue import registry
-from chorus_cli.commands.command_line import look_up, resolve
+from chorus_cli.commands.framework.command_line import look_up, resolve
 from chorus_cli.core.errors import ChorusError
 from tests.documents import DOCUMENTS, PACKAGE_PAGE, README, ROOT
 

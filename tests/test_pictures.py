@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.documents import DOCUMENTS, ROOT
-from tests.terminal import picture as drawing
+from tests.terminal.screen import picture as drawing
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 FRAME = {drawing._TEXT, drawing._QUIET, drawing._GROUND, *drawing._BUTTONS}

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from chorus_cli.core import timestamps
+from chorus_cli.core.time import timestamps
 from tests import mock_provider
-from tests.adapters.fake_ollama import Received, listening, ollama
-from tests.adapters.fault_server import DONE, HTML_ANSWER, STREAM_HEAD, chunk, serving
+from tests.adapters.models.fake_ollama import Received, listening, ollama
+from tests.adapters.models.fault_server import DONE, HTML_ANSWER, STREAM_HEAD, chunk, serving
 from tests.mock_provider import MockProvider
 
 if TYPE_CHECKING:

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from chorus_cli.commands import (
-    composing,
-    context,
-    context_edit,
-    context_past,
-    export,
-    general,
-    model,
-    persona,
-    search,
-    second_thoughts,
-    sessions,
-    settings,
-    summary,
-    thread,
-)
-from chorus_cli.commands.command_context import CommandContext
-from chorus_cli.commands.registry import CommandRegistry
+from chorus_cli.commands import composing, export, general, model, persona, search, sessions, settings, thread
+from chorus_cli.commands.context import edit as context_edit
+from chorus_cli.commands.context import past as context_past
+from chorus_cli.commands.context import summary
+from chorus_cli.commands.context import undo as second_thoughts
+from chorus_cli.commands.context import window as context
+from chorus_cli.commands.framework.command_context import CommandContext
+from chorus_cli.commands.framework.registry import CommandRegistry
 
 
 def registry() -> CommandRegistry[CommandContext]:

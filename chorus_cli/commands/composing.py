@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from chorus_cli.commands.command_context import CommandContext
-from chorus_cli.commands.registry import CommandGroup
-from chorus_cli.commands.replies import Message, Refill
+from chorus_cli.commands.framework.command_context import CommandContext
+from chorus_cli.commands.framework.registry import CommandGroup
+from chorus_cli.commands.framework.replies import Message, Refill
 from chorus_cli.core.errors import ChorusError, CommandError
-from chorus_cli.core.events import TurnEvent
-from chorus_cli.services.editing import Edited
+from chorus_cli.core.models.events import TurnEvent
+from chorus_cli.services.editing.drafts import Edited
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("")
 

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.commands.replies import Message, Question, Reply
+from chorus_cli.commands.framework.replies import Message, Question, Reply
 from chorus_cli.core.errors import ChorusError, CommandError, EditFormatError, JsoncError
 
 if TYPE_CHECKING:
-    from chorus_cli.services.editing import Edited, Editing
+    from chorus_cli.services.editing.drafts import Edited, Editing
 
 
 @dataclass(frozen=True, slots=True)

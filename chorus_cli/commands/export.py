@@ -9,15 +9,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-from chorus_cli.commands.arguments import Candidate, Parameter
-from chorus_cli.commands.command_context import CommandContext
-from chorus_cli.commands.registry import CommandGroup
-from chorus_cli.commands.replies import Message, Question
+from chorus_cli.commands.framework.arguments import Candidate, Parameter
+from chorus_cli.commands.framework.command_context import CommandContext
+from chorus_cli.commands.framework.registry import CommandGroup
+from chorus_cli.commands.framework.replies import Message, Question
 from chorus_cli.commands.wording import counted, shortened
 from chorus_cli.core.errors import CommandError
-from chorus_cli.core.messages import Role, Status
-from chorus_cli.core.transcript_export import Export
-from chorus_cli.services import export as exports
+from chorus_cli.core.log.export import Export
+from chorus_cli.core.log.messages import Role, Status
+from chorus_cli.services.log import export as exports
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("")
 

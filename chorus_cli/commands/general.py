@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Annotated
 
 from chorus_cli import __version__
-from chorus_cli.commands.arguments import Candidate
-from chorus_cli.commands.command_context import CommandContext
-from chorus_cli.commands.command_line import look_up
-from chorus_cli.commands.parameters import COMMAND
-from chorus_cli.commands.registry import CommandGroup
-from chorus_cli.commands.replies import Exit, Message, Report, Table
-from chorus_cli.services.context_report import context_report
+from chorus_cli.commands.framework.arguments import Candidate
+from chorus_cli.commands.framework.command_context import CommandContext
+from chorus_cli.commands.framework.command_line import look_up
+from chorus_cli.commands.framework.parameters import COMMAND
+from chorus_cli.commands.framework.registry import CommandGroup
+from chorus_cli.commands.framework.replies import Exit, Message, Report, Table
+from chorus_cli.services.context.report import context_report
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("", "Everything else.")
 

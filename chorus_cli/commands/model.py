@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
-from chorus_cli.commands.arguments import Candidate
-from chorus_cli.commands.command_context import CommandContext
-from chorus_cli.commands.parameters import TEXT
-from chorus_cli.commands.registry import CommandGroup
-from chorus_cli.commands.replies import Message
+from chorus_cli.commands.framework.arguments import Candidate
+from chorus_cli.commands.framework.command_context import CommandContext
+from chorus_cli.commands.framework.parameters import TEXT
+from chorus_cli.commands.framework.registry import CommandGroup
+from chorus_cli.commands.framework.replies import Message
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("")
 

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
-from chorus_cli.commands.arguments import Candidate
-from chorus_cli.commands.command_context import CommandContext
-from chorus_cli.commands.parameters import TEXT
-from chorus_cli.commands.registry import CommandGroup
-from chorus_cli.commands.replies import Message, Question, Reply, Report, Table
+from chorus_cli.commands.framework.arguments import Candidate
+from chorus_cli.commands.framework.command_context import CommandContext
+from chorus_cli.commands.framework.parameters import TEXT
+from chorus_cli.commands.framework.registry import CommandGroup
+from chorus_cli.commands.framework.replies import Message, Question, Reply, Report, Table
 from chorus_cli.commands.settings import edit_settings
 from chorus_cli.commands.wording import counted, local
 from chorus_cli.core.errors import UnknownPersonaError
-from chorus_cli.core.persona import DEFAULT_PERSONA
-from chorus_cli.services.personas import Personas
-from chorus_cli.services.roster import Member
+from chorus_cli.core.personas.persona import DEFAULT_PERSONA
+from chorus_cli.services.personas.personas import Personas
+from chorus_cli.services.personas.roster import Member
 
 GROUP: CommandGroup[CommandContext] = CommandGroup(
     "persona", "Who there is to talk to, each with a memory of its own.", aliases=("p",)

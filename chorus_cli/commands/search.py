@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from chorus_cli.commands.arguments import Parameter
-from chorus_cli.commands.command_context import CommandContext
-from chorus_cli.commands.registry import CommandGroup
-from chorus_cli.commands.replies import Message
+from chorus_cli.commands.framework.arguments import Parameter
+from chorus_cli.commands.framework.command_context import CommandContext
+from chorus_cli.commands.framework.registry import CommandGroup
+from chorus_cli.commands.framework.replies import Message
 from chorus_cli.commands.wording import local, speaker
-from chorus_cli.core import timespan
 from chorus_cli.core.errors import PersonaError, TimeSpanError
-from chorus_cli.services.personas import Personas
-from chorus_cli.services.search import Findings, Match
-from chorus_cli.storage.search_index import Scope
+from chorus_cli.core.time import timespan
+from chorus_cli.services.log.search import Findings, Match
+from chorus_cli.services.personas.personas import Personas
+from chorus_cli.storage.sqlite.log.search_index import Scope
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("")
 

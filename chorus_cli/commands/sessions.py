@@ -8,20 +8,20 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
 
-from chorus_cli.commands.arguments import Candidate, Parameter
-from chorus_cli.commands.command_context import CommandContext
-from chorus_cli.commands.parameters import TEXT
+from chorus_cli.commands.framework.arguments import Candidate, Parameter
+from chorus_cli.commands.framework.command_context import CommandContext
+from chorus_cli.commands.framework.parameters import TEXT
+from chorus_cli.commands.framework.registry import CommandGroup
+from chorus_cli.commands.framework.replies import Message, Report, Table
 from chorus_cli.commands.persona import PERSONA
-from chorus_cli.commands.registry import CommandGroup
-from chorus_cli.commands.replies import Message, Report, Table
 from chorus_cli.commands.wording import counted, local, shortened, speaker
-from chorus_cli.core import timestamps
 from chorus_cli.core.errors import CommandError
-from chorus_cli.core.session_format import SavedMessage, Session
-from chorus_cli.core.session_summary import first_sentence
-from chorus_cli.services.session_saving import Saved
-from chorus_cli.services.sessions import Offer
-from chorus_cli.storage.session_rows import SessionRow
+from chorus_cli.core.sessions.format import SavedMessage, Session
+from chorus_cli.core.sessions.summary import first_sentence
+from chorus_cli.core.time import timestamps
+from chorus_cli.services.sessions.saving import Saved
+from chorus_cli.services.sessions.sessions import Offer
+from chorus_cli.storage.sqlite.sessions.session_rows import SessionRow
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("context")
 

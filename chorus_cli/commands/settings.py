@@ -7,25 +7,26 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated
 
-from chorus_cli.commands.arguments import Candidate, Parameter
-from chorus_cli.commands.command_context import CommandContext
 from chorus_cli.commands.editing import Refused, answered
+from chorus_cli.commands.framework.arguments import Candidate, Parameter
+from chorus_cli.commands.framework.command_context import CommandContext
+from chorus_cli.commands.framework.parameters import TEXT
+from chorus_cli.commands.framework.registry import CommandGroup
+from chorus_cli.commands.framework.replies import Message, Reply, Report, Table
 from chorus_cli.commands.model import MODEL, in_force
-from chorus_cli.commands.parameters import TEXT
-from chorus_cli.commands.registry import CommandGroup
-from chorus_cli.commands.replies import Message, Reply, Report, Table
 from chorus_cli.commands.wording import confirmation, reach, shortened
-from chorus_cli.core import setting_values, settings
 from chorus_cli.core.errors import ChorusError, ModelNameError
-from chorus_cli.core.settings import DEFAULT_SOURCE, SETTINGS, Kind, Setting
-from chorus_cli.services.persona_settings import OpenSettings, SettingState, state, states
-from chorus_cli.services.setting_changes import Change
+from chorus_cli.core.settings import table as settings
+from chorus_cli.core.settings import values as setting_values
+from chorus_cli.core.settings.table import DEFAULT_SOURCE, SETTINGS, Kind, Setting
+from chorus_cli.services.personas.setting_changes import Change
+from chorus_cli.services.personas.settings import OpenSettings, SettingState, state, states
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from chorus_cli.core.jsonc import JsonValue
+    from chorus_cli.core.settings.jsonc import JsonValue
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("settings", "The settings of a persona.")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-from chorus_cli.commands.command_context import CommandContext
-from chorus_cli.commands.parameters import NUMBER, TEXT
-from chorus_cli.commands.registry import CommandGroup
-from chorus_cli.commands.replies import Message, Report, Table
+from chorus_cli.commands.framework.command_context import CommandContext
+from chorus_cli.commands.framework.parameters import NUMBER, TEXT
+from chorus_cli.commands.framework.registry import CommandGroup
+from chorus_cli.commands.framework.replies import Message, Report, Table
 from chorus_cli.commands.wording import local, shortened
-from chorus_cli.core.messages import Status
-from chorus_cli.storage.thread_rows import Thread
+from chorus_cli.core.log.messages import Status
+from chorus_cli.storage.sqlite.log.thread_rows import Thread
 
 GROUP: CommandGroup[CommandContext] = CommandGroup(
     "thread", "Lines of conversation with one persona, each with a context of its own.", aliases=("t",)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.core import timestamps
-from chorus_cli.core.messages import Role
-from chorus_cli.core.operations import Kind, Operation
-from chorus_cli.core.runs import expanded
-from chorus_cli.core.timespan import format_span
+from chorus_cli.core.log.messages import Role
+from chorus_cli.core.log.operations import Kind, Operation
+from chorus_cli.core.log.runs import expanded
+from chorus_cli.core.time import timestamps
+from chorus_cli.core.time.timespan import format_span
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from chorus_cli.core.jsonc import JsonValue
-    from chorus_cli.core.messages import Message
-    from chorus_cli.core.timespan import Span, WindowChoice
-    from chorus_cli.services.context_window import WindowState
+    from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.settings.jsonc import JsonValue
+    from chorus_cli.core.time.timespan import Span, WindowChoice
+    from chorus_cli.services.context.window import WindowState
 
 
 _LONGEST_LINE = 60

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from chorus_cli.commands.command_context import CommandContext
-    from chorus_cli.core.meter import Meter
-    from chorus_cli.services.conversation import Conversation
-    from chorus_cli.services.idle import IdleTimer
-    from chorus_cli.services.place import Place
-    from chorus_cli.services.unsent import Unsent
-    from chorus_cli.terminal.input_history import InputHistory
+    from chorus_cli.commands.framework.command_context import CommandContext
+    from chorus_cli.core.context.meter import Meter
+    from chorus_cli.services.editing.unsent import Unsent
+    from chorus_cli.services.personas.place import Place
+    from chorus_cli.services.sessions.idle import IdleTimer
+    from chorus_cli.services.turns.conversation import Conversation
+    from chorus_cli.terminal.prompt.history import InputHistory
 
 
 class ChatParts(Protocol):

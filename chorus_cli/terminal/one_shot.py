@@ -5,21 +5,21 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from chorus_cli.commands.command_line import resolve
-from chorus_cli.commands.replies import Question, Reply, plain
+from chorus_cli.commands.framework.command_line import resolve
+from chorus_cli.commands.framework.replies import Question, Reply, plain
 from chorus_cli.core.errors import MessageRefusedError, SettingsError
-from chorus_cli.terminal.drawing import draw
-from chorus_cli.terminal.keyboard import suspendable
-from chorus_cli.terminal.reply_stream import show_events
+from chorus_cli.terminal.prompt.keyboard import suspendable
+from chorus_cli.terminal.reply.stream import show_events
+from chorus_cli.terminal.screen.drawing import draw
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from chorus_cli.commands.command_context import CommandContext
-    from chorus_cli.core.events import TurnEvent
-    from chorus_cli.core.persona import Persona
-    from chorus_cli.services.conversation import Conversation
-    from chorus_cli.terminal.screen import Screen
+    from chorus_cli.commands.framework.command_context import CommandContext
+    from chorus_cli.core.models.events import TurnEvent
+    from chorus_cli.core.personas.persona import Persona
+    from chorus_cli.services.turns.conversation import Conversation
+    from chorus_cli.terminal.screen.output import Screen
 
 
 async def carry_out(line: str, commands: CommandContext, answers: Screen, asides: Screen) -> int:

@@ -12,30 +12,30 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.core.errors import ChorusError, PersonaError
-from chorus_cli.services.arrival import drafts_notices
+from chorus_cli.services.personas.greeting import drafts_notices
 from chorus_cli.services.uninterrupted import finished
-from chorus_cli.terminal.command_sign import is_command, unescaped
-from chorus_cli.terminal.foreground import Foreground
-from chorus_cli.terminal.greeting import greet
-from chorus_cli.terminal.key_bindings import Compose, Leave
-from chorus_cli.terminal.keyboard import suspendable
-from chorus_cli.terminal.progress import Wait
-from chorus_cli.terminal.prompt import Prompt
-from chorus_cli.terminal.recurrence import Recurrence
-from chorus_cli.terminal.toolbar import Toolbar
+from chorus_cli.terminal.markdown.recurrence import Recurrence
+from chorus_cli.terminal.prompt.command_sign import is_command, unescaped
+from chorus_cli.terminal.prompt.key_bindings import Compose, Leave
+from chorus_cli.terminal.prompt.keyboard import suspendable
+from chorus_cli.terminal.prompt.line import Prompt
+from chorus_cli.terminal.prompt.toolbar import Toolbar
+from chorus_cli.terminal.reply.foreground import Foreground
+from chorus_cli.terminal.screen.greeting import greet
+from chorus_cli.terminal.screen.progress import Wait
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
 
-    from chorus_cli.commands.replies import Answer, Question, Reply
-    from chorus_cli.core.events import TurnEvent
-    from chorus_cli.services.focus import Focus
-    from chorus_cli.services.idle import IdleTimer
-    from chorus_cli.services.place import Place
+    from chorus_cli.commands.framework.replies import Answer, Question, Reply
+    from chorus_cli.core.models.events import TurnEvent
+    from chorus_cli.services.personas.focus import Focus
+    from chorus_cli.services.personas.place import Place
+    from chorus_cli.services.sessions.idle import IdleTimer
     from chorus_cli.terminal.chat_parts import ChatParts
-    from chorus_cli.terminal.input_history import InputHistory
-    from chorus_cli.terminal.progress import Progress
-    from chorus_cli.terminal.screen import Screen
+    from chorus_cli.terminal.prompt.history import InputHistory
+    from chorus_cli.terminal.screen.output import Screen
+    from chorus_cli.terminal.screen.progress import Progress
 
 T = TypeVar("T")
 
@@ -230,9 +230,9 @@ class Repl:
         return False
 
     async def _command(self, line: str) -> bool:
-        from chorus_cli.commands.command_line import resolve  # noqa: PLC0415
-        from chorus_cli.commands.replies import Exit, Question, Refill, Reply  # noqa: PLC0415
-        from chorus_cli.terminal.drawing import draw  # noqa: PLC0415
+        from chorus_cli.commands.framework.command_line import resolve  # noqa: PLC0415
+        from chorus_cli.commands.framework.replies import Exit, Question, Refill, Reply  # noqa: PLC0415
+        from chorus_cli.terminal.screen.drawing import draw  # noqa: PLC0415
 
         commands = self._parts.commands
         bound = resolve(commands.registry, line, commands.clock.now())
@@ -293,7 +293,7 @@ class Repl:
         return outcome
 
     async def _show(self, events: AsyncGenerator[TurnEvent, None]) -> None:
-        from chorus_cli.terminal.reply_stream import Arrival, show_events  # noqa: PLC0415
+        from chorus_cli.terminal.reply.stream import Arrival, show_events  # noqa: PLC0415
 
         arrival = Arrival()
         try:

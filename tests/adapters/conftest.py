@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.adapters import litellm_library
+from chorus_cli.adapters.models import litellm_library
 from tests.mock_provider import MockProvider, running
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from chorus_cli.commands.command_line import completions
-from chorus_cli.commands.replies import plain
-from chorus_cli.core.operations import WindowChange
+from chorus_cli.commands.framework.command_line import completions
+from chorus_cli.commands.framework.replies import plain
+from chorus_cli.core.log.operations import WindowChange
 from tests.services.world import World
 
 TEXT = '// mine\n{\n  "temperature": 0.2, // calm\n  "aliases": ["a", "b"],\n}\n'

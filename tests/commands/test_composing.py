@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.commands.command_line import resolve
-from chorus_cli.commands.replies import Refill
+from chorus_cli.commands.framework.command_line import resolve
+from chorus_cli.commands.framework.replies import Refill
 from chorus_cli.core.errors import CommandError, EditorError
 from tests.services.world import words_come
 
 if TYPE_CHECKING:
-    from chorus_cli.core.events import TurnEvent
+    from chorus_cli.core.models.events import TurnEvent
     from tests.services.world import World
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.commands.command_line import completions
-from chorus_cli.commands.replies import Message, Question
+from chorus_cli.commands.framework.command_line import completions
+from chorus_cli.commands.framework.replies import Message, Question
 from chorus_cli.core.errors import ModelError
-from chorus_cli.core.events import TextDelta
+from chorus_cli.core.models.events import TextDelta
 
 if TYPE_CHECKING:
     from pathlib import Path

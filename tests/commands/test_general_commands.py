@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.commands.command_line import completions
+from chorus_cli.commands.framework.command_line import completions
 
 if TYPE_CHECKING:
     from tests.services.world import World

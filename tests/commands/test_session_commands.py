@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.commands import context, general, sessions
-from chorus_cli.commands.command_line import completions, look_up, resolve
-from chorus_cli.commands.registry import CommandRegistry
-from chorus_cli.commands.replies import Report, Table, plain
+from chorus_cli.commands import general, sessions
+from chorus_cli.commands.context import window as context
+from chorus_cli.commands.framework.command_line import completions, look_up, resolve
+from chorus_cli.commands.framework.registry import CommandRegistry
+from chorus_cli.commands.framework.replies import Report, Table, plain
 from chorus_cli.commands.sessions import saved_line
 from chorus_cli.core.errors import ChorusError, ModelError
 
 if TYPE_CHECKING:
-    from chorus_cli.commands.command_context import CommandContext
+    from chorus_cli.commands.framework.command_context import CommandContext
     from tests.services.world import World
 
 NAME = "2026-02-12_auth-refactor"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from chorus_cli.core.errors import ChorusError, CommandError, PersonaError, SettingsError
-from chorus_cli.core.operations import WindowChange
-from chorus_cli.core.settings import SETTINGS
+from chorus_cli.core.log.operations import WindowChange
+from chorus_cli.core.settings.table import SETTINGS
 from tests.commands.settings_desk import TEXT, Desk
 from tests.services.world import MODEL
 

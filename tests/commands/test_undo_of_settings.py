@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.commands.replies import Question, plain
+from chorus_cli.commands.framework.replies import Question, plain
 
 if TYPE_CHECKING:
     from tests.services.world import World

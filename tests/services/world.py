@@ -7,41 +7,41 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chorus_cli.commands.catalogue import registry
-from chorus_cli.commands.command_context import CommandContext
-from chorus_cli.commands.command_line import resolve
-from chorus_cli.commands.replies import Question, Reply, plain
-from chorus_cli.core.budget import Limit
+from chorus_cli.commands.framework.command_context import CommandContext
+from chorus_cli.commands.framework.command_line import resolve
+from chorus_cli.commands.framework.replies import Question, Reply, plain
+from chorus_cli.core.context.budget import Limit
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.core.events import Notice, TextDelta, TurnDone
-from chorus_cli.services.answering import Outside
-from chorus_cli.services.context import Context
-from chorus_cli.services.context_editing import ContextEditing
-from chorus_cli.services.context_window import ContextWindow
-from chorus_cli.services.conversation import Conversation
-from chorus_cli.services.editing import Editing
-from chorus_cli.services.export import Exporting
-from chorus_cli.services.focus import Focus, Naming
-from chorus_cli.services.folding import Folding
-from chorus_cli.services.journal import Journal
-from chorus_cli.services.making_room import MakingRoom
-from chorus_cli.services.models import KnownModels, Models
-from chorus_cli.services.persona_settings import PersonaSettings
-from chorus_cli.services.personas import Personas
-from chorus_cli.services.roster import Roster
-from chorus_cli.services.search import Search
-from chorus_cli.services.session_saving import SessionSaving
-from chorus_cli.services.sessions import Sessions
-from chorus_cli.services.summarizer import Summarizer
-from chorus_cli.storage import message_log
+from chorus_cli.core.models.events import Notice, TextDelta, TurnDone
+from chorus_cli.services.context.context import Context
+from chorus_cli.services.context.window import ContextWindow
+from chorus_cli.services.editing.context import ContextEditing
+from chorus_cli.services.editing.drafts import Editing
+from chorus_cli.services.folding.folding import Folding
+from chorus_cli.services.folding.making_room import MakingRoom
+from chorus_cli.services.folding.summarizer import Summarizer
+from chorus_cli.services.log.export import Exporting
+from chorus_cli.services.log.journal import Journal
+from chorus_cli.services.log.search import Search
+from chorus_cli.services.personas.focus import Focus, Naming
+from chorus_cli.services.personas.models import KnownModels, Models
+from chorus_cli.services.personas.personas import Personas
+from chorus_cli.services.personas.roster import Roster
+from chorus_cli.services.personas.settings import PersonaSettings
+from chorus_cli.services.sessions.saving import SessionSaving
+from chorus_cli.services.sessions.sessions import Sessions
+from chorus_cli.services.turns.answering import Outside
+from chorus_cli.services.turns.conversation import Conversation
+from chorus_cli.storage.sqlite.log import message_rows
 from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, WordCounter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
-    from chorus_cli.core.events import TurnEvent
-    from chorus_cli.core.messages import Message, Status
-    from chorus_cli.storage.database import Store
+    from chorus_cli.core.log.messages import Message, Status
+    from chorus_cli.core.models.events import TurnEvent
+    from chorus_cli.storage.sqlite.store import Store
 
 MODEL = "openai/test"
 KNOWN_MODELS = KnownModels(
@@ -92,7 +92,7 @@ class World:
 
     async def log(self) -> list[Message]:
         """Return all messages of the persona."""
-        return await self.store.read(message_log.history, self.focus.place().persona.slug, None, None, 0)
+        return await self.store.read(message_rows.history, self.focus.place().persona.slug, None, None, 0)
 
     async def log_row_with_content(self, position: int) -> Message:
         """Wait until a row of the log is no longer empty, as a checkpoint beside the stream will make it."""

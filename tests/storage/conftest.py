@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.storage.database import database
-from tests.storage.frodos_settings import DATA
+from tests.storage.files.frodos_settings import DATA
+from tests.storage.sqlite.database import database
 
 if TYPE_CHECKING:
     import sqlite3

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import PersonaError
-from chorus_cli.terminal.keyboard import hang_ups
-from chorus_cli.terminal.recurrence import Recurrence
+from chorus_cli.terminal.markdown.recurrence import Recurrence
+from chorus_cli.terminal.prompt.keyboard import hang_ups
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, SHELL_PROMPT, Home
 
 if TYPE_CHECKING:

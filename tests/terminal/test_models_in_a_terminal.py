@@ -6,7 +6,7 @@ import socket
 import threading
 from typing import TYPE_CHECKING
 
-from tests.adapters.fake_ollama import entry, listening, ollama
+from tests.adapters.models.fake_ollama import entry, listening, ollama
 from tests.terminal.driver import PROMPT, Home
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from chorus_cli.core.errors import UnknownPersonaError
-from chorus_cli.core.messages import Message, Role
-from chorus_cli.core.persona import Persona
-from chorus_cli.core.settings import Settings
-from chorus_cli.services.idle import IdleTimer, Keeping
+from chorus_cli.core.log.messages import Message, Role
+from chorus_cli.core.personas.persona import Persona
+from chorus_cli.core.settings.table import Settings
+from chorus_cli.services.sessions.idle import IdleTimer, Keeping
 from tests.fakes import START, FakeClock
 
 HALF_AN_HOUR = timedelta(minutes=30)

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from chorus_cli.core.errors import StorageError
-from chorus_cli.services.idle import IdleTimer
+from chorus_cli.services.sessions.idle import IdleTimer
 from tests.services.idle.silence import HALF_AN_HOUR, Talk, message, settled
 
 

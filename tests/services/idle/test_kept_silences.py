@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from chorus_cli.core.errors import ChorusError, StorageError
-from chorus_cli.core.messages import Message, Role
-from chorus_cli.core.persona import Persona
-from chorus_cli.services.idle import IdleTimer, Keeping, described
+from chorus_cli.core.log.messages import Message, Role
+from chorus_cli.core.personas.persona import Persona
+from chorus_cli.services.sessions.idle import IdleTimer, Keeping, described
 from tests.services.idle.silence import A_SECOND, ALMOST, HALF_AN_HOUR, Talk, message, settled, watches
 from tests.services.world import World
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from chorus_cli.core.errors import StorageError
-from chorus_cli.services.idle import LONGEST_SLEEP_SECONDS
+from chorus_cli.services.sessions.idle import LONGEST_SLEEP_SECONDS
 from tests.services.idle.silence import A_SECOND, ALMOST, HALF_AN_HOUR, ONE_MINUTE, Talk, message, settled
 
 

@@ -1,0 +1,1 @@
+"""The machine: clock, folders, editor, clipboard, bug reports."""

@@ -1,0 +1,138 @@
+"""Where everything is kept on this machine."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import HomeError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_ADVICE = "Choose another place with --home DIR or CHORUS_HOME."
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The folders; the files in them follow from their names."""
+
+    data: Path
+    config: Path
+    state: Path
+
+    @property
+    def database(self) -> Path:
+        """The log and everything about it."""
+        return self.data / "chorus.db"
+
+    @property
+    def personas(self) -> Path:
+        """A folder for each persona."""
+        return self.data / "personas"
+
+    @property
+    def backups(self) -> Path:
+        """Copies of the database and deleted personas."""
+        return self.data / "backups"
+
+    @property
+    def config_file(self) -> Path:
+        """The defaults for every persona."""
+        return self.config / "config.jsonc"
+
+    @property
+    def drafts(self) -> Path:
+        """Texts that are being edited."""
+        return self.state / "drafts"
+
+    @property
+    def rescue(self) -> Path:
+        """Texts that the database would not take."""
+        return self.state / "rescue"
+
+    @property
+    def run(self) -> Path:
+        """A locked file for each living process."""
+        return self.state / "run"
+
+    @property
+    def log_file(self) -> Path:
+        """Tracebacks."""
+        return self.state / "chorus.log"
+
+    def listing(self) -> tuple[tuple[str, Path], ...]:
+        """Return what ``chorus paths`` prints: a name and a place each."""
+        return (
+            ("database", self.database),
+            ("personas", self.personas),
+            ("backups", self.backups),
+            ("config", self.config_file),
+            ("drafts", self.drafts),
+            ("rescue", self.rescue),
+            ("run", self.run),
+            ("log", self.log_file),
+        )
+
+    def make(self) -> None:
+        """Make the folders, private to the user.
+
+        Raises:
+            HomeError: one of them cannot be made or written.
+        """
+        for folder in (self.data, self.config, self.state, self.run):
+            try:
+                _make_private(folder)
+            except OSError as error:
+                raise HomeError(f"Chorus cannot keep anything in {folder}: {error.strerror}. {_ADVICE}") from error
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise HomeError(f"Chorus cannot write in {folder}: permission denied or read-only. {_ADVICE}")
+
+
+def paths(environment: Mapping[str, str], home: str | None) -> Paths:
+    """Return the places: all below ``home`` or ``CHORUS_HOME`` if given, else where the platform keeps such things.
+
+    Raises:
+        HomeError: there is no home directory to find the platform's places in.
+    """
+    chosen = home or environment.get("CHORUS_HOME")
+    if chosen:
+        try:
+            folder = Path(chosen).expanduser().absolute()
+        except (OSError, RuntimeError) as error:
+            raise HomeError(f"The folder {chosen} cannot be found: {error}. {_ADVICE}") from error
+        return Paths(data=folder, config=folder, state=folder / "state")
+    # Only a run without a home of its own needs it, and it costs some milliseconds.
+    from platformdirs import PlatformDirs  # noqa: PLC0415
+
+    places = PlatformDirs("chorus", appauthor=False)
+    try:
+        found = Paths(places.user_data_path, places.user_config_path, places.user_state_path)
+    except RuntimeError as error:
+        raise HomeError(f"There is no home directory to keep your messages in. {_ADVICE}") from error
+    if not found.data.is_absolute():
+        raise HomeError(f"There is no home directory to keep your messages in. {_ADVICE}")
+    return found
+
+
+def shipped_personas() -> Path:
+    """Return the folder of the personas that come with Chorus: in the package, or beside it in a source tree."""
+    package = Path(__file__).resolve().parents[2]
+    installed = package / "personas"
+    return installed if installed.is_dir() else package.parent / "personas"
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder and its parents, and see to it that the entries survive a power cut."""
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    for place in reversed(missing):
+        place.mkdir(mode=0o700, exist_ok=True)
+        descriptor = os.open(place.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    if not folder.is_dir():
+        raise NotADirectoryError(20, "Not a directory", str(folder))

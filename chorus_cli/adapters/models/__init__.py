@@ -1,0 +1,1 @@
+"""Models: ELIZA, litellm, and what is known of models and servers."""

@@ -1,0 +1,69 @@
+"""``/context edit``: the context in the user's editor."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from chorus_cli.commands.editing import Doubtful, Refused, answered
+from chorus_cli.commands.framework.command_context import CommandContext
+from chorus_cli.commands.framework.parameters import TIME
+from chorus_cli.commands.framework.registry import CommandGroup
+from chorus_cli.commands.framework.replies import Message, Reply
+from chorus_cli.commands.wording import counted
+from chorus_cli.core.errors import HeaderLikeError
+from chorus_cli.core.time.timespan import Span
+from chorus_cli.services.editing.context import EditedContext, OpenContext, OvertakenError
+
+GROUP: CommandGroup[CommandContext] = CommandGroup("context")
+
+_UNCHANGED = "The context is the same as before; nothing was changed."
+_EMPTIED = "No message is left in the text, so the context stays as it was. /new empties it."
+
+
+@GROUP.command("edit")
+async def edit(context: CommandContext, time: Annotated[Span | None, TIME] = None) -> Reply:
+    """Open the conversation in your editor: delete, reword, move or add messages; what you save is the context.
+
+    A line in the text says where the context starts; move it up to bring older messages in. With a time, only what is
+    younger is shown, and the rest stays as it is. Nothing is deleted from the log, and /undo takes it back.
+
+    Examples:
+        /context edit
+        /context edit 24h
+    """
+    shown_since = None if time is None else time.before(context.clock.now())
+    opened = await context.context_editing.open(context.focus.place(), shown_since)
+
+    async def store(text: str) -> Reply | Refused | Doubtful:
+        try:
+            return await _stored(context, opened, text)
+        except HeaderLikeError as error:
+            return Doubtful(error, lambda text: _stored(context, opened, text, header_like_is_text=True))
+
+    edited = await context.editing.edit("context.md", opened.sheet.text, opened.line)
+    return await answered(context.editing, edited, store, "The context")
+
+
+async def _stored(
+    context: CommandContext, opened: OpenContext, text: str, *, header_like_is_text: bool = False
+) -> Reply | Refused | Doubtful:
+    try:
+        edited = await context.context_editing.save(opened, text, header_like_is_text=header_like_is_text)
+    except OvertakenError:
+        return Refused("The context was changed meanwhile, in another window, and stays as it is.")
+    if edited is None:
+        return Message(_UNCHANGED)
+    return Message(_success(edited) if edited.messages else _EMPTIED)
+
+
+def _success(edited: EditedContext) -> str:
+    counts = edited.counts
+    kinds = (
+        (counts.reworded, "reworded"),
+        (counts.left_out, "left out"),
+        (counts.added, "added"),
+        (counts.moved, "moved"),
+    )
+    changes = ", ".join(f"{number:,} {kind}" for number, kind in kinds if number)
+    messages = counted(edited.messages, "message")
+    return f"Context edited: {messages}{f' ({changes})' if changes else ''}. /undo reverts."

@@ -1,0 +1,46 @@
+"""``/context at``: the context as it was."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from chorus_cli.commands.framework.command_context import CommandContext
+from chorus_cli.commands.framework.parameters import TIME
+from chorus_cli.commands.framework.registry import CommandGroup
+from chorus_cli.commands.framework.replies import Message, Report, Table
+from chorus_cli.commands.wording import counted, local, shortened, speaker
+from chorus_cli.core.context.tokens import tokens_of
+from chorus_cli.core.time.timespan import Span
+from chorus_cli.services.context.past import context_at
+
+_LONGEST_SUMMARY = 1000
+
+GROUP: CommandGroup[CommandContext] = CommandGroup("context")
+
+
+@GROUP.command("at")
+async def at(context: CommandContext, time: Annotated[Span, TIME]) -> Report:
+    """Show the context as it was at an earlier moment.
+
+    It is computed from the log and the operations that counted then; the system prompt and the documents are today's.
+
+    Examples:
+        /context at 2h
+        /context at yesterday
+        /context at monday 9am
+    """
+    place = context.focus.place()
+    moment = time.before(context.clock.now())
+    past = await context_at(context.context, place, moment)
+    amount = f"{counted(len(past.messages), 'message')}, ~{sum(map(tokens_of, past.messages)):,} tokens"
+    lines = [
+        f"The context at {local(past.moment)}, with a window of {past.hours}h: {amount}.",
+        "The system prompt and the documents are not kept; a request would have today's.",
+    ]
+    if past.summary is not None:
+        folded = counted(past.folded_number, "message")
+        lines.append(f"The first {folded} were summarised as: {shortened(past.summary.content, _LONGEST_SUMMARY)}")
+    name = place.persona.name
+    rows = [(local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in past.messages]
+    table = [Table("", ("When", "Who", "What"), tuple(rows))] if rows else []
+    return Report((Message("\n".join(lines)), *table))

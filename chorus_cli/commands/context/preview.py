@@ -1,0 +1,54 @@
+"""``/context 24h?``: what a window would change, without changing it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chorus_cli.commands.framework.replies import Message, Report, Table
+from chorus_cli.commands.wording import counted, local, reach, shortened, speaker
+from chorus_cli.core.context.tokens import tokens_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chorus_cli.commands.framework.command_context import CommandContext
+    from chorus_cli.core.log.messages import Message as LogMessage
+    from chorus_cli.core.time.timespan import WindowChoice
+    from chorus_cli.services.context.window import Preview
+
+
+async def previewed(context: CommandContext, choice: WindowChoice, rounded: str = "") -> Report:
+    """Say what a window would bring in or drop, what that weighs, and that nothing was changed."""
+    preview = await context.window.preview(choice)
+    name = context.focus.place().persona.name
+    lines = [choice.warning, rounded, f"With a context window of {choice.hours}h instead of {preview.hours_now}h:"]
+    begin = Message("\n".join(line for line in lines if line))
+    moving = [_moved(preview.entering, "come in", name), _moved(preview.leaving, "fall out", name)]
+    shown = [table for table in moving if table is not None]
+    same = [] if shown else [Message("The model would see the same messages.")]
+    end = Message(f"{reach(preview.state)}\n{_weight(preview)}\nNothing was changed.")
+    return Report((begin, *shown, *same, end))
+
+
+def _moved(rows: Sequence[LogMessage], verb: str, name: str) -> Table | None:
+    """Count the messages that would move, and show the first and the last of them."""
+    if not rows:
+        return None
+    edges = rows if len(rows) == 1 else (rows[0], rows[-1])
+    cells = [(local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in edges]
+    tokens = sum(map(tokens_of, rows))
+    title = f"{counted(len(rows), 'message')}, ~{tokens:,} tokens, would {verb}; first and last:"
+    return Table(title, ("", "", ""), tuple(cells))
+
+
+def _weight(preview: Preview) -> str:
+    change = preview.tokens_then - preview.tokens_now
+    instead = f" instead of {preview.tokens_now:,}" if change else ", as now"
+    weight = (
+        f"The messages would have ~{preview.tokens_then:,} tokens{instead}; "
+        f"a whole request may have {preview.budget_tokens:,}."
+    )
+    if preview.dollars_per_token is None or not change:
+        return weight
+    cost = abs(change) * preview.dollars_per_token
+    return f"{weight} Each request would cost about ${cost:.4f} {'more' if change > 0 else 'less'}."

@@ -1,0 +1,1 @@
+"""Commands in general: declaration, parsing, completion, answers."""

@@ -1,0 +1,1 @@
+"""The context: the view, its budget, and the request made of it."""

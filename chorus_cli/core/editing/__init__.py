@@ -1,0 +1,1 @@
+"""The context as a text to edit, and the way back."""

@@ -1,0 +1,95 @@
+"""Which rows of a thread are put before the user when a context is edited, and on which side of the line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.editing.matching import Added, Kept
+from chorus_cli.core.log import operations as journal
+from chorus_cli.core.log.messages import Role, Status
+from chorus_cli.core.log.operations import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from chorus_cli.core.editing.matching import Member
+    from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.log.operations import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class EditScope:
+    """The rows above the line, those below it, and all that are in context, also those that are not shown and stay.
+
+    ``after_message_id`` is where an edit of them begins to be followed by what is said: before any turn that is still
+    running, for that and what comes after it is in nobody's hands yet.
+    """
+
+    before: tuple[Message, ...]
+    context: tuple[Message, ...]
+    settled: tuple[Message, ...]
+    after_message_id: int
+
+
+def with_hidden(members: Sequence[Member], scope: EditScope) -> list[Member]:
+    """Put the rows that were not shown among the members, each behind the row that it stood behind."""
+    shown = {row.id: row for row in scope.context}
+    followers: dict[int, list[Member]] = {}
+    before = 0
+    for row in scope.settled:
+        if row.id in shown:
+            before = row.id
+        else:
+            followers.setdefault(before, []).append(Kept(row.id))
+    kept = {member.message_id for member in members if not isinstance(member, Added)}
+    # What stood behind a row that is gone stands behind the one before it.
+    ordered, last = dict(followers), 0
+    for row in scope.settled:
+        if row.id in kept:
+            last = row.id
+        elif row.id in shown and row.id in ordered:
+            ordered.setdefault(last, []).extend(ordered.pop(row.id))
+    mixed = list(ordered.get(0, []))
+    for member in members:
+        mixed.append(member)
+        if not isinstance(member, Added):
+            mixed += ordered.get(member.message_id, [])
+    return mixed
+
+
+def edit_scope(
+    seen: Sequence[Message],
+    history: Iterable[Message],
+    operations: Sequence[Operation],
+    newest_id: int,
+    shown_since: datetime | None,
+) -> EditScope:
+    """Choose the rows: ``seen`` is the view, ``history`` the thread's rows in the order of the log.
+
+    Left out is what could only confuse: replies in progress, rows without text, wordings that another stands for,
+    replies that a retry replaced, and what an operation put in that was taken back since.
+    """
+    running = min((row.turn_id for row in seen if row.status is Status.STREAMING), default=newest_id + 1)
+    settled = [row for row in seen if row.turn_id < running and _is_shown(row)]
+    too_old = {row.id for row in settled if shown_since is not None and row.timestamp <= shown_since}
+    counting = {operation.id for operation in journal.effective(operations)}
+    known = [row for row in history if row.introduced_by is None or row.introduced_by in counting]
+    elsewhere = {row.id for row in seen} | {row.revises for row in [*known, *seen]} | _replaced(operations)
+    return EditScope(
+        before=tuple(row for row in known if row.id not in elsewhere and row.turn_id < running and _is_shown(row)),
+        context=tuple(row for row in settled if row.id not in too_old),
+        settled=tuple(settled),
+        after_message_id=running - 1,
+    )
+
+
+def _replaced(operations: Sequence[Operation]) -> set[int | None]:
+    retries = (operation for operation in journal.effective(operations) if operation.kind is Kind.RETRY)
+    return {row for retry in retries for row in retry.replaced}
+
+
+def _is_shown(row: Message) -> bool:
+    spoken = row.role in {Role.USER, Role.ASSISTANT}
+    return row.status is not Status.STREAMING and bool(not spoken or row.content.strip())

@@ -1,0 +1,1 @@
+"""ELIZA, the embedded model."""

@@ -1,0 +1,1 @@
+"""The log and its journal: messages, operations, and texts made of them."""

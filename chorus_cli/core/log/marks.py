@@ -1,0 +1,65 @@
+"""What a log says beside the words: which boundaries were set, and which messages were taken back since."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.log import operations as journal
+from chorus_cli.core.log.operations import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.log.operations import Operation
+
+CLEARED = "[CONTEXT_CLEARED]"
+PROVIDED = "[PRIOR_CONTEXT_PROVIDED]"
+
+
+@dataclass(frozen=True, slots=True)
+class LogMarks:
+    """What the operations say of messages.
+
+    ``undone_turns`` and ``undone_operations`` were taken back, and what such an operation put in with it; ``replaced``
+    are the messages that a retry which counts took out.
+    """
+
+    undone_turns: frozenset[int] = frozenset()
+    replaced: frozenset[int] = frozenset()
+    undone_operations: frozenset[int] = frozenset()
+
+    def is_undone(self, message: Message) -> bool:
+        """Return whether a message was taken back: its turn, or the operation that put it in."""
+        return message.turn_id in self.undone_turns or message.introduced_by in self.undone_operations
+
+    def is_replaced(self, message: Message) -> bool:
+        """Return whether another reply to the same question took its place."""
+        return message.id in self.replaced
+
+    def words(self, message: Message) -> str:
+        """Return the marks as they stand behind a message, empty if it has none."""
+        undone = "[undone]" if self.is_undone(message) else ""
+        replaced = "[replaced by another reply]" if self.is_replaced(message) else ""
+        return " ".join(filter(None, (undone, replaced)))
+
+
+NO_MARKS = LogMarks()
+
+
+def log_marks(operations: Sequence[Operation]) -> LogMarks:
+    """Read the marks off the operations of a persona."""
+    effective = journal.effective(operations)
+    lasting = {operation.id for operation in effective}
+    undone = (target for target, word in journal.last_words(operations).items() if word.kind is Kind.UNDO)
+    return LogMarks(
+        undone_turns=frozenset(target.turn_id for target in undone if target.turn_id is not None),
+        replaced=frozenset(row for operation in effective for row in operation.replaced),
+        undone_operations=frozenset(operation.id for operation in operations if operation.id not in lasting),
+    )
+
+
+def marker(boundary: Operation) -> str:
+    """Return the words that stand in a log where a boundary was set."""
+    return CLEARED if boundary.kind is Kind.CLEAR else PROVIDED

@@ -1,0 +1,108 @@
+r"""What somebody looks for, as an expression for SQLite's full-text search in which nothing typed is syntax.
+
+Scripts that are written without blanks (Chinese, Japanese, Thai, …) would make one word of a whole sentence. Their
+characters are set apart, in what is indexed and in what is looked for, so that each is a word of its own and a run of
+them a phrase: any part of a sentence is found. Korean is treated likewise, because its particles cling to the words.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from chorus_cli.core.errors import CommandError
+from chorus_cli.core.text.safe_text import cleaned_input
+
+APART = "\x1f"
+"""What is put between characters that are set apart; it parts words and is never text."""
+
+MARKS = ("\ufdd0", "\ufdd1")
+"""What opens and closes something found while an excerpt is made: code points that are never text."""
+
+SHOWN_MARKS = ("«", "»")
+_LONGEST_EXCERPT = 240
+_LEAD = 80
+_CUT = "…"
+
+_WITHOUT_BLANKS = re.compile(
+    "(["
+    "\u0e00-\u0eff"  # Thai, Lao
+    "\u1000-\u109f\u1780-\u17ff"  # Myanmar, Khmer
+    "\u1100-\u11ff\uac00-\ud7ff"  # Hangul
+    "\u3005-\u3007\u3040-\u318f\u31a0-\u31ff\uff66-\uffdc"  # kana, bopomofo, Hangul jamo, half-width forms
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
+    "])"
+)
+_PIECE = re.compile(r'"(?P<phrase>[^"]*)"(?P<begins>\*?)|(?P<word>[^\s"]+)')
+_QUOTES = str.maketrans("“”„‟", '""""')
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """What every message found must hold.
+
+    ``expression`` is for FTS5 and is empty when there is no word. ``literals`` are pieces without any letter or digit
+    (emoji, arrows), which the index does not know.
+    """
+
+    expression: str
+    literals: tuple[str, ...]
+
+
+def search_query(text: str) -> SearchQuery:
+    """Read what was typed: words that must all occur, phrases in double quotes, ``begin*`` for how a word begins.
+
+    Raises:
+        CommandError: there is nothing to look for.
+    """
+    expressions: dict[str, None] = {}
+    literals: dict[str, None] = {}
+    for match in _PIECE.finditer(cleaned_input(text)[0].translate(_QUOTES)):
+        piece = match["phrase"] if match["word"] is None else match["word"]
+        if _has_word(piece):
+            begins = match["begins"] or piece.endswith("*")
+            expressions[f'"{set_apart(piece)}"{" *" if begins else ""}'] = None
+        elif piece.strip():
+            literals[piece.strip()] = None
+    if not expressions and not literals:
+        raise CommandError("There is nothing to look for. Write a word or more, or a phrase in double quotes.")
+    return SearchQuery(" ".join(expressions), tuple(literals))
+
+
+def set_apart(text: str) -> str:
+    """Return a text as it is indexed: every character of a script without blanks is a word of its own."""
+    return text if text.isascii() else _WITHOUT_BLANKS.sub(rf"{APART}\1{APART}", text)
+
+
+def marked_literals(content: str, literals: tuple[str, ...]) -> str:
+    """Return the part of ``content`` around the first of ``literals`` in it, which is marked."""
+    found = [(content.find(literal), literal) for literal in literals if literal in content]
+    if not found:
+        return content[:_LONGEST_EXCERPT]
+    place, literal = min(found)
+    begin, end = max(0, place - _LONGEST_EXCERPT), place + len(literal)
+    opening, closing = MARKS
+    before = f"{_CUT if begin else ''}{content[begin:place]}"
+    return f"{before}{opening}{literal}{closing}{content[end : end + _LONGEST_EXCERPT]}"
+
+
+def excerpt(marked: str) -> str:
+    """Write a marked part of a message in one line, cut around the first thing that was found."""
+    opening, closing = MARKS
+    line = " ".join(marked.replace(APART, "").split())
+    begin = max(0, line.find(opening) - _LEAD)
+    shown = line[begin : begin + _LONGEST_EXCERPT]
+    if shown.count(opening) > shown.count(closing):
+        shown += closing
+    before = _CUT if begin else ""
+    after = _CUT if begin + _LONGEST_EXCERPT < len(line) else ""
+    return f"{before}{shown}{after}".replace(opening, SHOWN_MARKS[0]).replace(closing, SHOWN_MARKS[1])
+
+
+def _has_word(piece: str) -> bool:
+    """Return whether the index knows something of a piece.
+
+    SQLite's tables of letters are older than Python's. What was one in Unicode 3.2 is one for both.
+    """
+    return any(unicodedata.ucd_3_2_0.category(sign)[0] in "LN" for sign in piece)

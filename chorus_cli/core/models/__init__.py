@@ -1,0 +1,1 @@
+"""Models: their names, requests, events and outcomes."""

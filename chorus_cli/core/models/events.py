@@ -1,0 +1,78 @@
+"""What happens while a model answers, as values that a terminal or a test can read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.log.messages import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from chorus_cli.core.errors import ChorusError
+
+_ASK_AGAIN = "Your message is kept; /retry asks again."
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Everything is stored, and ``model`` is being asked; what comes next is its own."""
+
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """The next piece of the reply."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """The next piece of what the model thinks aloud before it replies."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyEnd:
+    """The provider's own word that the reply is over.
+
+    ``finish_reason`` is the provider's (``stop``, ``length``, …) and ``None`` when the stream ended without one, which
+    means that it was cut. ``usage`` holds token counts as reported (``prompt_tokens``, ``completion_tokens``, …), or
+    nothing.
+    """
+
+    finish_reason: str | None
+    usage: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A sentence for the user about the turn, not part of the reply."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnDone:
+    """The turn is over and its rows are written.
+
+    ``error`` is why the reply broke off, if it did; ``message_id`` is the row of the reply.
+    """
+
+    message_id: int
+    status: Status
+    usage: Mapping[str, int] = field(default_factory=dict)
+    error: ChorusError | None = None
+
+    @property
+    def complaint(self) -> str:
+        """Sentence for the user: why the reply broke off and, if no word of it came, how to get one."""
+        return f"{self.error} {_ASK_AGAIN}" if self.status is Status.FAILED else str(self.error)
+
+
+ModelEvent = TextDelta | ReasoningDelta | ReplyEnd
+TurnEvent = Asking | TextDelta | ReasoningDelta | Notice | TurnDone

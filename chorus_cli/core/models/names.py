@@ -1,0 +1,100 @@
+"""Judges a model's name as it was typed: what cannot be meant is refused, what may be a mistake is doubted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import ModelNameError
+from chorus_cli.core.models.choice import ELIZA
+from chorus_cli.core.time.timespan import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from collections.abc import Set as AbstractSet
+
+_EMBEDDED = ELIZA.partition("/")[0]
+_MOST_SUGGESTIONS = 3
+_LONGEST_EXAMPLE = 40
+
+
+def doubt_about(
+    name: str, names: AbstractSet[str], providers: AbstractSet[str], likely: Sequence[str] = ()
+) -> str | None:
+    """Return a sentence of warning if ``name`` may not be what was meant, or ``None`` for a name to be trusted.
+
+    ``names`` are the models and ``providers`` the prefixes that litellm knows. A known provider's models are taken as
+    they are typed, for there are new ones every week. Of ``likely`` models, the likeliest first, those are suggested
+    before others that hold what was typed. If either set is empty nothing is known, and no doubt is cast.
+
+    Raises:
+        ModelNameError: it cannot be meant.
+    """
+    _refuse_what_is_no_name(name)
+    if name == ELIZA or name in names:
+        return None
+    provider, slash, rest = name.partition("/")
+    if not slash:
+        _refuse_unknown(name, names, likely)
+        return None
+    if not provider or not rest:
+        raise ModelNameError(f"{quoted(name)} is half a name: write provider/name, such as ollama/llama3.2.")
+    if provider == _EMBEDDED:
+        raise ModelNameError(f"There is no model {quoted(name)}: the only embedded one is {ELIZA}.")
+    if not providers or provider in providers:
+        return None
+    return f"litellm knows no provider {provider!r}, so a message may fail.{_meant_provider(name, providers)}"
+
+
+def _refuse_what_is_no_name(name: str) -> None:
+    if not name:
+        raise ModelNameError("A model's name is missing: write provider/name, such as ollama/llama3.2.")
+    if any(character.isspace() for character in name):
+        raise ModelNameError(f"{quoted(name)} is no model's name: there are no blanks in one.")
+    if not name.isprintable():
+        raise ModelNameError(f"{quoted(name)} is no model's name: there are characters in it that cannot be seen.")
+
+
+def _refuse_unknown(name: str, names: AbstractSet[str], likely: Sequence[str]) -> None:
+    if not names:
+        return
+    alike = _question(_alike(name, {*names, ELIZA}, likely))
+    raise ModelNameError(
+        f"There is no model {quoted(name)}: a name without a provider must be one that litellm knows. "
+        f"Write it as provider/name, such as ollama/{name[:_LONGEST_EXAMPLE]}.{alike}"
+    )
+
+
+def _alike(name: str, names: Iterable[str], likely: Sequence[str]) -> list[str]:
+    """Return the name that differs in case, else those that lack only what stands before it, else those spelt alike.
+
+    Likely models that hold the name come before others spelt alike. Of several with one spelling the shortest is first.
+    """
+    by_spelling: defaultdict[str, list[str]] = defaultdict(list)
+    for known in sorted(names, key=lambda known: (len(known), known)):
+        by_spelling[known.casefold().rpartition("/")[2]].append(known)
+    typed = name.casefold()
+    same = by_spelling.get(typed, [])
+    if same:
+        same = [*(known for known in likely if known in same), *(known for known in same if known not in likely)]
+        exact = [known for known in same if known.casefold() == typed]
+        return exact[:1] or same[:_MOST_SUGGESTIONS]
+    held = [known for known in likely if typed in known.casefold().rpartition("/")[2]]
+    if held:
+        return held[:_MOST_SUGGESTIONS]
+    return [by_spelling[near][0] for near in get_close_matches(typed, by_spelling, n=_MOST_SUGGESTIONS)]
+
+
+def _meant_provider(name: str, providers: AbstractSet[str]) -> str:
+    provider, _, rest = name.partition("/")
+    by_spelling = {known.casefold(): known for known in sorted(providers)}
+    near = get_close_matches(provider.casefold(), by_spelling, n=1)
+    return _question([f"{by_spelling[spelling]}/{rest}" for spelling in near])
+
+
+def _question(suggestions: list[str]) -> str:
+    if not suggestions:
+        return ""
+    *others, last = suggestions
+    return f" Did you mean {', '.join(others)} or {last}?" if others else f" Did you mean {last}?"

@@ -1,0 +1,43 @@
+"""How a reply ended, judged by what arrived."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chorus_cli.core.errors import ModelError
+from chorus_cli.core.log.messages import Status
+
+_CUT = "The reply broke off before its end: the connection was cut; what has arrived is kept."
+_NOTHING = (
+    "The model sent no reply, nor any sign that it was done. If the address is that of a server of your own, "
+    "check that it speaks the OpenAI API."
+)
+_EMPTY = "The model sent an empty reply. /model chooses another, if that happens again."
+_LENGTH = "The reply reached the model's output limit and breaks off there."
+_FILTERED = "The provider's content filter stopped the reply."
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The status of a reply, and the sentence that explains it when it is not complete."""
+
+    status: Status
+    error: ModelError | None = None
+
+
+def outcome(text: str, finish_reason: str | None, failure: ModelError | None) -> Outcome:
+    """Judge a reply by its text, the provider's finish reason (``None`` when none came) and the failure, if any."""
+    said_something = bool(text.strip())
+    if failure is not None:
+        return Outcome(Status.TRUNCATED if said_something else Status.FAILED, failure)
+    if not said_something:
+        return Outcome(Status.FAILED, ModelError(_NOTHING if finish_reason is None else _EMPTY))
+    match finish_reason:
+        case None:
+            return Outcome(Status.TRUNCATED, ModelError(_CUT))
+        case "length" | "max_tokens":
+            return Outcome(Status.TRUNCATED, ModelError(_LENGTH))
+        case "content_filter":
+            return Outcome(Status.TRUNCATED, ModelError(_FILTERED))
+        case _:
+            return Outcome(Status.COMPLETE)

@@ -1,0 +1,1 @@
+"""Personas as their files describe them."""

@@ -1,0 +1,45 @@
+"""A persona as its files describe it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.settings.table import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT_PERSONA = "chorus"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text that a persona always has at hand."""
+
+    name: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Persona:
+    """Somebody to talk to.
+
+    ``slug`` is the folder's name and the key of everything stored. ``sources`` says per setting where its value comes
+    from. ``defaults`` and ``default_sources`` say what holds where its own file says nothing. ``warnings`` are
+    sentences about its files that the user should read once; ``unreadable`` are the settings files that do not count.
+    """
+
+    slug: str
+    settings: Settings
+    documents: tuple[Document, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+    defaults: Settings = field(default_factory=Settings)
+    default_sources: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name to show."""
+        return self.settings.name or self.slug

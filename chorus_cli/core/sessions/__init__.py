@@ -1,0 +1,1 @@
+"""Saved sessions: format, names, and matching with the log."""

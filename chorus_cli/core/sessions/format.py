@@ -1,0 +1,131 @@
+"""A saved session: what stands in its file, and how it is written.
+
+The file is JSON that a person can read: first what a list of sessions shows, then the threads, then every message in
+the order of its thread's context. Nothing of it is an id that the log would rely on; see ``session_matching``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.log.messages import Message, Role, Status
+from chorus_cli.core.time import timestamps
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from chorus_cli.core.settings.jsonc import JsonValue
+
+FORMAT = "chorus-session"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SavedThread:
+    """A thread as it was saved; ``summary`` stands for its first ``summarised`` messages, empty if there was none."""
+
+    id: int
+    title: str = ""
+    summary: str = ""
+    summarised: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SavedMessage:
+    """A message as it was saved: word for word, with the time when it was said (aware UTC)."""
+
+    thread_id: int
+    turn_id: int
+    role: Role
+    content: str
+    timestamp: datetime
+    status: Status = Status.COMPLETE
+    preamble: str = ""
+    tool_calls: str | None = None
+    tool_call_id: str | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a persona had in context at a moment, in all its threads.
+
+    ``window_start`` and ``window_end`` bound the window that was in force. ``active_thread_id`` is one of ``threads``.
+    ``token_estimate`` counts the messages.
+    """
+
+    session_id: str
+    persona: str
+    timestamp: datetime
+    description: str
+    summary: str
+    token_estimate: int
+    window_start: datetime
+    window_end: datetime
+    active_thread_id: int
+    threads: tuple[SavedThread, ...]
+    messages: tuple[SavedMessage, ...]
+
+
+def saved(message: Message) -> SavedMessage:
+    """Return a message of the log as it is saved."""
+    return SavedMessage(
+        thread_id=message.thread_id,
+        turn_id=message.turn_id,
+        role=message.role,
+        content=message.content,
+        timestamp=message.timestamp,
+        status=message.status,
+        preamble=message.preamble,
+        tool_calls=message.tool_calls,
+        tool_call_id=message.tool_call_id,
+        model=message.model,
+    )
+
+
+def text_of(session: Session) -> str:
+    """Write a session as the text of its file."""
+    document: dict[str, JsonValue] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "session_id": session.session_id,
+        "persona": session.persona,
+        "timestamp": timestamps.to_text(session.timestamp),
+        "description": session.description,
+        "summary": session.summary,
+        "message_count": len(session.messages),
+        "token_estimate": session.token_estimate,
+        "window_start": timestamps.to_text(session.window_start),
+        "window_end": timestamps.to_text(session.window_end),
+        "active_thread_id": session.active_thread_id,
+        "threads": [_written_thread(each) for each in session.threads],
+        "messages": [_written(message) for message in session.messages],
+    }
+    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+
+def _written_thread(thread: SavedThread) -> JsonValue:
+    always: dict[str, JsonValue] = {"id": thread.id, "title": thread.title, "summary": thread.summary}
+    summarised: dict[str, JsonValue] = {"summarised": thread.summarised} if thread.summarised else {}
+    return always | summarised
+
+
+def _written(message: SavedMessage) -> JsonValue:
+    """Write what every message has, and of the rest what this one has."""
+    always: dict[str, JsonValue] = {
+        "role": message.role,
+        "content": message.content,
+        "timestamp": timestamps.to_text(message.timestamp),
+        "thread": message.thread_id,
+        "turn": message.turn_id,
+        "status": message.status,
+    }
+    sometimes: dict[str, JsonValue] = {
+        "preamble": message.preamble or None,
+        "tool_calls": message.tool_calls,
+        "tool_call_id": message.tool_call_id,
+        "model": message.model,
+    }
+    return always | {key: value for key, value in sometimes.items() if value is not None}

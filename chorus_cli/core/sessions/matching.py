@@ -1,0 +1,87 @@
+"""Finds a session's messages in the log, so that restoring it stores again only what is not there.
+
+A message is known by role, exact time and content; the numbers in a file may be those of another machine's log. The
+k-th of several equal ones is the k-th of the log. Whether a thread of the file is one of the log is told by its
+messages: it is the thread that they stand in.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.log.messages import NewMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from chorus_cli.core.log.messages import Message, Role
+    from chorus_cli.core.sessions.format import SavedMessage, Session
+
+    _Key = tuple[Role, datetime, str]
+
+
+def known_threads(session: Session, rows: Iterable[Message]) -> dict[int, int]:
+    """Return for each thread of the session that the log knows its number there; no two have the same."""
+    standing_in: defaultdict[_Key, set[int]] = defaultdict(set)
+    for row in rows:
+        standing_in[_key(row)].add(row.thread_id)
+    votes: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    for message in session.messages:
+        votes[message.thread_id].update(standing_in[_key(message)])
+    found: dict[int, int] = {}
+    for thread_id, counted in votes.items():
+        free = [number for number in counted if number not in found.values()]
+        if free:
+            found[thread_id] = max(free, key=lambda number: (number == thread_id, counted[number], -number))
+    return found
+
+
+def members(session: Session, rows: Iterable[Message], thread_of: Mapping[int, int]) -> tuple[int | NewMessage, ...]:
+    """Return the session's messages in order: the ids of those in the log, and those that have to be stored.
+
+    ``thread_of`` maps every thread of a message to the log's. A new message joins the turn of the session's messages
+    that it had a turn in common with, if one of them is known.
+    """
+    candidates: defaultdict[tuple[int, _Key], list[Message]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: (row.introduced_by is not None, row.id)):
+        candidates[row.thread_id, _key(row)].append(row)
+    matches = [_taken(candidates[thread_of[each.thread_id], _key(each)], each) for each in session.messages]
+    turns = {
+        (message.thread_id, message.turn_id): row.turn_id
+        for message, row in zip(session.messages, matches, strict=True)
+        if row is not None
+    }
+    return tuple(
+        _new(message, thread_of, turns) if row is None else row.id
+        for message, row in zip(session.messages, matches, strict=True)
+    )
+
+
+def _key(message: Message | SavedMessage) -> _Key:
+    return message.role, message.timestamp, message.content
+
+
+def _taken(candidates: list[Message], message: SavedMessage) -> Message | None:
+    """Take from equal messages of the log the one of the same turn if there is one, else the first."""
+    if not candidates:
+        return None
+    chosen = next((row for row in candidates if row.turn_id == message.turn_id), candidates[0])
+    candidates.remove(chosen)
+    return chosen
+
+
+def _new(message: SavedMessage, thread_of: Mapping[int, int], turns: Mapping[tuple[int, int], int]) -> NewMessage:
+    return NewMessage(
+        thread_id=thread_of[message.thread_id],
+        role=message.role,
+        content=message.content,
+        timestamp=message.timestamp,
+        turn_id=turns.get((message.thread_id, message.turn_id)),
+        preamble=message.preamble,
+        tool_calls=message.tool_calls,
+        tool_call_id=message.tool_call_id,
+        status=message.status,
+        model=message.model,
+    )

@@ -1,0 +1,59 @@
+"""A conversation as a model is given it to summarise: a line of who says what, in slices that fit a request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.log.messages import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.sessions.format import SavedMessage
+
+_GAP = "\n\n"
+_GAP_TOKENS = 2
+
+
+def transcript(messages: Iterable[Message | SavedMessage], name: str) -> list[str]:
+    """Return an entry for each message, which says who speaks; the persona is called ``name``."""
+    speakers = {
+        Role.USER: "Human",
+        Role.ASSISTANT: name,
+        Role.TOOL_USE: f"{name} calls a tool",
+        Role.TOOL_RESULT: "The tool answers",
+    }
+    return [
+        f"{speakers[message.role]}: " + " ".join(filter(None, (message.content, message.tool_calls)))
+        for message in messages
+    ]
+
+
+def next_slice(entries: Sequence[str], room_tokens: int, count: Callable[[str], int]) -> tuple[str, list[str]]:
+    """Return as many of the first entries as there is room for, joined to one text, and the rest.
+
+    ``count`` returns the tokens of a text. An entry that is too large alone is parted, so that there is always
+    progress and nothing is left out.
+    """
+    rest = list(entries)
+    taken: list[str] = []
+    used = 0
+    while rest:
+        tokens = count(rest[0]) + _GAP_TOKENS
+        if used + tokens <= room_tokens:
+            used += tokens
+            taken.append(rest.pop(0))
+        elif taken or len(rest[0]) == 1:
+            break
+        else:
+            rest[:1] = _halves(rest[0])
+    return _GAP.join(taken or [rest.pop(0)]) if rest or taken else "", rest
+
+
+def _halves(text: str) -> tuple[str, str]:
+    """Part a text in the middle, at a blank if there is one near."""
+    middle = len(text) // 2
+    blank = text.rfind(" ", middle // 2, middle)
+    place = middle if blank < 0 else blank + 1
+    return text[:place], text[place:]

@@ -1,0 +1,1 @@
+"""Settings: their table, their values, and files in JSON with comments."""

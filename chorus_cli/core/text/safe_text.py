@@ -1,0 +1,288 @@
+"""Makes text that others wrote safe to show: what a terminal would obey becomes visible, what hides is taken out.
+
+A filter of single code points, never of ranges, so that nothing that can be read is lost and an escape sequence needs
+no parser. For display only: the log keeps the original.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+
+from chorus_cli.core.text.code_points import (
+    BIDI_CONTROLS,
+    C1_CONTROLS,
+    CANCEL_TAG,
+    CONTROLS,
+    EMOJI_SELECTORS,
+    FLAG_PATTERN,
+    HIGH_SURROGATES,
+    IGNORABLES,
+    JOINING,
+    NONCHARACTERS,
+    PLAIN,
+    REPLACEMENT_CHARACTER,
+    SURROGATES,
+    TAG_CHARACTERS,
+    UNFINISHED_FLAG_PATTERN,
+    UNICODE_LINE_BREAKS,
+    ZERO_WIDTH_JOINER,
+    ZERO_WIDTH_NON_JOINER,
+)
+
+MARKS_PER_BASE = 30
+"""How many combining marks one base may carry: the limit of UAX #15's stream-safe text format."""
+
+DECODED_LENGTH = 200
+"""How many characters of decoded tags a warning quotes."""
+
+_FIRST_LETTER_WITH_NON_JOINER = "\u0600"
+_LONGEST_UNDECIDED_TAIL = 8  # a black flag, six tags and half a surrogate pair
+_TAG_OFFSET = 0xE0000
+_CONTROL_PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421}
+
+_SURROGATE = re.compile(f"[{SURROGATES}]")
+_PLAIN_TEXT = re.compile(f"[{PLAIN}]+")
+_JOINING = re.compile(f"[{JOINING}]")
+_UNDECIDED_TAIL = re.compile(rf"(?:\r|(?:{UNFINISHED_FLAG_PATTERN})?[{HIGH_SURROGATES}]?)\Z")
+_SELECTOR = re.compile(f"[{EMOJI_SELECTORS}]")
+_BREAKS_AND_TABS = re.compile(r"[\n\t]+")
+
+
+@cache
+def _token_pattern() -> re.Pattern[str]:
+    """One branch for each rule; compiled when first needed, which plain text never does."""
+    return re.compile(
+        rf"(?P<plain>[{PLAIN}]+)"
+        rf"|(?P<line_break>\r\n|[{UNICODE_LINE_BREAKS}])"
+        rf"|(?P<control>(?:[{CONTROLS}]|\r(?!\n))+)"
+        rf"|(?P<c1_control>[{C1_CONTROLS}])"
+        rf"|(?P<unfit>[{BIDI_CONTROLS}{NONCHARACTERS}])"
+        rf"|(?P<lone_surrogate>[{SURROGATES}]+)"
+        rf"|(?P<flag>{FLAG_PATTERN})"
+        rf"|(?P<tags>[{TAG_CHARACTERS}{CANCEL_TAG}]+)"
+        rf"|(?P<ignorable>[{IGNORABLES}]+)"
+        rf"|(?P<joiner>{ZERO_WIDTH_JOINER})"
+        rf"|(?P<non_joiner>{ZERO_WIDTH_NON_JOINER})"
+        rf"|(?P<selector>[{EMOJI_SELECTORS}])"
+        r"|(?P<other>.)",
+        re.DOTALL,
+    )
+
+
+@cache
+def _hiding() -> re.Pattern[str]:
+    """What hides or misleads, if not always; compiled when first needed, which plain text never does."""
+    return re.compile(
+        f"[{BIDI_CONTROLS}{NONCHARACTERS}{IGNORABLES}{TAG_CHARACTERS}{CANCEL_TAG}{EMOJI_SELECTORS}"
+        f"{UNICODE_LINE_BREAKS}{ZERO_WIDTH_JOINER}{ZERO_WIDTH_NON_JOINER}]"
+    )
+
+
+class SafeTextStream:
+    """Filters text that arrives in pieces; the result does not depend on where the pieces end.
+
+    What is kept of the past is the little that decides about the next character: an undecided tail (a carriage
+    return, half a surrogate pair, the beginning of a flag), a joiner whose right neighbour is not known yet, and, of
+    what was shown, the last character, the last base and the number of marks on it.
+    """
+
+    def __init__(self) -> None:
+        self._undecided = ""
+        self._joiner_waits = False
+        self._previous = ""
+        self._base = ""
+        self._mark_count = 0
+        self._hidden_count = 0
+        self._decoded: list[str] = []
+
+    @property
+    def hidden_count(self) -> int:
+        """How many code points were taken out so far."""
+        return self._hidden_count
+
+    @property
+    def decoded_tags(self) -> str:
+        """The printable ASCII that hidden tag characters spelt."""
+        return "".join(self._decoded)
+
+    def feed(self, chunk: str) -> str:
+        """Return what of ``chunk``, and of what waited for it, can be shown now."""
+        if not (self._undecided or self._joiner_waits) and _PLAIN_TEXT.fullmatch(chunk):
+            return self._shown(chunk)
+        text = _paired(self._undecided + chunk)
+        tail = _UNDECIDED_TAIL.search(text, max(0, len(text) - _LONGEST_UNDECIDED_TAIL))
+        decided = tail.start() if tail else len(text)
+        self._undecided = text[decided:]
+        return self._filtered(text[:decided])
+
+    def close(self) -> str:
+        """Return what still waited, judged as the end of the text."""
+        undecided, self._undecided = self._undecided, ""
+        return (self._filtered(undecided) if undecided else "") + self._released_joiner("")
+
+    def _filtered(self, text: str) -> str:
+        return "".join([self._token(match) for match in _token_pattern().finditer(text)])
+
+    def _token(self, match: re.Match[str]) -> str:
+        text = match.group()
+        match match.lastgroup:
+            case "plain" | "flag":
+                return self._shown(text)
+            case "ignorable":
+                return self._hidden(text)
+            case "tags":
+                return self._decoded_and_hidden(text)
+            case "joiner":
+                return self._joiner(text)
+            case "non_joiner":
+                return self._non_joiner(text)
+            case "selector":
+                return self._selector(text)
+            case "other":
+                return self._mark(text) if unicodedata.category(text).startswith("M") else self._shown(text)
+            case kind:
+                return self._shown(_made_visible(kind, text))
+
+    def _shown(self, text: str) -> str:
+        joiner = self._released_joiner(text[0]) if self._joiner_waits else ""
+        self._previous = self._base = text[-1]
+        self._mark_count = 0
+        return joiner + text
+
+    def _hidden(self, text: str) -> str:
+        self._hidden_count += len(text)
+        return ""
+
+    def _decoded_and_hidden(self, tags: str) -> str:
+        printable = (chr(ord(tag) - _TAG_OFFSET) for tag in tags)
+        self._decoded.append("".join(character for character in printable if character.isprintable()))
+        return self._hidden(tags)
+
+    def _joiner(self, joiner: str) -> str:
+        """Let the joiner wait for its right neighbour, if the left one can be joined and none waits already."""
+        if self._joiner_waits or not _JOINING.match(self._base):
+            return self._hidden(joiner)
+        self._joiner_waits = True
+        return ""
+
+    def _released_joiner(self, following: str) -> str:
+        """Return the joiner that waits, if there is one and ``following`` can be joined."""
+        if not self._joiner_waits:
+            return ""
+        self._joiner_waits = False
+        return ZERO_WIDTH_JOINER if _JOINING.match(following) else self._hidden(ZERO_WIDTH_JOINER)
+
+    def _non_joiner(self, non_joiner: str) -> str:
+        """Keep it after a letter, with its marks, of the scripts that use it."""
+        if not (self._base.isalpha() and self._base >= _FIRST_LETTER_WITH_NON_JOINER):
+            return self._hidden(non_joiner)
+        self._released_joiner(non_joiner)
+        # Marks are still counted on: else letter, marks, non-joiner, marks would stack without end.
+        self._previous = self._base = non_joiner
+        return non_joiner
+
+    def _selector(self, selector: str) -> str:
+        """Keep one after something that can be seen; it counts as a mark, lest it restart the count of marks."""
+        after_visible = self._previous.strip() and self._previous != ZERO_WIDTH_NON_JOINER
+        if not after_visible or _SELECTOR.match(self._previous):
+            return self._hidden(selector)
+        return self._mark(selector)
+
+    def _mark(self, mark: str) -> str:
+        if self._mark_count >= MARKS_PER_BASE:
+            return self._hidden(mark)
+        joiner = self._released_joiner(mark)
+        self._previous = mark
+        self._mark_count += 1
+        return joiner + mark
+
+
+def safe_text(text: str) -> str:
+    """Return ``text`` as it may be shown on a terminal."""
+    stream = SafeTextStream()
+    return stream.feed(text) + stream.close()
+
+
+def safe_line(text: str) -> str:
+    """Return ``text`` as it may be shown within one line: line breaks and tabs become one space."""
+    return _BREAKS_AND_TABS.sub(" ", safe_text(text))
+
+
+def may_hide(line: str) -> bool:
+    """Return whether something in ``line`` may hide or mislead."""
+    return not (line.isascii() or _PLAIN_TEXT.fullmatch(line)) and _hiding().search(line) is not None
+
+
+def revealed(line: str) -> list[str]:
+    """Return a sign for each character of ``line``: its number if it hides or misleads, else the character itself.
+
+    That is what `safe_text` takes out or shows the number of; control characters are left to whoever draws the line.
+    """
+    shown, place = safe_text(line), 0
+    signs: list[str] = []
+    for character in line:
+        if shown.startswith(character, place):
+            signs.append(character)
+            place += 1
+            continue
+        alone = safe_text(character)
+        if shown.startswith(alone, place):
+            place += len(alone)
+        signs.append(character if unicodedata.category(character) in {"Cc", "Cs"} else _number(character))
+    return signs
+
+
+def hidden_warning(stream: SafeTextStream, place: str = "this reply") -> str | None:
+    """Return the line that tells how much was hidden in ``place``, and what tags spelt; ``None`` if nothing was."""
+    if not stream.hidden_count:
+        return None
+    characters = "hidden character" if stream.hidden_count == 1 else "hidden characters"
+    decoded = stream.decoded_tags
+    if len(decoded) > DECODED_LENGTH:
+        decoded = decoded[:DECODED_LENGTH] + "..."
+    return f"{stream.hidden_count} {characters} in {place}" + (f' (decoded: "{decoded}")' if decoded else "")
+
+
+def join_surrogates(text: str) -> str:
+    """Return ``text`` with surrogate pairs joined and lone surrogates replaced by U+FFFD, so that it can be encoded."""
+    return _SURROGATE.sub(REPLACEMENT_CHARACTER, _paired(text))
+
+
+def cleaned_input(text: str) -> tuple[str, bool]:
+    """Return what the user typed or pasted as it is stored, and whether something had to be replaced.
+
+    Line endings become LF and halves of a surrogate pair are joined, which loses nothing and is not reported; a lone
+    surrogate (a byte that was not UTF-8) becomes U+FFFD and NUL its picture, which is.
+    """
+    paired = _paired(text)
+    replaced = "\0" in paired or _SURROGATE.search(paired) is not None
+    whole_lines = join_surrogates(paired).replace("\r\n", "\n").replace("\r", "\n")
+    return whole_lines.replace("\0", "\u2400"), replaced
+
+
+def _paired(text: str) -> str:
+    """Join surrogate pairs, which a JSON stream cut between two chunks leaves apart; leave lone ones alone."""
+    if not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def _made_visible(kind: str | None, text: str) -> str:
+    """Return what stands on the screen for something that must not reach the terminal itself."""
+    match kind:
+        case "line_break":
+            return "\n"
+        case "control":
+            return text.translate(_CONTROL_PICTURES)
+        case "c1_control":
+            return f"<{ord(text):02X}>"
+        case "lone_surrogate":
+            return REPLACEMENT_CHARACTER * len(text)
+        case _:
+            return _number(text)
+
+
+def _number(character: str) -> str:
+    return f"<U+{ord(character):04X}>"

@@ -1,0 +1,223 @@
+"""How far back: reads the lengths of time and the moments that people type, and makes whole hours of them.
+
+The order of the steps carries the meaning. Words are put into digits and dates into one order; then what looks like a
+time but would be misread is refused, because the libraries guess: pytimeparse takes ``1:30`` for ninety seconds. A bare
+number is hours. What is no length of time may name a moment.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, timedelta
+from typing import TYPE_CHECKING, Literal
+
+from pytimeparse.timeparse import timeparse
+
+from chorus_cli.core.errors import TimeSpanError
+from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
+from chorus_cli.core.time.dates import in_order
+from chorus_cli.core.time.moments import named_moment
+from chorus_cli.core.time.number_words import in_digits
+from chorus_cli.core.time.refused_times import IN_FUTURE, NO_TIME, refusal
+from chorus_cli.core.time.typos import mended
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime, tzinfo
+
+_SECONDS_PER_HOUR = 3600
+_SHORTEST_SECONDS = 1e-6
+_LONGEST_TEXT = 100
+_LONGEST_ECHO = 40
+_NUMBER = re.compile(r"\d+\.?\d*|\.\d+")
+_SINCE = re.compile(r"^(?:(?:since|from) )+")
+_FORTNIGHTS = re.compile(r"(\d+(?:\.\d*)?) ?fortnights?(?![^\W_])")
+
+_TOO_FAR = "reaches back before the calendar begins; write less, as in 7d."
+
+_LAST = r"(?:the )?(?:last|past|previous)"
+_TRIMMED = (
+    (re.compile(rf"^(?:(?:for|over|during|within|in(?= {_LAST} )) )+"), ""),
+    (re.compile(rf"^{_LAST} (?=[\d.]|an? |half )"), ""),
+    (re.compile(rf"^{_LAST} (?=(?:fortnight|week|day|hour|minute)$)"), "1 "),
+    (re.compile(r"(?<=.) (?:ago|back)$"), ""),
+)
+_DAYS_IN_ISO = r"((?:[\d.]+w)?(?:[\d.]+d)?)"
+_CLOCK_IN_ISO = r"t(?=\d)((?:[\d.]+h)?(?:[\d.]+m)?(?:[\d.]+s)?)"
+_REWRITTEN = (
+    (re.compile(rf"^p(?=[\dt]){_DAYS_IN_ISO}(?:{_CLOCK_IN_ISO})?$"), r"\1\2"),
+    (re.compile(r"(?<=\d),(?=\d)"), "."),
+    (re.compile(r"(?<=[^\W\d_]) and (?=[\d.])"), " "),
+    (re.compile(r"\b(?:an? )?half (?:an? )?(?=[^\W\d_])"), "0.5 "),
+    (re.compile(r"\ban? (?=[^\W\d_])"), "1 "),
+    (re.compile(r"(?<=\d) ?h(?:ours?|rs?)? ?(\d{1,2})$"), r"h \1m"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A length of time: positive, exact to the microsecond, and how it was written.
+
+    ``bare_number`` says that no unit was given and hours were assumed, which a confirmation should mention.
+    ``is_moment`` says that a moment was given, which whole hours must reach back to: they are rounded up.
+    """
+
+    seconds: float
+    bare_number: bool = False
+    is_moment: bool = False
+
+    def before(self, now: datetime) -> datetime:
+        """Return the moment that lies so long before ``now``."""
+        return now - timedelta(seconds=self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowChoice:
+    """A window of whole hours, 1 to 168, and the warning due when that is not what was asked for."""
+
+    hours: int
+    warning: str | None = None
+
+
+def parse(text: str, now: datetime, zone: tzinfo | None = None, *, after_since: bool = False) -> Span:
+    """Read a length of time such as ``24h``, ``1h30``, ``3 days ago`` or ``8`` (hours), or a moment: ``monday 9am``.
+
+    Days and clock times are those of ``zone``, ``None`` for the system's local one. A length is elapsed time.
+    ``after_since`` says that the text follows a ``since`` that is no part of it: ``9:30`` is a time of day then.
+
+    Raises:
+        TimeSpanError: it is empty, unreadable, zero, ambiguous, in the future, or reaches back beyond the calendar
+            from ``now``.
+    """
+    led, words = _words(text)
+    trimmed = _rewritten(words, _TRIMMED)
+    _refuse(trimmed, text, after_since=(led or after_since) and trimmed == words)
+    length = _FORTNIGHTS.sub(lambda found: f"{2 * float(found[1]):f} weeks", _rewritten(trimmed, _REWRITTEN))
+    bare_number = _NUMBER.fullmatch(length) is not None
+    seconds = float(length) * _SECONDS_PER_HOUR if bare_number else _duration(length)
+    if seconds is None:
+        return Span(_checked(_seconds_since(words, text, now, zone), text, now), is_moment=True)
+    return Span(_checked(round(seconds, 6), text, now), bare_number=bare_number)
+
+
+def window_hours(span: Span) -> WindowChoice:
+    """Round to whole hours, a length of time half up and the time since a moment up, and bring that within bounds."""
+    return _within_bounds(span.seconds, is_moment=span.is_moment)
+
+
+def shifted(hours: int, span: Span, sign: Literal[1, -1]) -> WindowChoice:
+    """Make a window of ``hours`` longer (1) or shorter (-1) by ``span``: exact first, then rounded and bounded."""
+    return _within_bounds(hours * _SECONDS_PER_HOUR + sign * span.seconds, is_moment=span.is_moment)
+
+
+def format_span(seconds: float) -> str:
+    """Write a length of time as hours, minutes and seconds: ``24h``, ``2h 30m``, ``45s``; nothing at all is ``0h``.
+
+    ``parse`` reads it back to the same number of seconds.
+    """
+    hours, below_hour = divmod(timedelta(seconds=abs(seconds)), timedelta(hours=1))
+    minutes, below_minute = divmod(below_hour, timedelta(minutes=1))
+    rest = f"{below_minute.total_seconds():.6f}".rstrip("0").rstrip(".")
+    parts = [
+        f"{number}{unit}" for number, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if number not in (0, "0")
+    ]
+    return ("-" if seconds < 0 else "") + (" ".join(parts) or "0h")
+
+
+def quoted(text: str) -> str:
+    """Return what was typed in quotes, fit for a sentence: at most some forty characters, all of them printable."""
+    echo = repr(text)
+    return echo if len(echo) <= _LONGEST_ECHO else f"{echo[:_LONGEST_ECHO]}…{echo[0]}"
+
+
+def _words(text: str) -> tuple[bool, str]:
+    """Return whether ``since`` or ``from`` leads the text, and the rest in small letters, singly spaced, in digits.
+
+    Quotes and a ``~`` are taken off. Space is collapsed before any pattern sees it: pytimeparse takes
+    polynomial time over a long run of blanks.
+    """
+    if len(text.strip()) > _LONGEST_TEXT:
+        raise TimeSpanError(f"{quoted(text.strip())} is too long for a time; write it as in 24h or 3 days ago.")
+    typed = " ".join(text.casefold().split()).strip("\"' ")
+    words = _SINCE.sub("", typed)
+    return words != typed, in_order(in_digits(words.removeprefix("~").lstrip()))
+
+
+def _refuse(words: str, text: str, *, after_since: bool) -> None:
+    if not words:
+        raise TimeSpanError("There is no time here; write how far back to reach, as in 24h.")
+    reason = refusal(words, after_since=after_since)
+    if reason is not None:
+        raise TimeSpanError(f"{quoted(text)} {reason}")
+
+
+def _rewritten(words: str, rules: Iterable[tuple[re.Pattern[str], str]]) -> str:
+    for pattern, replacement in rules:
+        words = pattern.sub(replacement, words)
+    return words
+
+
+def _duration(length: str) -> float | None:
+    """Return the seconds that pytimeparse reads, but for its clock forms (``1:30`` would be ninety seconds)."""
+    if ":" in length:
+        return None
+    try:
+        seconds: float | None = timeparse(length)
+    except ValueError:  # pytimeparse 1.1.8 lets it out on "1.2.3h"; later ones return None
+        return None
+    return seconds
+
+
+def _seconds_since(words: str, text: str, now: datetime, zone: tzinfo | None) -> float:
+    """Return the seconds since the moment that the words name; since this very moment, the least there is."""
+    try:
+        moment = named_moment(words, now, zone)
+    except (OverflowError, ValueError):
+        raise TimeSpanError(f"{quoted(text)} {_TOO_FAR}") from None
+    if moment is None:
+        raise TimeSpanError(f"Cannot read {quoted(text)} as a length of time or a moment; {_advice(text, now, zone)}")
+    seconds = (now.astimezone(UTC) - moment).total_seconds()
+    if seconds < 0:
+        raise TimeSpanError(f"{quoted(text)} {IN_FUTURE}")
+    return max(round(seconds, 6), _SHORTEST_SECONDS)
+
+
+def _advice(text: str, now: datetime, zone: tzinfo | None) -> str:
+    """Name the time that was probably meant, if there is one that can be read, else some that work."""
+    meant = mended(" ".join(text.casefold().split()).strip("\"' "))
+    if meant is not None:
+        with suppress(TimeSpanError):
+            parse(meant, now, zone)
+            return f"did you mean {quoted(meant)}? Or write it as in 24h or 3 days ago."
+    return "what works looks like 24h, 2 days, 1h30, 3 days ago, yesterday, monday 9am or since friday."
+
+
+def _checked(seconds: float, text: str, now: datetime) -> float:
+    if seconds == 0:
+        raise TimeSpanError(f"{quoted(text)} {NO_TIME}")
+    try:
+        # A day more, so that the moment can be shown in any time zone.
+        _ = now - timedelta(seconds=seconds, days=1)
+    except OverflowError:
+        raise TimeSpanError(f"{quoted(text)} {_TOO_FAR}") from None
+    return seconds
+
+
+def _within_bounds(seconds: float, *, is_moment: bool) -> WindowChoice:
+    """Bring ``seconds`` to whole hours within bounds; what is less than an hour since a moment is warned of as well."""
+    if is_moment:
+        hours = math.ceil(seconds / _SECONDS_PER_HOUR)
+        # Nobody reads the microseconds since a moment.
+        seconds = math.ceil(seconds)
+    else:
+        hours = int((seconds + _SECONDS_PER_HOUR / 2) // _SECONDS_PER_HOUR)
+    if hours > MAXIMUM_CONTEXT_HOURS:
+        limit = f"more than {MAXIMUM_CONTEXT_HOURS}h (7 days); using {MAXIMUM_CONTEXT_HOURS}h"
+        return WindowChoice(MAXIMUM_CONTEXT_HOURS, f"Warning: {format_span(seconds)} is {limit}")
+    if hours < MINIMUM_CONTEXT_HOURS or (is_moment and seconds < MINIMUM_CONTEXT_HOURS * _SECONDS_PER_HOUR):
+        limit = f"less than {MINIMUM_CONTEXT_HOURS}h; using {MINIMUM_CONTEXT_HOURS}h"
+        return WindowChoice(MINIMUM_CONTEXT_HOURS, f"Warning: {format_span(max(seconds, 0))} is {limit}")
+    return WindowChoice(hours)

@@ -1,0 +1,1 @@
+"""The context now: measured, reported, widened and narrowed."""

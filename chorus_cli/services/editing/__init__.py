@@ -1,0 +1,1 @@
+"""Editing in the user's editor, and drafts."""

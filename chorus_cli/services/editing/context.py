@@ -1,0 +1,150 @@
+"""Editing a context as a text: laid out, read back, and made the context by one operation."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.editing import format as edit_format
+from chorus_cli.core.editing.counts import EditCounts, edit_counts
+from chorus_cli.core.editing.matching import Added, Kept, laid_out, matched
+from chorus_cli.core.editing.scope import edit_scope, with_hidden
+from chorus_cli.core.errors import JournalError
+from chorus_cli.core.log.messages import NewMessage, Status
+from chorus_cli.core.log.operations import Kind
+from chorus_cli.storage.sqlite.context.editable_rows import editable_rows, introduce_unless_overtaken, newest_change
+from chorus_cli.storage.sqlite.context.rows import view_of
+from chorus_cli.storage.sqlite.log import orphans
+from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from chorus_cli.core.editing.matching import Member, Sheet
+    from chorus_cli.core.editing.scope import EditScope
+    from chorus_cli.core.log.messages import Message
+    from chorus_cli.ports import Clock
+    from chorus_cli.services.context.context import Context
+    from chorus_cli.services.personas.place import Place
+    from chorus_cli.storage.sqlite.context.editable_rows import EditableRows
+    from chorus_cli.storage.sqlite.context.rows import ContextRows
+    from chorus_cli.storage.sqlite.store import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class OpenContext:
+    """A context that is being edited: its text, what it was made of, and the newest change of it then.
+
+    ``line``, counted from 1, is the one of the text that says where the context starts.
+    """
+
+    place: Place
+    sheet: Sheet
+    line: int
+    scope: EditScope
+    newest_change: int
+
+
+@dataclass(frozen=True, slots=True)
+class EditedContext:
+    """Number of messages in the context after an edit, and how many the edit changed."""
+
+    messages: int
+    counts: EditCounts
+
+
+@dataclass(frozen=True, slots=True)
+class ContextEditing:
+    """Lays contexts out as text and takes them back."""
+
+    context: Context
+    clock: Clock
+    is_alive: Callable[[str], bool]
+
+    async def open(self, place: Place, shown_since: datetime | None = None) -> OpenContext:
+        """Lay out the thread's history and its context; only what is younger than ``shown_since``, if that is given.
+
+        Raises:
+            JournalError: the last reply is being written once more now, so nobody can say yet which one is in context.
+        """
+        now = self.clock.now()
+        await self.context.store.write(orphans.mend, self.is_alive, now)
+        context, rows = await self.context.store.read(self._read, place, now, shown_since)
+        seen = view_of(context, place.thread_id)
+        if any(row.status is Status.STREAMING and row.introduced_by is not None for row in seen.messages):
+            raise JournalError("Another reply is being written in another window. Edit the context when it is done.")
+        scope = edit_scope(seen.messages, rows.history, rows.operations, rows.newest_id, shown_since)
+        sheet = await asyncio.to_thread(laid_out, place.persona.name, scope.before, scope.context)
+        return OpenContext(place, sheet, _context_line(sheet.text), scope, newest_change(rows.operations))
+
+    def _read(
+        self, connection: Connection, place: Place, now: datetime, shown_since: datetime | None
+    ) -> tuple[ContextRows, EditableRows]:
+        rows = editable_rows(connection, place.persona.slug, place.thread_id, shown_since)
+        return self.context.rows(connection, place, now), rows
+
+    async def save(self, opened: OpenContext, text: str, *, header_like_is_text: bool = False) -> EditedContext | None:
+        """Make the edited text the context, and return what it holds; ``None`` if nothing in it has changed.
+
+        What is in context but was not shown stays, before the rest. A text that leaves no message changes nothing.
+        A line that only looks like a header is refused unless ``header_like_is_text``.
+
+        Raises:
+            HeaderLikeError: such a line stands in the text.
+            EditFormatError: the text cannot be read; it names the line.
+            OvertakenError: something else was done to the context meanwhile, so the text no longer says what it is.
+        """
+        sheet = opened.sheet
+        edit = await asyncio.to_thread(
+            lambda: matched(edit_format.parse(text, sheet.name, header_like_is_text=header_like_is_text), sheet)
+        )
+        if not edit.changed:
+            return None
+        rows = {row.id: row for row in (*opened.scope.before, *opened.scope.settled)}
+        members = with_hidden(edit.members, opened.scope)
+        new = NewOperation(
+            opened.place.persona.slug,
+            Kind.EDIT,
+            self.clock.now(),
+            thread_id=opened.place.thread_id,
+            after_message_id=opened.scope.after_message_id,
+            members=tuple(_stored(member, rows, opened.place.thread_id) for member in members),
+        )
+        if not new.members:
+            return EditedContext(0, EditCounts())
+        stored = await self.context.store.write(introduce_unless_overtaken, new, opened.newest_change)
+        if stored is None:
+            raise OvertakenError
+        return EditedContext(len(new.members), edit_counts(edit, [row.id for row in opened.scope.context]))
+
+
+class OvertakenError(Exception):
+    """Something else was done to a context while it was being edited."""
+
+
+def _context_line(text: str) -> int:
+    """Return the line of a text that was laid out, counted from 1, that says where the context starts.
+
+    No line of a message can be taken for it: such a one has a backslash put before it.
+    """
+    return text.count("\n", 0, text.index(f"\n{edit_format.CONTEXT_LINE}\n")) + 2
+
+
+def _stored(member: Member, rows: dict[int, Message], thread_id: int) -> int | NewMessage:
+    if isinstance(member, Kept):
+        return member.message_id
+    if isinstance(member, Added):
+        return NewMessage(thread_id, member.role, member.text, member.timestamp)
+    row = rows[member.message_id]
+    return NewMessage(
+        row.thread_id,
+        row.role,
+        member.text,
+        row.timestamp,
+        row.turn_id,
+        revises=row.id,
+        preamble=row.preamble,
+        model=row.model,
+    )

@@ -1,0 +1,1 @@
+"""Folds: the oldest turns become the summary."""

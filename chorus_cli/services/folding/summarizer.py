@@ -1,0 +1,124 @@
+"""Has a model write a summary, and extend it by what was said since."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE
+from chorus_cli.core.errors import ModelError
+from chorus_cli.core.models.choice import ELIZA, ModelChoice
+from chorus_cli.core.models.events import ReplyEnd, TextDelta
+from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
+from chorus_cli.core.models.outcome import outcome
+from chorus_cli.core.sessions.slices import next_slice
+from chorus_cli.core.text.safe_text import join_surrogates
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chorus_cli.core.context.budget import Budget
+    from chorus_cli.ports import ModelClient
+    from chorus_cli.services.context.context import Context
+    from chorus_cli.services.personas.place import Place
+
+PATIENCE_SECONDS = 30.0
+
+_BEGINNING = "The conversation:"
+_SO_FAR = "Summary of the conversation so far:"
+_NEXT_PART = "The next part of the conversation, which the summary has to take in:"
+_SMALLEST_ROOM_TOKENS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """As much of a transcript as fits a request, and the tokens of the whole request."""
+
+    text: str
+    prompt_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summarizer:
+    """Asks the persona's ``summary_model``, or the model in use; waits ``patience_seconds`` for each of its answers."""
+
+    model: ModelClient
+    context: Context
+    patience_seconds: float = PATIENCE_SECONDS
+
+    def can_summarize(self, place: Place) -> bool:
+        """Return whether the model can do it at all: ELIZA cannot."""
+        return model_of(place) != ELIZA
+
+    async def extended(self, place: Place, task: str, so_far: str, entries: Sequence[str]) -> str:
+        """Return the summary ``so_far``, which may be empty, extended by the entries of a transcript, oldest first.
+
+        ``task`` tells the model what to write. What does not fit its limit at once goes in slices, each with what the
+        ones before have come to.
+
+        Raises:
+            ModelError: the model refused, failed, said nothing, or took too long.
+        """
+        try:
+            return await self._extended(place, task, so_far, entries)
+        except TimeoutError as error:
+            raise ModelError(
+                f"{model_of(place)} did not write a summary within {self.patience_seconds:g} s."
+            ) from error
+
+    async def _extended(self, place: Place, task: str, so_far: str, entries: Sequence[str]) -> str:
+        allowed = await self._budget(place)
+        rest = list(entries)
+        while rest:
+            part, rest = await asyncio.to_thread(self._next, task, so_far, rest, allowed.room.budget)
+            heading = f"{_SO_FAR}\n\n{so_far}\n\n{_NEXT_PART}" if so_far else _BEGINNING
+            messages = (PromptMessage("system", task), PromptMessage("user", f"{heading}\n\n{part.text}"))
+            request = ModelRequest(
+                model_of(place),
+                messages,
+                context_tokens=allowed.limit.tokens,
+                prompt_tokens=allowed.corrected(part.prompt_tokens),
+            )
+            async with asyncio.timeout(self.patience_seconds):
+                so_far = await self._reply(request)
+        return so_far
+
+    async def _budget(self, place: Place) -> Budget:
+        """Return what a request to the summary model may have; the persona's own limit is that of another model."""
+        if model_of(place) == place.choice.model:
+            return await self.context.budget(place)
+        settings = replace(place.persona.settings, context_token_limit=None, max_output_tokens=None)
+        persona = replace(place.persona, settings=settings)
+        choice = ModelChoice(model_of(place), "from summary_model")
+        return await self.context.budget(replace(place, persona=persona, choice=choice))
+
+    def _next(self, task: str, so_far: str, rest: Sequence[str], budget_tokens: int) -> tuple[_Part, list[str]]:
+        count = self.context.counter.count
+        used = sum(map(count, (task, so_far, _SO_FAR, _NEXT_PART))) + 2 * TOKENS_PER_MESSAGE
+        room = budget_tokens - used
+        if room < _SMALLEST_ROOM_TOKENS:
+            raise ModelError(f"A request of {budget_tokens:,} tokens has no room for a summary of {used:,}.")
+        text, later = next_slice(rest, room, count)
+        return _Part(text, used + count(text)), later
+
+    async def _reply(self, request: ModelRequest) -> str:
+        pieces: list[str] = []
+        end = ReplyEnd(None)
+        async with aclosing(self.model.stream(request)) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    pieces.append(event.text)
+                elif isinstance(event, ReplyEnd):
+                    end = event
+        text = join_surrogates("".join(pieces)).strip()
+        ended = outcome(text, end.finish_reason, None)
+        if ended.error is not None:
+            raise ended.error
+        return text
+
+
+def model_of(place: Place) -> str:
+    """Return the model that writes summaries."""
+    return place.persona.settings.summary_model or place.choice.model

@@ -1,0 +1,235 @@
+"""Clearing the context, and taking back or putting back what was done to it or said in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import JournalError, SettingsError
+from chorus_cli.core.log import operations as journal
+from chorus_cli.core.log.messages import Status
+from chorus_cli.core.log.operations import REVERSALS, Kind, Operation, Target, WindowChange
+from chorus_cli.storage.sqlite.context.window_changes import put_window_back
+from chorus_cli.storage.sqlite.log import message_rows, operation_rows
+from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from chorus_cli.core.log.messages import Message
+    from chorus_cli.ports import Clock
+    from chorus_cli.services.context.context import Context
+    from chorus_cli.services.personas.personas import Personas
+    from chorus_cli.services.personas.place import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An operation, and whether it counts at present."""
+
+    operation: Operation
+    counts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """An operation, or a turn by its question, and when it was done or put back."""
+
+    done: Operation | Message
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The operations on a persona's context."""
+
+    context: Context
+    clock: Clock
+    personas: Personas
+
+    async def clear(self, place: Place) -> Operation:
+        """Begin a new conversation in every thread of the persona; a reply still running stays behind."""
+        new = NewOperation(place.persona.slug, Kind.CLEAR, self.clock.now())
+        return await self.context.store.write(operation_rows.introduce, new)
+
+    async def clear_unless_spoken(self, slug: str, through_message_id: int) -> bool:
+        """Begin a new conversation unless the user said something after that message; return whether one was begun."""
+        new = NewOperation(slug, Kind.CLEAR, self.clock.now())
+        return (
+            await self.context.store.write(operation_rows.introduce_unless_spoken, new, through_message_id) is not None
+        )
+
+    async def entries(self, place: Place) -> list[Entry]:
+        """Return every operation that concerns the thread, oldest first."""
+        operations = await self._operations(place)
+        counting = {operation.id for operation in journal.effective(operations)}
+        return [Entry(operation, operation.id in counting) for operation in operations]
+
+    async def undo(self, place: Place, number: int | None) -> Operation:
+        """Take back operation ``number``, or the newest one of the user's that counts, and return it.
+
+        Raises:
+            JournalError: there is nothing to take back, or it is taken back already.
+            SettingsError: the setting that it changed was changed again since.
+        """
+        chosen = _to_undo(await self._operations(place), number)
+        await self._take_back(place, chosen)
+        return chosen
+
+    async def newest(self, place: Place) -> Newest:
+        """Return the newest thing that the user said or did here and that can be taken back.
+
+        Raises:
+            JournalError: there is nothing.
+        """
+        operations = await self._operations(place)
+        turn_id = await self._newest_turn_in_view(place)
+        operation = journal.undoable(operations)
+        if operation is None and not turn_id:
+            raise JournalError("There is nothing to undo here.")
+        done: Operation | Message
+        if operation is not None and operation.made_after >= turn_id:
+            done = operation
+        else:
+            done = await self._question(turn_id)
+        word = journal.last_words(operations).get(_target(done))
+        return Newest(done, word.created_at if word else _made_at(done))
+
+    async def take_back(self, place: Place, newest: Newest) -> None:
+        """Take back the newest thing that the user said or did; what was done since is none of this.
+
+        Raises:
+            SettingsError: the setting that the operation changed was changed again since.
+        """
+        if isinstance(newest.done, Operation):
+            await self._take_back(place, newest.done)
+        else:
+            await self._record(place, Kind.UNDO, _target(newest.done), place.thread_id)
+
+    async def redo(self, place: Place) -> Operation | Message:
+        """Put back what the newest undo took back, unless something has followed it, and return it.
+
+        What concerns every thread is followed by what is said in any of them.
+
+        Raises:
+            JournalError: there is nothing to put back.
+            SettingsError: the setting that it changed was changed again since.
+        """
+        newest_turn = await self.context.store.read(message_rows.newest_turn_id, place.thread_id)
+        operations = await self._operations(place)
+        undone = journal.redoable(operations, newest_turn)
+        if undone is None or undone.target is None or await self._is_followed_elsewhere(place, undone):
+            raise JournalError(
+                "There is nothing to redo. Without a number only an undo that nothing has followed is taken back; "
+                "/context redo NUMBER takes back any, and /context ops lists the numbers."
+            )
+        return await self._put_back(place, undone.target, operations)
+
+    async def redo_by_number(self, place: Place, number: int) -> Operation | Message:
+        """Put back what undo ``number``, or any undo of operation ``number``, took back, whatever followed; return it.
+
+        Raises:
+            JournalError: there is no such operation, or it is not taken back.
+            SettingsError: the setting that it changed was changed again since.
+        """
+        operations = await self._operations(place)
+        return await self._put_back(place, _to_redo(operations, number), operations)
+
+    async def _operations(self, place: Place) -> list[Operation]:
+        return journal.own(await self.context.store.read(operation_rows.all_of, place.persona.slug, place.thread_id))
+
+    async def _newest_turn_in_view(self, place: Place) -> int:
+        seen = await self.context.seen(place, self.clock.now())
+        # What an operation put in is taken back with that; it is no turn of the user's.
+        put_in = {message.id for message in seen.messages if message.introduced_by is not None}
+        return max({message.turn_id for message in seen.messages} - put_in, default=0)
+
+    async def _is_followed_elsewhere(self, place: Place, undone: Operation) -> bool:
+        """Return whether something was said, in whichever thread, since an undo that concerns them all."""
+        if undone.thread_id is not None:
+            return False
+        rows = await self.context.store.read(
+            message_rows.history, place.persona.slug, None, None, undone.after_message_id
+        )
+        return any(row.introduced_by is None or _is_another_reply(row) for row in rows)
+
+    async def _question(self, turn_id: int) -> Message:
+        found = await self.context.store.read(message_rows.rows, [turn_id])
+        if not found:
+            raise JournalError(f"Turn {turn_id} cannot be taken back: its first message is not in the log.")
+        return found[0]
+
+    async def _put_back(self, place: Place, target: Target, operations: list[Operation]) -> Operation | Message:
+        if target.turn_id is not None:
+            question = await self._question(target.turn_id)
+            await self._record(place, Kind.REDO, target, place.thread_id)
+            return question
+        chosen = next(known for known in operations if known.id == target.operation_id)
+        await self._record(place, Kind.REDO, target, chosen.thread_id, chosen.window)
+        return chosen
+
+    async def _take_back(self, place: Place, chosen: Operation) -> None:
+        change = WindowChange(chosen.window.after, chosen.window.before) if chosen.window else None
+        await self._record(place, Kind.UNDO, Target(operation_id=chosen.id), chosen.thread_id, change)
+
+    async def _record(
+        self, place: Place, kind: Kind, target: Target, thread_id: int | None, change: WindowChange | None = None
+    ) -> None:
+        new = NewOperation(place.persona.slug, kind, self.clock.now(), thread_id=thread_id, target=target)
+        if change is None:
+            await self.context.store.write(operation_rows.introduce, new)
+            return
+        try:
+            await self.context.store.write(
+                put_window_back, self.personas.settings_path(place.persona.slug), change, new
+            )
+        except SettingsError as error:
+            raise SettingsError(f"{error} Earlier operations go by their number: /context ops lists them.") from error
+
+
+def _target(done: Operation | Message) -> Target:
+    return Target(operation_id=done.id) if isinstance(done, Operation) else Target(turn_id=done.id)
+
+
+def _made_at(done: Operation | Message) -> datetime:
+    return done.created_at if isinstance(done, Operation) else done.timestamp
+
+
+def _is_another_reply(row: Message) -> bool:
+    """Return whether a row that an operation put in is the reply of a retry, unless that brought nothing."""
+    return row.run is not None and (row.status is Status.STREAMING or bool(row.content.strip()))
+
+
+def _to_undo(operations: list[Operation], number: int | None) -> Operation:
+    if number is None:
+        newest = journal.undoable(operations)
+        if newest is None:
+            raise JournalError("There is nothing to undo here.")
+        return newest
+    chosen = _numbered(operations, number)
+    if chosen.kind in REVERSALS:
+        raise JournalError(f"Operation {number} only takes something back or puts it back; it cannot be undone itself.")
+    if chosen not in journal.effective(operations):
+        raise JournalError(f"Operation {number} is undone already. /context redo {number} puts it back.")
+    return chosen
+
+
+def _to_redo(operations: list[Operation], number: int) -> Target:
+    chosen = _numbered(operations, number)
+    if chosen.kind is Kind.REDO:
+        raise JournalError(f"Operation {number} puts something back itself; it cannot be redone.")
+    target = Target(operation_id=number) if chosen.target is None else chosen.target
+    word = journal.last_words(operations).get(target)
+    if word is None or word.kind is Kind.REDO:
+        name = f"Operation {number}" if chosen.target is None else f"What operation {number} took back"
+        raise JournalError(f"{name} is not undone, so there is nothing to put back.")
+    if word.automatic:
+        raise JournalError(f"Operation {target.operation_id} brought nothing, so there is nothing to put back.")
+    return target
+
+
+def _numbered(operations: list[Operation], number: int) -> Operation:
+    found = next((known for known in operations if known.id == number), None)
+    if found is None:
+        raise JournalError(f"There is no operation {number} here. /context ops lists them.")
+    return found

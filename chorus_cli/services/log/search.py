@@ -1,0 +1,186 @@
+"""Full-text search over the log of all personas, and what keeps its index up to date."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import DatabaseDamagedError, StorageError
+from chorus_cli.core.log import operations as journal
+from chorus_cli.core.log.operations import Kind, Target
+from chorus_cli.core.log.search_query import search_query
+from chorus_cli.services.log.transcript import message_as_json
+from chorus_cli.storage.sqlite.log import index_renewal, operation_rows, search_index
+from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.log.operations import Operation
+    from chorus_cli.core.log.search_query import SearchQuery
+    from chorus_cli.ports import Clock
+    from chorus_cli.storage.sqlite.log.search_index import Found, Hit, Progress, Scope
+    from chorus_cli.storage.sqlite.store import Store
+
+_BREATH_SECONDS = 0.05
+_LOOK_SECONDS = 20.0
+_SILENCE_SECONDS = 1.0
+_ATTEMPTS = 3
+_RENEWED = "The index of the search was damaged and is made again from the log; no message is concerned."
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A message that was found, a marked line of it, and whether an undo or a retry took it out of the context."""
+
+    message: Message
+    excerpt: str
+    taken_back: bool
+
+    def as_json(self) -> dict[str, object]:
+        """Return the message as the log holds it, and what the search has to say of it."""
+        return message_as_json(self.message) | {"taken_back": self.taken_back, "excerpt": self.excerpt}
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found, the newest first; ``more`` were left out, at least so many if ``more_is_least``."""
+
+    matches: tuple[Match, ...]
+    more: int
+    more_is_least: bool
+
+    def as_json(self) -> dict[str, object]:
+        """Return the findings for a program."""
+        return {
+            "results": [match.as_json() for match in self.matches],
+            "more": self.more,
+            "more_is_least": self.more_is_least,
+        }
+
+
+@dataclass(slots=True)
+class Search:
+    """Looks for words in everything that was ever said."""
+
+    store: Store
+    clock: Clock
+    _is_checked: bool = False
+
+    async def find(self, text: str, scope: Scope, tell: Callable[[str], None]) -> Findings:
+        """Return what holds every word of ``text``; first the index is brought up to date.
+
+        ``tell`` is given a sentence now and then if that takes over a second, and one if it cannot be done: then what
+        is indexed already is searched.
+
+        Raises:
+            CommandError: there is nothing to look for.
+            StorageError: the log cannot be read.
+        """
+        found = await self._found(search_query(text), scope, tell)
+        more = min(found.more, search_index.COUNTED)
+        return Findings(await self._judged(found.hits), more, more_is_least=found.more > more)
+
+    async def catch_up(self, tell: Callable[[str], None] | None = None) -> None:
+        """Bring the index up to date, in batches; without ``tell`` there is a pause after each.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        told = self.clock.monotonic()
+        reached = await self.store.read(search_index.progress)
+        while not reached.is_whole:
+            reached = await self._indexed_batch(tell)
+            if tell is None:
+                await self.clock.sleep(_BREATH_SECONDS)
+            elif self.clock.monotonic() - told >= _SILENCE_SECONDS and not reached.is_whole:
+                told = self.clock.monotonic()
+                tell(f"Indexing the log: {100 * reached.through // max(reached.newest, 1)}% done.")
+
+    async def keep_up(self) -> None:
+        """Keep the index up to date, until cancelled; what cannot be done now is tried again later."""
+        while True:
+            # The next search brings the index up to date, and says what keeps it from that.
+            with suppress(StorageError):
+                await self.catch_up()
+            await self.clock.sleep(_LOOK_SECONDS)
+
+    async def _found(self, query: SearchQuery, scope: Scope, tell: Callable[[str], None]) -> Found:
+        for attempt in range(_ATTEMPTS):
+            try:
+                await self.catch_up(tell)
+            except StorageError as error:
+                tell(f"The newest messages may be missing, because the index cannot be brought up to date. {error}")
+            try:
+                found = await self.store.read(search_index.find, query, scope)
+                if query.expression and not found.hits:
+                    await self._check()
+            except IndexDamagedError:
+                await self._begin_anew(tell if not attempt else None)
+            else:
+                return found
+        raise _beyond_repair()
+
+    async def _check(self) -> None:
+        """Look, once in a process, whether nothing is found because the index has lost what it held.
+
+        Raises:
+            IndexDamagedError: it has.
+        """
+        if not self._is_checked:
+            # While another program writes, nobody can tell.
+            with suppress(StorageError):
+                await self.store.write(search_index.check)
+                self._is_checked = True
+
+    async def _indexed_batch(self, tell: Callable[[str], None] | None) -> Progress:
+        for attempt in range(_ATTEMPTS):
+            try:
+                return await self.store.write(search_index.index_batch)
+            except IndexDamagedError:
+                await self._begin_anew(tell if not attempt else None)
+        raise _beyond_repair()
+
+    async def _begin_anew(self, tell: Callable[[str], None] | None) -> None:
+        try:
+            await self.store.read(index_renewal.require_sound_pages)
+            await self.store.write(search_index.begin_anew)
+        except IndexDamagedError:
+            await self._begin_in_new_pages()
+        if tell is not None:
+            tell(_RENEWED)
+
+    async def _begin_in_new_pages(self) -> None:
+        await self.store.read(index_renewal.require_sound_log)
+        await self.store.write(search_index.begin_in_new_pages)
+        # Without it the old pages are only room that is lost.
+        with suppress(StorageError):
+            await self.store.compact()
+
+    async def _judged(self, hits: Sequence[Hit]) -> tuple[Match, ...]:
+        """Say of each message whether it was taken back, by the journal of its thread."""
+        places = {(hit.message.persona, hit.message.thread_id) for hit in hits}
+        journals = {place: await self.store.read(operation_rows.all_of, *place) for place in places}
+        return tuple(
+            Match(
+                hit.message,
+                hit.excerpt,
+                _is_taken_back(hit.message, journals[hit.message.persona, hit.message.thread_id]),
+            )
+            for hit in hits
+        )
+
+
+def _is_taken_back(message: Message, operations: Sequence[Operation]) -> bool:
+    last = journal.last_words(operations).get(Target(turn_id=message.turn_id))
+    replaced = any(message.id in operation.replaced for operation in journal.effective(operations))
+    return replaced or (last is not None and last.kind is Kind.UNDO)
+
+
+def _beyond_repair() -> DatabaseDamagedError:
+    return DatabaseDamagedError(
+        "The index of the search is damaged and cannot be made anew. The messages are not concerned; "
+        "chorus log prints them."
+    )

@@ -1,0 +1,1 @@
+"""Personas and the focus on one of them."""

@@ -1,0 +1,152 @@
+"""Who is talked to now, in which thread, with which model."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.models.choice import ModelChoice, detected_model, named_model, way_to_a_model
+from chorus_cli.core.personas.persona import DEFAULT_PERSONA
+from chorus_cli.services.personas.greeting import notices
+from chorus_cli.services.personas.place import Place
+from chorus_cli.storage.sqlite import meta_rows
+from chorus_cli.storage.sqlite.log import thread_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from chorus_cli.core.personas.persona import Persona
+    from chorus_cli.ports import Clock
+    from chorus_cli.services.personas.personas import Personas
+    from chorus_cli.storage.sqlite.log.thread_rows import Thread
+    from chorus_cli.storage.sqlite.store import Store
+
+
+class Naming(NamedTuple):
+    """What names a model besides the persona's files: an option of this run, the environment, and a running Ollama.
+
+    ``ask_ollama`` returns the model that it used last, if it runs, and takes its time.
+    """
+
+    option: str | None
+    environment: Mapping[str, str]
+    ask_ollama: Callable[[], str | None]
+
+
+class Focus:
+    """The one mutable fact of a run: the persona and the thread in front of the user, and the model of this run."""
+
+    def __init__(self, personas: Personas, store: Store, clock: Clock, naming: Naming) -> None:
+        self._personas = personas
+        self._store = store
+        self._clock = clock
+        self._naming = naming
+        self._asking_ollama: asyncio.Future[str | None] | None = None
+        self._detected: ModelChoice | None = None
+        self._set_by_hand: dict[str, ModelChoice] = {}
+        self._slug = DEFAULT_PERSONA
+        self._thread_id = 0
+
+    async def open(self, name: str | None) -> None:
+        """Turn to the persona called ``name``, else to ``CHORUS_PERSONA``, else to the one last talked to.
+
+        Raises:
+            UnknownPersonaError: nobody is called that.
+        """
+        wanted = name or self._naming.environment.get("CHORUS_PERSONA")
+        if wanted:
+            slug = self._personas.find(wanted)
+        else:
+            last = await self._store.read(meta_rows.value, meta_rows.LAST_PERSONA)
+            slug = last if last in self._personas.slugs() else self._personas.first()
+        await self._enter(slug)
+
+    async def turn_to(self, slug: str) -> None:
+        """Talk to the persona ``slug`` from now on, in its thread last used, also after a restart."""
+        await self._enter(slug)
+        await self._store.write(meta_rows.store, meta_rows.LAST_PERSONA, slug)
+
+    async def turn_to_thread(self, thread_id: int) -> None:
+        """Go on in another thread of the persona in focus, also after a restart.
+
+        Raises:
+            ThreadError: there is none of that number, or it is closed.
+        """
+        await self._store.write(thread_rows.use, self._slug, thread_id)
+        self.go_on_in(thread_id)
+
+    def go_on_in(self, thread_id: int) -> None:
+        """Go on in a thread that is remembered already."""
+        self._thread_id = thread_id
+
+    async def open_thread(self, title: str) -> None:
+        """Open another thread of the persona in focus and go on in it."""
+        await self.turn_to_thread(await self._store.write(thread_rows.new, self._slug, title, self._clock.now()))
+
+    async def threads(self) -> list[Thread]:
+        """Return the open threads of the persona in focus."""
+        return await self._store.read(thread_rows.open_threads, self._slug)
+
+    def use_model(self, slug: str, model: str | None) -> None:
+        """Have the persona ``slug`` answer with ``model`` in this run, whatever the environment or files say.
+
+        ``None`` forgets it again.
+        """
+        self._set_by_hand.pop(slug, None)
+        if model:
+            self._set_by_hand[slug] = ModelChoice(model, "set by /model")
+
+    @property
+    def slug(self) -> str:
+        """The folder's name of the persona in focus, also when the folder is gone."""
+        return self._slug
+
+    async def notices(self) -> tuple[str, ...]:
+        """Return what somebody who comes to this place should know before typing."""
+        return await notices(self._store, self.place(), self._clock.now())
+
+    def way_to_a_model(self, choice: ModelChoice) -> str:
+        """Say how to have a language model answer instead of ELIZA; empty if one does."""
+        return way_to_a_model(choice, self._naming.environment)
+
+    def place(self) -> Place:
+        """Return the present focus, the persona's files read afresh; ELIZA answers until the choice is settled."""
+        persona = self._personas.load(self._slug)
+        return Place(persona, self._thread_id, self._named(persona) or self._detected or detected_model(None))
+
+    async def place_of(self, slug: str) -> Place:
+        """Return where a message to the persona ``slug`` would go, the model that answers found out if need be."""
+        if slug == self._slug:
+            await self.settle()
+            return self.place()
+        persona = await asyncio.to_thread(self._personas.load, slug)
+        named = self._named(persona)
+        thread_id = await self._store.read(thread_rows.last_used, slug)
+        return Place(persona, thread_id, named or await self._detect())
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is known which model answers."""
+        return self._detected is not None or self._named(self._personas.load(self._slug)) is not None
+
+    async def settle(self) -> None:
+        """Find out which model answers: where nothing names one, a running Ollama is asked, once in a run."""
+        if not self.is_settled:
+            await self._detect()
+
+    async def _detect(self) -> ModelChoice:
+        if self._asking_ollama is None:
+            self._asking_ollama = asyncio.ensure_future(asyncio.to_thread(self._naming.ask_ollama))
+        self._detected = detected_model(await asyncio.shield(self._asking_ollama))
+        return self._detected
+
+    def _named(self, persona: Persona) -> ModelChoice | None:
+        # The file's name and line say enough; its folder would fill the line.
+        source = persona.sources.get("model", "").rpartition("/")[2]
+        named = named_model(self._naming.option, self._naming.environment, persona.settings.model, source)
+        return self._set_by_hand.get(persona.slug) or named
+
+    async def _enter(self, slug: str) -> None:
+        thread_id = await self._store.read(thread_rows.last_used, slug)
+        self._thread_id = thread_id or await self._store.write(thread_rows.last_used_or_new, slug, self._clock.now())
+        self._slug = slug

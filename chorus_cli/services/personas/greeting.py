@@ -1,0 +1,90 @@
+"""What somebody who comes to a persona should know before typing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.context.preamble import gap
+from chorus_cli.core.context.view import cutoff
+from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
+from chorus_cli.storage.sqlite.context.window_rows import window_fill
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from chorus_cli.core.context.view import View
+    from chorus_cli.services.personas.place import Place
+    from chorus_cli.storage.sqlite.context.window_rows import WindowFill
+    from chorus_cli.storage.sqlite.store import Store
+
+_HOURS_PER_DAY = 24
+_SHORT_WINDOW_HOURS = 12
+
+
+async def notices(store: Store, place: Place, now: datetime) -> tuple[str, ...]:
+    """Return the sentences: what is wrong with the persona's files, and what the window leaves out."""
+    hours = place.persona.settings.context_hours
+    fill = await store.read(
+        window_fill, place.persona.slug, place.thread_id, cutoff(now, hours), cutoff(now, MAXIMUM_CONTEXT_HOURS)
+    )
+    left_out = window_notice(fill, hours, now)
+    return (*place.persona.warnings, *([left_out] if left_out else ()))
+
+
+def drafts_notices(kept: Sequence[Path]) -> tuple[str, ...]:
+    """Say where the drafts are that were not used; nothing if there are none. The newest comes last."""
+    if not kept:
+        return ()
+    if len(kept) == 1:
+        return (f"An edit that was not used is kept in {kept[0]}.",)
+    return (f"{len(kept):,} edits that were not used are kept in {kept[-1].parent}; the newest is {kept[-1].name}.",)
+
+
+def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
+    """Say that the window has emptied or cut the view, and which one brings the rest back; nothing if it has not."""
+    if fill.last_spoken is None or (fill.held == fill.reachable > 0):
+        return ""
+    talked = f"Last talked {_ago(now - fill.last_spoken)} ago"
+    if fill.oldest is None:
+        return (
+            f"{talked}; the {hours}h window is empty, and no window reaches back that far. "
+            "Nothing is lost: /context edit brings back what you choose, chorus log prints it all."
+        )
+    wider = _window_for(now - fill.oldest)
+    return (
+        f"{talked}; the {hours}h window holds {fill.held:,} of {fill.reachable:,} messages. "
+        f"/context {wider}h brings them back."
+    )
+
+
+def members_notice(view: View, since_before: datetime | None, now: datetime, hours: int) -> str:
+    """Say that what an edit or a restore put in has left the window, if that of the request before still held it.
+
+    ``since_before`` is where that began, ``None`` if there was none.
+    """
+    base = view.base
+    if base is None or not base.members or base.created_at > view.cutoff:
+        return ""
+    if since_before is not None and base.created_at <= since_before:
+        return ""
+    lead = f"The {len(base.members):,} messages of the {base.kind} have left the {hours}h window"
+    age = now - base.created_at
+    if age >= timedelta(hours=MAXIMUM_CONTEXT_HOURS):
+        return f"{lead}, and no window reaches back that far. /context edit shows them."
+    return f"{lead}. /context {_window_for(age)}h brings them back."
+
+
+def _ago(elapsed: timedelta) -> str:
+    """Write a pause by its largest unit: ``14 h``."""
+    return " ".join(gap(max(elapsed, timedelta())).split()[:2])
+
+
+def _window_for(age: timedelta) -> int:
+    """Return the hours of a window that holds what is ``age`` old: whole days, unless it is recent."""
+    hours = age // timedelta(hours=1) + 1
+    if hours > _SHORT_WINDOW_HOURS:
+        hours = -(-hours // _HOURS_PER_DAY) * _HOURS_PER_DAY
+    return min(hours, MAXIMUM_CONTEXT_HOURS)

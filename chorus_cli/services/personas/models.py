@@ -1,0 +1,77 @@
+"""The models that can be named: checking a name as it is typed, and offering those that are at hand."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.models import names as model_names
+from chorus_cli.core.models.choice import ELIZA, PROVIDERS, missing_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+
+class KnownModels(NamedTuple):
+    """Where models are known from: the names and the providers that litellm knows, and what an Ollama holds.
+
+    ``for_conversation`` returns those of the names that are made for conversations, and for nothing else.
+    """
+
+    names: Callable[[], frozenset[str]]
+    providers: Callable[[], frozenset[str]]
+    in_ollama: Callable[[], tuple[str, ...]]
+    for_conversation: Callable[[], frozenset[str]]
+
+
+class Models:
+    """Judges and offers names of models; what is offered is looked up by `load`, away from the keyboard."""
+
+    def __init__(self, known: KnownModels, environment: Mapping[str, str]) -> None:
+        self._known = known
+        self._environment = environment
+        self._at_hand: tuple[str, ...] = (ELIZA,)
+        self._all: tuple[str, ...] = ()
+
+    def load(self) -> None:
+        """Look up what can be offered; takes a moment, and a third of a second where an Ollama does not answer."""
+        local = self._known.in_ollama()
+        self._all = (*local, *(name for name in self._in_order() if name not in local))
+        prefixes = tuple(provider.prefix for provider in PROVIDERS if provider.key_set_in(self._environment))
+        self._at_hand = (*local, *(name for name in self._all if name.startswith(prefixes)), ELIZA)
+
+    def offered(self, typed: str) -> Collection[str]:
+        """Return the models that begin with what is typed: those that could answer now, else any that is known."""
+        at_hand = [name for name in self._at_hand if name.startswith(typed)]
+        return at_hand or [name for name in self._all if name.startswith(typed)]
+
+    async def doubt(self, name: str) -> str | None:
+        """Return a warning if ``name`` may not be what was meant.
+
+        Raises:
+            ModelNameError: it cannot be meant.
+        """
+        names, providers, likely = await asyncio.to_thread(
+            lambda: (self._known.names(), self._known.providers(), self._likely())
+        )
+        doubt = model_names.doubt_about(name, names, providers, likely)
+        return doubt or missing_key(name, self._environment) or None
+
+    def _likely(self) -> tuple[str, ...]:
+        """Return the models that are most likely meant: those for conversation, of providers known by their keys."""
+        prefixes = tuple(provider.prefix for provider in PROVIDERS)
+        talking = self._known.for_conversation()
+        return tuple(name for name in self._in_order() if name in talking and name.startswith(prefixes))
+
+    def _in_order(self) -> Sequence[str]:
+        """Return all models with their providers: those with a key first, of each the usual one and those that talk."""
+        with_key = [provider for provider in PROVIDERS if provider.key_set_in(self._environment)]
+        ranks = {provider.prefix: rank for rank, provider in enumerate(dict.fromkeys([*with_key, *PROVIDERS]))}
+        usual = {provider.default_model for provider in PROVIDERS}
+        talking = self._known.for_conversation()
+
+        def place(name: str) -> tuple[int, bool, bool, str]:
+            prefix = f"{name.partition('/')[0]}/"
+            return ranks.get(prefix, len(ranks)), name not in usual, name not in talking, name
+
+        return sorted((name for name in self._known.names() if "/" in name), key=place)

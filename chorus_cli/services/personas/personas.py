@@ -1,0 +1,183 @@
+"""Finding personas and reading their files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import PersonaError, UnknownPersonaError
+from chorus_cli.core.personas.names import checked_name, folded
+from chorus_cli.core.personas.persona import DEFAULT_PERSONA, Persona
+from chorus_cli.core.settings import table as settings
+from chorus_cli.storage.files import persona_files, settings_file
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+    from pathlib import Path
+
+    from chorus_cli.core.settings.table import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Personas:
+    """The personas of a folder, with the defaults that ``config.jsonc`` gives to all of them."""
+
+    folder: Path
+    config_file: Path
+
+    def slugs(self) -> tuple[str, ...]:
+        """Return the names of the folders of the personas in use."""
+        return persona_files.slugs(self.folder)
+
+    def archived(self) -> tuple[str, ...]:
+        """Return the names of the folders of the personas that are put away."""
+        return persona_files.slugs(self.folder, archived=True)
+
+    def first(self) -> str:
+        """Return whom to talk to when nobody was named or talked to yet.
+
+        Raises:
+            PersonaError: there is no persona at all.
+        """
+        known = self.slugs()
+        if not known:
+            raise PersonaError(
+                f"There is no persona in {self.folder}. Remove that folder, and the shipped ones come back."
+            )
+        return DEFAULT_PERSONA if DEFAULT_PERSONA in known else known[0]
+
+    def find(self, name: str) -> str:
+        """Return the slug of the persona meant: by folder, display name or alias, or by how one of these begins.
+
+        Raises:
+            UnknownPersonaError: nobody is called that.
+            PersonaError: more than one may be meant, or the persona is archived.
+        """
+        known = self.slugs()
+        if name in known:
+            return name
+        found = self._called(name, known) or self._beginning_with(name, known)
+        if found:
+            return _the_one(name, found)
+        self._refuse_archived(name)
+        raise UnknownPersonaError(name, known)
+
+    def find_archived(self, name: str) -> str:
+        """Return the slug of the archived persona that is called ``name``.
+
+        Raises:
+            PersonaError: none is.
+        """
+        archived = self.archived()
+        found = self._called(name, archived) or self._beginning_with(name, archived)
+        if found:
+            return _the_one(name, found)
+        listing = f"Archived: {', '.join(archived)}." if archived else "None is archived."
+        if self._called(name, self.slugs()):
+            raise PersonaError(f"{name} is not archived. {listing}")
+        raise PersonaError(f"No archived persona is called {name!r}. {listing}")
+
+    def refuse_archived(self, name: str) -> None:
+        """Do nothing unless ``name`` is how the name of an archived persona begins.
+
+        Raises:
+            PersonaError: it is; the sentence says how to bring that one back.
+        """
+        found = self._beginning_with(name, self.archived())
+        if found:
+            shown = [self.own_settings(slug).name or slug for slug in found]
+            are = "is archived" if len(found) == 1 else "are archived"
+            back = " or ".join(f"/persona unarchive {slug}" for slug in found)
+            raise PersonaError(
+                f"{' and '.join(shown)} {are}. {back} brings it back; /persona new {name} makes another."
+            )
+
+    def find_any(self, name: str) -> str:
+        """Return the slug of the persona meant, in use or put away.
+
+        Raises:
+            PersonaError: nobody is called that, or more than one may be.
+        """
+        try:
+            return self.find(name)
+        except PersonaError:
+            if not self._called(name, self.archived()):
+                raise
+            return self.find_archived(name)
+
+    def names_taken(self) -> frozenset[str]:
+        """Return every name that a new folder cannot have: the folders there, and whatever somebody is called by."""
+        called = [self._names(slug) for slug in (*self.slugs(), *self.archived())]
+        return persona_files.names_taken(self.folder).union(*called)
+
+    def check_name(self, slug: str | None, name: str) -> str:
+        """Return ``name`` if the persona ``slug``, or a new one, may be called so.
+
+        Raises:
+            PersonaError: nobody may, or somebody else is.
+        """
+        checked = checked_name(name)
+        self._refuse_archived(checked, but=slug)
+        owners = [owner for owner in self._called(checked, self.slugs()) if owner != slug]
+        if owners:
+            raise PersonaError(f"{checked} is what {self.load(owners[0]).name} is called already.")
+        return checked
+
+    def load(self, slug: str) -> Persona:
+        """Read a persona's files as they are now, so that an edit takes effect on the next turn.
+
+        Raises:
+            UnknownPersonaError: the folder is gone.
+        """
+        if not persona_files.exists(self.folder, slug):
+            raise UnknownPersonaError(slug, self.slugs())
+        own, own_warnings = settings_file.read_layer(self.settings_path(slug))
+        defaults, default_warnings = settings_file.read_defaults(self.config_file)
+        resolved = settings.resolve([own, defaults])
+        without_own = settings.resolve([defaults])
+        documents, document_warnings = persona_files.documents(self.folder, slug)
+        return Persona(
+            slug=slug,
+            settings=resolved.settings,
+            documents=documents,
+            sources=resolved.sources,
+            defaults=without_own.settings,
+            default_sources=without_own.sources,
+            warnings=(*own_warnings, *default_warnings, *resolved.warnings, *document_warnings),
+            unreadable=tuple(layer.name for layer in (own, defaults) if not layer.readable),
+        )
+
+    def own_settings(self, slug: str) -> Settings:
+        """Return what a persona's own file says, without its documents and without warnings: cheap, for lists."""
+        own, _ = settings_file.read_layer(self.settings_path(slug))
+        return settings.resolve([own]).settings
+
+    def settings_path(self, slug: str) -> Path:
+        """Return the file that holds a persona's settings."""
+        return persona_files.settings_path(self.folder, slug)
+
+    def _called(self, name: str, slugs: Iterable[str]) -> list[str]:
+        """Return who is called exactly that; a folder's own name comes before every other."""
+        wanted = folded(name)
+        by_slug = [slug for slug in slugs if slug == wanted]
+        return by_slug or [slug for slug in slugs if wanted in self._names(slug)]
+
+    def _beginning_with(self, name: str, slugs: Iterable[str]) -> list[str]:
+        wanted = folded(name)
+        return [slug for slug in slugs if wanted and any(known.startswith(wanted) for known in self._names(slug))]
+
+    def _names(self, slug: str) -> Collection[str]:
+        chosen = self.own_settings(slug)
+        return {slug, folded(chosen.name), *map(folded, chosen.aliases)} - {""}
+
+    def _refuse_archived(self, name: str, but: str | None = None) -> None:
+        found = [slug for slug in self._called(name, self.archived()) if slug != but]
+        if found:
+            raise PersonaError(f"{name} is archived. /persona unarchive {found[0]} brings it back.")
+
+
+def _the_one(name: str, found: Sequence[str]) -> str:
+    *others, last = found
+    if others:
+        raise PersonaError(f"{name!r} may be {', '.join(others)} or {last}.")
+    return last

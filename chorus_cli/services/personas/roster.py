@@ -1,0 +1,155 @@
+"""Who there is to talk to: listing personas, making new ones, putting them away and bringing them back."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import PersonaError, UnknownPersonaError
+from chorus_cli.core.log.operations import Kind
+from chorus_cli.core.personas.names import slug_of
+from chorus_cli.core.personas.persona import DEFAULT_PERSONA
+from chorus_cli.core.personas.template import template
+from chorus_cli.storage.files import persona_files
+from chorus_cli.storage.sqlite import persona_rows
+from chorus_cli.storage.sqlite.log import operation_rows
+from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    from chorus_cli.core.personas.persona import Persona
+    from chorus_cli.ports import Clock
+    from chorus_cli.services.personas.personas import Personas
+    from chorus_cli.storage.sqlite.persona_rows import Traces
+    from chorus_cli.storage.sqlite.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A persona, how much was said with it, and whether it is put away."""
+
+    persona: Persona
+    messages: int
+    last_spoken: datetime | None
+    archived: bool = False
+
+    def as_json(self, *, active: bool) -> dict[str, object]:
+        """Return what ``chorus personas --json`` tells of it."""
+        return {
+            "persona": self.persona.slug,
+            "name": self.persona.name,
+            "aliases": list(self.persona.settings.aliases),
+            "description": self.persona.settings.description,
+            "model": self.persona.settings.model,
+            "context_hours": self.persona.settings.context_hours,
+            "messages": self.messages,
+            "last_spoken": self.last_spoken.isoformat() if self.last_spoken else None,
+            "active": active,
+            "archived": self.archived,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """The personas of the user. Whoever is deleted goes to the folder ``deleted``."""
+
+    store: Store
+    clock: Clock
+    personas: Personas
+    deleted: Path
+
+    async def members(self) -> list[Member]:
+        """Return every persona: those in use, then those put away."""
+        traces = await self.store.read(persona_rows.traces)
+        return await asyncio.to_thread(self._members, traces)
+
+    async def member(self, slug: str) -> Member:
+        """Return one persona of them.
+
+        Raises:
+            UnknownPersonaError: it is gone.
+        """
+        traces = await self.store.read(persona_rows.traces)
+        return self._member(slug, traces.get(slug), archived=slug in self.personas.archived())
+
+    async def logged(self, name: str | None, otherwise: str) -> tuple[str, str]:
+        """Return slug and name of whoever is meant by ``name``, in use, put away or only in the log; or ``otherwise``.
+
+        Raises:
+            PersonaError: the log knows nobody of that name either.
+        """
+        try:
+            slug = self.personas.find_any(name) if name else otherwise
+            return slug, self.personas.load(slug).name
+        except UnknownPersonaError:
+            wanted = name or otherwise
+            if wanted not in await self.store.read(persona_rows.traces):
+                raise
+            return wanted, wanted
+
+    async def create(self, name: str) -> str:
+        """Make a persona called ``name`` from the commented template, and return its slug.
+
+        If an earlier persona had the same slug, the new one begins a new conversation.
+
+        Raises:
+            PersonaError: nobody may be called that, or somebody is already.
+        """
+        checked = self.personas.check_name(None, name)
+        slug = slug_of(checked, self.personas.names_taken())
+        boundary = NewOperation(slug, Kind.CLEAR, self.clock.now(), begins=True)
+        await self.store.write(persona_rows.create, self.personas.folder, slug, template(checked), boundary)
+        return slug
+
+    async def had_a_namesake(self, slug: str) -> bool:
+        """Return whether the log knows an earlier persona of the same folder."""
+        operations = await self.store.read(operation_rows.all_of, slug, 0)
+        return any(operation.begins for operation in operations)
+
+    async def archive(self, slug: str) -> None:
+        """Put a persona away: it is no longer listed or found; nothing of it is lost.
+
+        Raises:
+            PersonaError: it is the default persona, or its folder cannot be written.
+        """
+        _refuse_default(slug)
+        await asyncio.to_thread(persona_files.archive, self.personas.folder, slug, self.clock.now())
+
+    async def unarchive(self, slug: str) -> None:
+        """Bring an archived persona back.
+
+        Raises:
+            PersonaError: its folder cannot be written.
+        """
+        await asyncio.to_thread(persona_files.unarchive, self.personas.folder, slug)
+
+    async def delete(self, slug: str) -> Path:
+        """Move an archived persona's folder away and return where it is now; its log and memory stay.
+
+        Raises:
+            PersonaError: it is the default persona or not archived, or it cannot be moved.
+        """
+        _refuse_default(slug)
+        if slug not in self.personas.archived():
+            raise PersonaError(f"{slug} is not archived, and only archived personas are deleted.")
+        now = self.clock.now()
+        return await asyncio.to_thread(persona_files.move_away, self.personas.folder, slug, self.deleted, now)
+
+    def _members(self, traces: Mapping[str, Traces]) -> list[Member]:
+        slugs = [(slug, False) for slug in self.personas.slugs()] + [(slug, True) for slug in self.personas.archived()]
+        return [self._member(slug, traces.get(slug), archived=archived) for slug, archived in slugs]
+
+    def _member(self, slug: str, trace: Traces | None, *, archived: bool) -> Member:
+        persona = self.personas.load(slug)
+        if trace is None:
+            return Member(persona, 0, None, archived)
+        return Member(persona, trace.messages, trace.last_spoken, archived)
+
+
+def _refuse_default(slug: str) -> None:
+    if slug == DEFAULT_PERSONA:
+        raise PersonaError(f"{slug} is the persona that a fresh start talks to; it stays. Its settings can be changed.")

@@ -1,0 +1,226 @@
+"""The settings of one persona: what holds and why, and changing its file by one value or as a whole."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import JsoncError, SettingsError
+from chorus_cli.core.log.operations import Kind
+from chorus_cli.core.personas.template import template
+from chorus_cli.core.settings import jsonc
+from chorus_cli.core.settings import table as settings
+from chorus_cli.core.settings.jsonc_reader import BYTE_ORDER_MARK
+from chorus_cli.core.settings.table import SETTINGS, Layer, Setting
+from chorus_cli.services.personas.setting_changes import Change, UnrecordedChanges
+from chorus_cli.storage.files import settings_file
+from chorus_cli.storage.files.settings_file import ABSENT
+from chorus_cli.storage.sqlite.context import window_changes
+from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from chorus_cli.core.personas.persona import Persona
+    from chorus_cli.core.settings.jsonc import JsonValue
+    from chorus_cli.core.time.timespan import WindowChoice
+    from chorus_cli.ports import Clock
+    from chorus_cli.services.personas.personas import Personas
+    from chorus_cli.storage.files.settings_file import Absent
+    from chorus_cli.storage.sqlite.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class SettingState:
+    """What a setting is, where that comes from, and what it would be if the persona's own file did not say it.
+
+    A source is the ``file:line`` or "default".
+    """
+
+    setting: Setting
+    value: JsonValue
+    source: str
+    default: JsonValue
+    default_source: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSettings:
+    """A settings file as it was when it was opened, and the text to edit: a template where there is none."""
+
+    slug: str
+    path: Path
+    text: str
+    draft: str
+
+
+@dataclass(frozen=True, slots=True)
+class PersonaSettings:
+    """Reads and changes the settings of personas; every change of a window is an operation of the journal.
+
+    What is no operation goes into ``unrecorded``.
+    """
+
+    store: Store
+    clock: Clock
+    personas: Personas
+    unrecorded: UnrecordedChanges = field(default_factory=UnrecordedChanges)
+
+    async def set(self, slug: str, key: str, value: JsonValue) -> Change:
+        """Set one value in the persona's file; every other byte stays.
+
+        Raises:
+            SettingsError: there is no such setting, it does not take this value, or the file cannot be changed.
+            PersonaError: the persona cannot have this name or alias.
+        """
+        setting = settings.setting_of(key)
+        settings.check(key, value)
+        checked = await asyncio.to_thread(self._checked_names, slug, key, value)
+        before = await self._write(slug, key, checked)
+        change = Change(setting, _said(before), checked, changed=not settings_file.same(before, checked))
+        return self._noted(slug, change)
+
+    async def unset(self, slug: str, key: str) -> Change:
+        """Remove one key from the persona's file; every other byte stays.
+
+        Raises:
+            SettingsError: there is no such setting, or the file cannot be changed.
+        """
+        setting = settings.setting_of(key)
+        before = await self._write(slug, key, ABSENT)
+        return self._noted(slug, Change(setting, _said(before), None, changed=before is not ABSENT))
+
+    async def set_window(self, slug: str, hours: int | None) -> Change:
+        """Set the window of a persona, or with ``None`` remove it.
+
+        Raises:
+            SettingsError: the file cannot be changed.
+        """
+        before = await self._write(slug, window_changes.KEY, ABSENT if hours is None else hours)
+        return self._noted(slug, _window_change(before, hours))
+
+    async def shift_window(self, slug: str, choose: Callable[[int], WindowChoice]) -> WindowChoice:
+        """Set the window that ``choose`` makes of the one in force, so that no other change is lost.
+
+        Raises:
+            SettingsError: the file cannot be changed.
+        """
+        default = self.personas.load(slug).defaults.context_hours
+        path = self.personas.settings_path(slug)
+        operation = self._window_operation(slug)
+        with _mendable():
+            before, choice = await self.store.write(window_changes.shift_window, path, default, choose, operation)
+        self._noted(slug, _window_change(before, choice.hours))
+        return choice
+
+    async def open(self, slug: str) -> OpenSettings:
+        """Read the persona's file to be edited as a whole; a broken one can be opened too.
+
+        Raises:
+            JsoncError: the file is not UTF-8.
+            SettingsError: the file cannot be read.
+        """
+        path = self.personas.settings_path(slug)
+        text = await asyncio.to_thread(settings_file.read_text, path)
+        draft = text.removeprefix(BYTE_ORDER_MARK)
+        return OpenSettings(slug, path, text, draft if draft.strip() else template(slug))
+
+    async def save(self, opened: OpenSettings, draft: str) -> tuple[Change, ...] | None:
+        """Put ``draft`` in the place of the file that was opened, and return what it changes.
+
+        ``None`` says that the file is no longer what was opened; then it is left as it is.
+
+        Raises:
+            JsoncError: the draft is not valid JSONC.
+            SettingsError: it holds a value that its setting does not take, or the file cannot be written.
+            PersonaError: the persona cannot have its new name or one of its new aliases.
+        """
+        changes = _changes(_values(opened.text), _checked_values(opened.path.name, draft))
+        for change in changes:
+            await asyncio.to_thread(self._checked_names, opened.slug, change.setting.key, change.after)
+        mark = BYTE_ORDER_MARK if opened.text.startswith(BYTE_ORDER_MARK) else ""
+        text = mark + draft.removeprefix(BYTE_ORDER_MARK)
+        operation = self._window_operation(opened.slug)
+        replaced = await self.store.write(window_changes.replace_settings, opened.path, opened.text, text, operation)
+        if not replaced:
+            return None
+        return tuple(self._noted(opened.slug, change) for change in changes)
+
+    def _noted(self, slug: str, change: Change) -> Change:
+        if not change.changed or change.setting.key != window_changes.KEY:
+            self.unrecorded.add(slug, change, self.clock.now())
+        return change
+
+    async def _write(self, slug: str, key: str, value: JsonValue | Absent) -> JsonValue | Absent:
+        path = self.personas.settings_path(slug)
+        with _mendable():
+            if key == window_changes.KEY:
+                hours = value if isinstance(value, int) else None
+                return await self.store.write(window_changes.change_window, path, hours, self._window_operation(slug))
+            return await asyncio.to_thread(settings_file.change_key, path, key, value)
+
+    def _window_operation(self, slug: str) -> NewOperation:
+        return NewOperation(slug, Kind.WINDOW, self.clock.now())
+
+    def _checked_names(self, slug: str, key: str, value: JsonValue) -> JsonValue:
+        """Return ``value`` with the names in it as they are stored, if the persona may be called so."""
+        if key == "name" and isinstance(value, str) and value:
+            return self.personas.check_name(slug, value)
+        if key == "aliases" and isinstance(value, list):
+            return [self.personas.check_name(slug, alias) for alias in value if isinstance(alias, str)]
+        return value
+
+
+@contextmanager
+def _mendable() -> Iterator[None]:
+    try:
+        yield
+    except JsoncError as error:
+        raise SettingsError(f"{error}. Nothing was changed; /settings edit opens the file to mend it.") from error
+
+
+def states(persona: Persona) -> tuple[SettingState, ...]:
+    """Return every setting of a persona, in the order of the table."""
+    return tuple(state(persona, setting) for setting in SETTINGS)
+
+
+def state(persona: Persona, setting: Setting) -> SettingState:
+    """Return what one setting of a persona is, and why."""
+    value, default = setting.value_in(persona.settings), setting.value_in(persona.defaults)
+    return SettingState(setting, value, persona.sources[setting.key], default, persona.default_sources[setting.key])
+
+
+def _checked_values(name: str, draft: str) -> Mapping[str, JsonValue]:
+    try:
+        document = jsonc.parse_object(draft)
+    except JsoncError as error:
+        raise error.named(name) from error
+    misfits = settings.misfits(Layer(name, document.values, document.lines))
+    if misfits:
+        raise SettingsError("\n".join(f"{misfit}." for misfit in misfits))
+    return document.values
+
+
+def _values(text: str) -> Mapping[str, JsonValue]:
+    """Return what a file says; a broken one says nothing."""
+    try:
+        return jsonc.parse_object(text).values
+    except JsoncError:
+        return {}
+
+
+def _changes(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> tuple[Change, ...]:
+    changes = (Change(each, before.get(each.key), after.get(each.key)) for each in SETTINGS)
+    return tuple(change for change in changes if not settings_file.same(change.before, change.after))
+
+
+def _window_change(before: JsonValue | Absent, hours: int | None) -> Change:
+    said = _said(before)
+    return Change(settings.setting_of(window_changes.KEY), said, hours, changed=not settings_file.same(said, hours))
+
+
+def _said(value: JsonValue | Absent) -> JsonValue:
+    return None if value is ABSENT else value

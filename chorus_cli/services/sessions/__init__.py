@@ -1,0 +1,1 @@
+"""Sessions: saved, listed, restored, saved when idle."""

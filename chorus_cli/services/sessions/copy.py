@@ -1,0 +1,122 @@
+"""A copy of what a persona has in context now, in all its threads: what a session is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.context.view import cutoff
+from chorus_cli.core.log.messages import Role, Status
+from chorus_cli.core.sessions.format import SavedThread
+from chorus_cli.storage.sqlite.log import operation_rows, thread_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+
+    from chorus_cli.core.context.view import View
+    from chorus_cli.core.log.messages import Message
+    from chorus_cli.services.context.context import Context
+    from chorus_cli.services.personas.place import Place
+    from chorus_cli.storage.sqlite.context.rows import ContextRows
+    from chorus_cli.storage.sqlite.store import Connection
+
+_TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadCopy:
+    """What one thread has in context; ``messages`` are those of the view that can be saved."""
+
+    thread: SavedThread
+    view: View
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextCopy:
+    """What all threads have in context at ``now``; the window of those that have nothing begins at ``since``.
+
+    ``in_progress`` counts the replies that are still being written and stay out; ``running_turn_id`` is the first turn
+    of them. ``operation_id`` is the newest operation of all at that moment.
+    """
+
+    threads: tuple[ThreadCopy, ...]
+    now: datetime
+    since: datetime
+    in_progress: int
+    running_turn_id: int | None
+    operation_id: int
+
+    @property
+    def through_message_id(self) -> int:
+        """The newest message that it reaches to: what belongs to a turn that still runs is said only when it ends."""
+        newest = max((message.id for message in self.messages), default=0)
+        return newest if self.running_turn_id is None else min(newest, self.running_turn_id - 1)
+
+    @property
+    def window_start(self) -> datetime:
+        """Where the earliest of the windows begins."""
+        return min([self.since, *(each.view.cutoff for each in self.threads)])
+
+    def since_in(self, thread_id: int) -> datetime:
+        """Return where the window of a thread begins."""
+        return next((each.view.cutoff for each in self.threads if each.thread.id == thread_id), self.since)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages of all threads, thread by thread."""
+        return tuple(message for each in self.threads for message in each.messages)
+
+    def said_after(self, message_id: int) -> tuple[Message, ...]:
+        """Return what was said after a message of the log; what an edit or a restore put in was not said."""
+        return tuple(message for each in self.threads for message in _said(each) if message.id > message_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the views of the threads are computed from, and the newest operation."""
+
+    titles: Mapping[int, str]
+    rows: Mapping[int, ContextRows]
+    operation_id: int
+
+
+async def copied(context: Context, place: Place, now: datetime) -> ContextCopy:
+    """Copy the views of all threads of the persona, as they are at ``now``, every message counted."""
+    since = cutoff(now, place.persona.settings.context_hours)
+    found = await context.store.read(_read, context, place, since, now)
+    threads: list[ThreadCopy] = []
+    running: list[int] = []
+    for thread_id, rows in found.rows.items():
+        view = await context.view(replace(place, thread_id=thread_id), rows)
+        running += [message.turn_id for message in view.messages if message.status is Status.STREAMING]
+        messages = tuple(filter(_can_be_saved, view.messages))
+        if messages or thread_id == place.thread_id:
+            threads.append(ThreadCopy(_saved_thread(thread_id, found.titles[thread_id], view), view, messages))
+    return ContextCopy(tuple(threads), now, since, len(running), min(running, default=None), found.operation_id)
+
+
+def _read(connection: Connection, context: Context, place: Place, since: datetime, now: datetime) -> _Found:
+    """Read it in one go, so that a session is of one moment."""
+    # A thread whose window is held still has a request of the last minutes, so it is younger than ``since`` anyway.
+    titles = thread_rows.titles_in_context(connection, place.persona.slug, place.thread_id, since)
+    rows = {each: context.rows(connection, replace(place, thread_id=each), now) for each in titles}
+    return _Found(titles, rows, operation_rows.newest_id_of_all(connection))
+
+
+def _saved_thread(thread_id: int, title: str, view: View) -> SavedThread:
+    if view.summary is None:
+        return SavedThread(thread_id, title)
+    return SavedThread(thread_id, title, view.summary.content, sum(map(_can_be_saved, view.folded)))
+
+
+def _can_be_saved(message: Message) -> bool:
+    """Leave out replies in progress and those that failed before their first word; a tool may answer nothing."""
+    is_something = bool(message.content.strip()) or message.role in _TOOL_ROLES
+    return message.status is not Status.STREAMING and is_something
+
+
+def _said(copy: ThreadCopy) -> Iterator[Message]:
+    put_in = set(copy.view.base.members) if copy.view.base else set()
+    return (message for message in copy.messages if message.introduced_by is None or message.id not in put_in)

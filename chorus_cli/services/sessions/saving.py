@@ -1,0 +1,224 @@
+"""Saves what is in context as a session: by command, or by itself after a silence."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE
+from chorus_cli.core.context.tokens import tokens_of
+from chorus_cli.core.errors import ModelError, SessionError
+from chorus_cli.core.sessions import summary as session_summary
+from chorus_cli.core.sessions.format import Session, saved
+from chorus_cli.core.sessions.names import slug, stem
+from chorus_cli.core.sessions.slices import transcript
+from chorus_cli.core.text.safe_text import cleaned_input
+from chorus_cli.services.sessions.copy import copied
+from chorus_cli.services.uninterrupted import finished
+from chorus_cli.storage.files import session_files
+from chorus_cli.storage.sqlite.sessions import session_rows
+from chorus_cli.storage.sqlite.sessions.session_rows import IDLE, MANUAL, Saving, Standing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.sessions.format import SavedMessage, SavedThread
+    from chorus_cli.ports import Clock
+    from chorus_cli.services.context.context import Context
+    from chorus_cli.services.folding.summarizer import Summarizer
+    from chorus_cli.services.personas.place import Place
+    from chorus_cli.services.sessions.copy import ContextCopy
+    from chorus_cli.storage.sqlite.sessions.session_rows import SessionRow
+    from chorus_cli.storage.sqlite.store import Connection
+
+    Write = Callable[[Connection, Path, Saving], SessionRow | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A session that was saved, the replies in progress that are not in it, and why it has no summary if so."""
+
+    row: SessionRow
+    in_progress: int
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    text: str
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSaving:
+    """Saves the contexts of the personas below the folder ``personas``; it changes no context."""
+
+    personas: Path
+    clock: Clock
+    context: Context
+    summarizer: Summarizer
+
+    async def save(self, place: Place, description: str) -> Saved:
+        """Save what all threads of the persona have in context now.
+
+        Raises:
+            SessionError: there is nothing in context, or the file cannot be written; nothing was saved.
+        """
+        copy = await copied(self.context, place, self.clock.now())
+        if not copy.messages:
+            raise SessionError(_nothing(place, copy))
+        session, summary = await self._new(place, description, copy)
+        standing = Standing(copy.through_message_id, copy.through_message_id, copy.operation_id)
+        row = await self._stored(session_rows.create, Saving(session, MANUAL, standing))
+        if row is None:
+            raise SessionError("The session could not be saved. Try again.")
+        return Saved(row, copy.in_progress, summary.problem)
+
+    async def unsaved(self, place: Place) -> tuple[Message, ...]:
+        """Return what is in context, in any thread, and was said since the last save."""
+        return await self._unsaved(place, await copied(self.context, place, self.clock.now()))
+
+    async def save_idle(self, place: Place, description: str) -> Saved | None:
+        """Save after a silence, unless nothing was said since the last save.
+
+        The last session that was saved so is extended if no boundary was set since and nothing in it was taken back; it
+        keeps its name and description.
+
+        Raises:
+            SessionError: the file cannot be written; what was saved before stands.
+        """
+        copy = await copied(self.context, place, self.clock.now())
+        through = await self.context.store.read(session_rows.through, place.persona.slug)
+        if not copy.said_after(through):
+            return None
+        known = await self.context.store.read(session_rows.idle_session, place.persona.slug)
+        old = await self._file_of(known[0]) if known else None
+        if known is None or old is None or not _holds(copy, old):
+            write, summarized = session_rows.create, 0
+            session, summary = await self._new(place, description, copy)
+        else:
+            write, summarized = session_rows.rewrite, known[1]
+            session, summary = await self._extended(place, copy, old, summarized)
+        reached = summarized if summary.problem else copy.through_message_id
+        standing = Standing(copy.through_message_id, reached, copy.operation_id)
+        row = await self._stored(write, Saving(session, IDLE, standing, through))
+        return Saved(row, copy.in_progress, summary.problem) if row else None
+
+    async def _stored(self, write: Write, saving: Saving) -> SessionRow | None:
+        """Write a session to its end, even if whoever waits for it is stopped meanwhile."""
+        row, stopped = await finished(self.context.store.write(write, self.personas, saving))
+        if stopped:
+            raise asyncio.CancelledError
+        return row
+
+    async def _unsaved(self, place: Place, copy: ContextCopy) -> tuple[Message, ...]:
+        return copy.said_after(await self.context.store.read(session_rows.through, place.persona.slug))
+
+    async def _new(self, place: Place, description: str, copy: ContextCopy) -> tuple[Session, _Summary]:
+        messages = tuple(map(saved, copy.messages))
+        described = " ".join(cleaned_input(description)[0].split())
+        summary = await self._summary(place, "", messages, messages)
+        session = Session(
+            session_id=stem(copy.now, slug(described, messages[0].content)),
+            persona=place.persona.slug,
+            timestamp=copy.now.astimezone(UTC),
+            description=described,
+            summary=summary.text,
+            token_estimate=sum(map(tokens_of, copy.messages)),
+            window_start=copy.window_start,
+            window_end=copy.now.astimezone(UTC),
+            active_thread_id=place.thread_id,
+            threads=tuple(each.thread for each in copy.threads),
+            messages=messages,
+        )
+        return session, summary
+
+    async def _extended(
+        self, place: Place, copy: ContextCopy, old: Session, summarized_through: int
+    ) -> tuple[Session, _Summary]:
+        """Return a session as it is now, with what has left the context meanwhile by age alone."""
+        gone = [message for message in old.messages if message.timestamp <= copy.since_in(message.thread_id)]
+        messages, aged = _merged(gone, copy)
+        new = tuple(map(saved, copy.said_after(summarized_through)))
+        so_far = old.summary if session_summary.can_be_extended(old.summary) else ""
+        summary = await self._summary(place, so_far, new if so_far else messages, messages)
+        known = {each.thread.id for each in copy.threads}
+        session = replace(
+            old,
+            timestamp=copy.now.astimezone(UTC),
+            summary=summary.text,
+            token_estimate=sum(map(tokens_of, copy.messages)) + await asyncio.to_thread(self._tokens, aged),
+            window_end=copy.now.astimezone(UTC),
+            active_thread_id=place.thread_id,
+            threads=(*(each for each in old.threads if each.id not in known), *_threads(copy, aged)),
+            messages=messages,
+        )
+        return session, summary
+
+    async def _summary(
+        self, place: Place, so_far: str, said: Sequence[SavedMessage], whole: Sequence[SavedMessage]
+    ) -> _Summary:
+        """Extend a summary by what was said; what it is made of stands when that fails."""
+        if not self.summarizer.can_summarize(place):
+            return _Summary(session_summary.extract(whole))
+        entries = transcript(said, place.persona.name)
+        try:
+            written = await self.summarizer.extended(place, session_summary.TASK, so_far, entries)
+        except ModelError as error:
+            return _Summary(so_far or session_summary.FAILED, str(error))
+        return _Summary(session_summary.short(written))
+
+    async def _file_of(self, row: SessionRow) -> Session | None:
+        """Return what a session's file holds; one that is gone or damaged is left alone, and not extended."""
+        try:
+            return await asyncio.to_thread(session_files.read, self.personas, row.persona, row.session_id)
+        except SessionError:
+            return None
+
+    def _tokens(self, messages: Iterable[SavedMessage]) -> int:
+        count = self.context.counter.count
+        return sum(count(each.preamble) + count(each.content) + TOKENS_PER_MESSAGE for each in messages)
+
+
+def _holds(copy: ContextCopy, old: Session) -> bool:
+    """Return whether everything in a session is in the copy too, but for what has left by age alone."""
+    present = {_key(each) for each in map(saved, copy.messages)}
+    return all(_key(each) in present for each in old.messages if each.timestamp > copy.since_in(each.thread_id))
+
+
+def _key(message: SavedMessage) -> tuple[int, str, datetime, str]:
+    return message.thread_id, message.role, message.timestamp, message.content
+
+
+def _merged(gone: Sequence[SavedMessage], copy: ContextCopy) -> tuple[tuple[SavedMessage, ...], list[SavedMessage]]:
+    """Put what has left the context before what is in it, thread by thread; return the whole and what has left."""
+    present = {_key(each) for each in map(saved, copy.messages)}
+    aged = [each for each in gone if _key(each) not in present]
+    silent = {each.thread_id for each in aged} - {each.thread.id for each in copy.threads}
+    merged = [each for each in aged if each.thread_id in silent]
+    for thread in copy.threads:
+        merged += [each for each in aged if each.thread_id == thread.thread.id]
+        merged += map(saved, thread.messages)
+    return tuple(merged), aged
+
+
+def _threads(copy: ContextCopy, aged: Sequence[SavedMessage]) -> Iterator[SavedThread]:
+    """Return the threads of a copy; a summary does not stand for messages that are put before those it was made of."""
+    longer = {message.thread_id for message in aged}
+    for each in copy.threads:
+        yield replace(each.thread, summarised=0) if each.thread.id in longer else each.thread
+
+
+def _nothing(place: Place, copy: ContextCopy) -> str:
+    if copy.in_progress:
+        return "There is nothing to save yet: only a reply that is still being written is in context."
+    hours = place.persona.settings.context_hours
+    return (
+        f"There is nothing to save: {place.persona.name} has nothing in context. The window is {hours}h; "
+        "/context shows what binds, and /context history what is saved already."
+    )

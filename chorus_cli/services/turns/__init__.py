@@ -1,0 +1,1 @@
+"""A turn: from the message to the end of its reply."""

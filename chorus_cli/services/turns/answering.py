@@ -1,0 +1,120 @@
+"""Has the model answer a request and writes the reply as it streams, whatever becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import ModelError, StorageError
+from chorus_cli.core.log.messages import Status
+from chorus_cli.core.models.events import Asking, Notice, ReplyEnd, TextDelta, TurnDone
+from chorus_cli.core.models.outcome import outcome
+from chorus_cli.core.models.retry import PAUSES_SECONDS, pause_before_retry
+from chorus_cli.services.turns.reply_writer import ReplyWriter
+from chorus_cli.services.uninterrupted import finished
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping
+    from pathlib import Path
+
+    from chorus_cli.core.errors import ChorusError
+    from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.models.events import ModelEvent, TurnEvent
+    from chorus_cli.core.models.exchange import ModelRequest
+    from chorus_cli.ports import Clock, ModelClient, TokenCounter
+    from chorus_cli.storage.sqlite.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What a conversation needs of the world: the model, the time, a count of tokens, and a place of last resort.
+
+    ``is_alive`` says whether the process that owns a reply in progress still runs.
+    """
+
+    model: ModelClient
+    clock: Clock
+    counter: TokenCounter
+    rescue: Callable[[Mapping[str, str]], Path | None]
+    is_alive: Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """Streams replies into rows that are there already, empty."""
+
+    store: Store
+    outside: Outside
+
+    async def reply(
+        self, row: Message, request: ModelRequest, notices: tuple[str, ...] = ()
+    ) -> AsyncGenerator[TurnEvent, None]:
+        """Ask the model, write what it says into ``row``, and yield what happens; the last event is ``TurnDone``.
+
+        Raises:
+            StorageError: the end of the reply could not be stored; it is kept in a file that the sentence names.
+        """
+        writer = ReplyWriter(self.store, self.outside.counter, self.outside.clock, row)
+        end = ReplyEnd(None)
+        failure: ModelError | None = None
+        try:
+            for notice in notices:
+                yield Notice(notice)
+            async with aclosing(self._attempts(request)) as events:
+                async for event in events:
+                    if isinstance(event, ReplyEnd):
+                        end = event
+                        continue
+                    if isinstance(event, TextDelta):
+                        writer.add(event.text)
+                    yield event
+        except ModelError as error:
+            failure = error
+        except BaseException:
+            await finished(self._finish(writer, row, Status.INTERRUPTED, {}))
+            raise
+        ended = outcome(writer.text, end.finish_reason, failure)
+        _, stopped = await finished(self._finish(writer, row, ended.status, end.usage))
+        if stopped:
+            raise asyncio.CancelledError
+        yield TurnDone(row.id, ended.status, end.usage, ended.error)
+
+    async def abandon(self, row: Message) -> None:
+        """Mark a reply as interrupted that was stopped before it began."""
+        writer = ReplyWriter(self.store, self.outside.counter, self.outside.clock, row)
+        await finished(self._finish(writer, row, Status.INTERRUPTED, {}))
+
+    def rescued(self, error: ChorusError, persona: str, role: str, content: str) -> ChorusError:
+        """Keep what the database refused in a file, and return the error that says where."""
+        path = self.outside.rescue({"persona": persona, "role": role, "content": content, "error": str(error)})
+        kept = f"The text is kept in {path}." if path else f"It could not be kept in a file either: {content}"
+        return type(error)(f"{error} {kept}")
+
+    async def _finish(self, writer: ReplyWriter, row: Message, status: Status, usage: Mapping[str, int]) -> None:
+        try:
+            await writer.finish(status, usage)
+        except StorageError as error:
+            raise self.rescued(error, row.persona, "assistant", writer.text) from error
+
+    async def _attempts(self, request: ModelRequest) -> AsyncGenerator[ModelEvent | Asking | Notice, None]:
+        """Stream the reply, trying again, in the open, while nothing of it has arrived yet."""
+        failures = 0
+        while True:
+            started = False
+            yield Asking(request.model)
+            try:
+                async with aclosing(self.outside.model.stream(request)) as events:
+                    async for event in events:
+                        started = True
+                        yield event
+            except ModelError as error:
+                failures += 1
+                pause = None if started else pause_before_retry(error, failures)
+                if pause is None:
+                    raise
+                yield Notice(f"{error} Trying again in {pause:g} s ({failures} of {len(PAUSES_SECONDS)}).")
+                await self.outside.clock.sleep(pause)
+            else:
+                return

@@ -1,0 +1,1 @@
+"""Files: settings, sessions, personas, drafts, locks."""

@@ -1,0 +1,193 @@
+"""Personas as folders: ``system.jsonc``, ``docs/*.md`` and, later, ``sessions/``.
+
+An archived persona keeps its folder and everything in it; a file says that it is put away. So whoever still talks to it
+in another window is not cut off.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import HomeError, PersonaError
+from chorus_cli.core.personas.persona import Document
+from chorus_cli.storage.files.atomic_file import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+SETTINGS_FILE = "system.jsonc"
+SCHEMA_FILE = "schema.json"
+DOCUMENTS_FOLDER = "docs"
+_ARCHIVED = ".archived"
+_SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+
+
+def slugs(personas: Path, *, archived: bool = False) -> tuple[str, ...]:
+    """Return the folders that are personas, by name: those in use, or those that are put away."""
+    if not personas.is_dir():
+        return ()
+    folders = (entry for entry in personas.iterdir() if _SLUG.fullmatch(entry.name) and entry.is_dir())
+    return tuple(sorted(folder.name for folder in folders if (folder / _ARCHIVED).exists() is archived))
+
+
+def exists(personas: Path, slug: str) -> bool:
+    """Return whether there is a persona of that name, in use or put away."""
+    return _SLUG.fullmatch(slug) is not None and (personas / slug).is_dir()
+
+
+def names_taken(personas: Path) -> frozenset[str]:
+    """Return every name that a new folder cannot have, persona or not."""
+    return frozenset(entry.name for entry in personas.iterdir()) if personas.is_dir() else frozenset()
+
+
+@contextmanager
+def creating(personas: Path, slug: str, settings: str) -> Iterator[None]:
+    """Make the folder of a new persona, whole or not at all; it is gone again if what follows fails.
+
+    Raises:
+        PersonaError: it is there already, or cannot be made.
+    """
+    folder = personas / slug
+    with _sentence(f"The folder {folder} cannot be made"):
+        draft = Path(tempfile.mkdtemp(prefix=".persona-", dir=personas))
+        try:
+            (draft / DOCUMENTS_FOLDER).mkdir(mode=0o700)
+            write_atomically(draft / SETTINGS_FILE, settings)
+            _move_in(draft, folder)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def renew_schema(personas: Path, text: str) -> None:
+    """Write the schema that the settings point to beside the folder of the personas, unless it stands there already.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = personas.parent / SCHEMA_FILE
+    if not path.exists() or path.read_bytes() != text.encode():
+        write_atomically(path, text)
+
+
+def archive(personas: Path, slug: str, now: datetime) -> None:
+    """Put a persona away.
+
+    Raises:
+        PersonaError: the folder cannot be written.
+    """
+    with _sentence(f"{slug} cannot be archived"):
+        write_atomically(personas / slug / _ARCHIVED, f"{now:%Y-%m-%d}\n")
+
+
+def unarchive(personas: Path, slug: str) -> None:
+    """Take a persona into use again.
+
+    Raises:
+        PersonaError: the folder cannot be written.
+    """
+    with _sentence(f"{slug} cannot be taken out of the archive"):
+        (personas / slug / _ARCHIVED).unlink(missing_ok=True)
+
+
+def move_away(personas: Path, slug: str, deleted: Path, now: datetime) -> Path:
+    """Move a persona's folder into ``deleted`` under its name and the time, and return where it is now.
+
+    Raises:
+        PersonaError: it cannot be moved; it is where it was.
+    """
+    target = deleted / f"{slug}-{now:%Y%m%d-%H%M%S-%f}"
+    with _sentence(f"{personas / slug} cannot be moved to {target}"):
+        deleted.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.move(personas / slug, target)
+    return target
+
+
+def settings_path(personas: Path, slug: str) -> Path:
+    """Return where a persona's settings stand."""
+    return personas / slug / SETTINGS_FILE
+
+
+def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+    """Return a persona's documents by name, and a warning for each that is left out because it is no text.
+
+    Blank ones and hidden files, such as those that macOS puts beside others, are no documents.
+    """
+    found: list[Document] = []
+    warnings: list[str] = []
+    for path in _document_paths(personas / slug / DOCUMENTS_FOLDER):
+        try:
+            content = path.read_text(encoding="utf-8-sig").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            warnings.append(f"{path} is left out: {reason}.")
+            continue
+        if "\0" in content:
+            warnings.append(f"{path} is left out: it holds NUL characters, so it is no text.")
+        elif content:
+            found.append(Document(path.name, content))
+    return tuple(found), tuple(warnings)
+
+
+def install(shipped: Path, personas: Path) -> None:
+    """Copy the shipped personas on the first run; a folder that is there already is never touched.
+
+    The copy is made beside its place and moved in whole, so that a start that is cut off leaves nothing half-made.
+    """
+    if personas.exists():
+        return
+    draft: Path | None = None
+    try:
+        draft = Path(tempfile.mkdtemp(prefix=".personas-", dir=personas.parent))
+        for slug in slugs(shipped):
+            shutil.copytree(shipped / slug, draft / slug, copy_function=_copy_private)
+        for folder in [draft, *(path for path in draft.rglob("*") if path.is_dir())]:
+            folder.chmod(0o700)
+        draft.rename(personas)
+    except OSError as error:
+        if draft is not None:
+            shutil.rmtree(draft, ignore_errors=True)
+        if not personas.is_dir():
+            # copytree collects what went wrong: the source, the target and the reason of each file.
+            reason = error.strerror or "{0}: {2}".format(*error.args[0][0])
+            raise HomeError(f"The personas cannot be copied to {personas}: {reason}.") from error
+
+
+def _document_paths(folder: Path) -> Iterator[Path]:
+    if folder.is_dir():
+        found = (path for path in folder.glob("*.md") if not path.name.startswith("."))
+        yield from sorted(path for path in found if path.is_file())
+
+
+def _copy_private(source: str, target: str) -> str:
+    shutil.copyfile(source, target)
+    Path(target).chmod(0o600)
+    return target
+
+
+def _move_in(draft: Path, folder: Path) -> None:
+    """Put a folder in a place that must be free: moving alone would replace an empty one without a word."""
+    folder.mkdir(mode=0o700)
+    try:
+        draft.rename(folder)
+    except OSError:
+        folder.rmdir()
+        raise
+
+
+@contextmanager
+def _sentence(failure: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise PersonaError(f"{failure}: {error.strerror or error}.") from error

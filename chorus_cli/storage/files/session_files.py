@@ -1,0 +1,183 @@
+"""The files of sessions, ``sessions/<session_id>.json`` in the folder of their persona.
+
+A name becomes a path only if it is a session's name, and what a file says of its own name is not asked: the folder it
+lies in says whose it is. A file is there whole or not at all, and a new one never takes the place of another.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, BinaryIO
+
+from chorus_cli.core.errors import SessionError
+from chorus_cli.core.sessions import format as session_format
+from chorus_cli.core.sessions import reader as session_reader
+from chorus_cli.core.sessions.names import is_session_id
+from chorus_cli.storage.files.atomic_file import sync_folder, write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from chorus_cli.core.sessions.format import Session
+    from chorus_cli.core.sessions.reader import Head
+
+SESSIONS_FOLDER = "sessions"
+LARGEST_FILE_BYTES = 256_000_000
+
+_SUFFIX = ".json"
+_BEGINNING_BYTES = 8192
+
+
+def folder(personas: Path, persona: str) -> Path:
+    """Return where the sessions of a persona lie."""
+    return personas / persona / SESSIONS_FOLDER
+
+
+def path_of(personas: Path, persona: str, session_id: str) -> Path:
+    """Return the file of a session.
+
+    Raises:
+        SessionError: that cannot be a session's name.
+    """
+    if not is_session_id(session_id):
+        raise SessionError(f"{session_id!r} is no session's name; one looks like 2026-02-12_auth-refactor.")
+    return folder(personas, persona) / f"{session_id}{_SUFFIX}"
+
+
+def ids(personas: Path, persona: str) -> frozenset[str]:
+    """Return the names of the sessions that have a file; a folder that cannot be read has none."""
+    try:
+        names = [path.name for path in folder(personas, persona).iterdir()]
+    except OSError:
+        return frozenset()
+    return frozenset(
+        name.removesuffix(_SUFFIX)
+        for name in names
+        if name.endswith(_SUFFIX) and is_session_id(name.removesuffix(_SUFFIX))
+    )
+
+
+def read(personas: Path, persona: str, session_id: str) -> Session:
+    """Return the session of that name.
+
+    Raises:
+        SessionError: the file is gone, cannot be read, or holds no session.
+    """
+    path = path_of(personas, persona, session_id)
+    try:
+        text = _text(path)
+    except FileNotFoundError as error:
+        raise SessionError(f"The file of the session {session_id} is gone: there is no {path}.") from error
+    except OSError as error:
+        raise SessionError(f"The session {path} cannot be read: {error.strerror or error}.") from error
+    except UnicodeDecodeError as error:
+        raise SessionError(f"The session {path} is damaged: byte {error.start:,} is not UTF-8.") from error
+    try:
+        return replace(session_reader.read(text), session_id=session_id, persona=persona)
+    except SessionError as error:
+        raise SessionError(f"The session {path} is damaged or no session: {error}.") from error
+
+
+def head(personas: Path, persona: str, session_id: str) -> Head | None:
+    """Return what the beginning of a session's file tells, ``None`` if nothing; cheap enough for every key typed."""
+    path = path_of(personas, persona, session_id)
+    try:
+        return _head(path, path.stat().st_mtime_ns)
+    except OSError:
+        return None
+
+
+def create(personas: Path, session: Session, names: Iterable[str]) -> Session:
+    """Write a session under the first of ``names`` that no file has, also if other processes do the same.
+
+    Returns:
+        The session with its name.
+
+    Raises:
+        SessionError: it cannot be written; nothing is left of it.
+    """
+    place = folder(personas, session.persona)
+    draft = place / f".chorus-{os.urandom(6).hex()}.tmp"
+    try:
+        place.mkdir(mode=0o700, exist_ok=True)
+        for name in names:
+            named = replace(session, session_id=name)
+            if name in ids(personas, session.persona):
+                continue
+            write_atomically(draft, session_format.text_of(named))
+            if _moved_in(draft, path_of(personas, session.persona, name)):
+                return named
+    except OSError as error:
+        raise _unwritten(place, error) from error
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+    raise SessionError(f"No name was left for a session in {place}.")
+
+
+def rewrite(personas: Path, session: Session) -> None:
+    """Write a session in place of the file that has its name.
+
+    Raises:
+        SessionError: it cannot be written; the file is as it was.
+    """
+    path = path_of(personas, session.persona, session.session_id)
+    try:
+        write_atomically(path, session_format.text_of(session))
+    except OSError as error:
+        raise _unwritten(path.parent, error) from error
+
+
+def _unwritten(place: Path, error: OSError) -> SessionError:
+    return SessionError(f"The session cannot be written to {place}: {error.strerror or error}. Nothing was saved.")
+
+
+def _moved_in(draft: Path, path: Path) -> bool:
+    """Give a draft its name, and return whether that was still free."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return False
+    except OSError:
+        # A file system without hard links: the name is taken first, then its file replaced.
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            return False
+        draft.replace(path)
+    sync_folder(path.parent)
+    return True
+
+
+def _text(path: Path) -> str:
+    """Return the text of a plain file that is not too large; a link or a device is none.
+
+    Raises:
+        OSError: it cannot be read, or should not be.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    with _opened(path) as file:
+        if os.fstat(file.fileno()).st_size > LARGEST_FILE_BYTES:
+            raise OSError(f"it has more than {LARGEST_FILE_BYTES // 1_000_000} MB")
+        return file.read(LARGEST_FILE_BYTES).decode("utf-8-sig")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a plain file; a link or a device is none, and to open a pipe would be to wait for ever."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError("it is no plain file")
+        yield file
+
+
+@lru_cache(maxsize=1024)
+def _head(path: Path, _modified: int) -> Head | None:
+    with _opened(path) as file:
+        return session_reader.head(file.read(_BEGINNING_BYTES).decode("utf-8", "replace"))

@@ -1,0 +1,204 @@
+"""Settings files on disk: ``system.jsonc`` of a persona, and the ``config.jsonc`` of all."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from chorus_cli.core.errors import JsoncError, SettingsError
+from chorus_cli.core.settings import jsonc
+from chorus_cli.core.settings.table import SCHEMA_KEY, Layer
+from chorus_cli.storage.files.atomic_file import write_atomically
+from chorus_cli.storage.files.file_lock import locked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from chorus_cli.core.settings.jsonc import Document, JsonValue
+
+
+class _Marker(Enum):
+    ABSENT = "absent"
+    ANYTHING = "anything"
+
+
+ABSENT: Final = _Marker.ABSENT
+"""What a key has that is not in the file: given to `change_key` it removes, returned by it nothing was there."""
+
+ANYTHING: Final = _Marker.ANYTHING
+"""What `change_key` expects where it does not matter what a key was."""
+
+Absent: TypeAlias = Literal[_Marker.ABSENT]
+Anything: TypeAlias = Literal[_Marker.ANYTHING]
+
+_DEFAULTS = "defaults"
+_MODEL = "model"
+
+
+def read_layer(path: Path) -> tuple[Layer, tuple[str, ...]]:
+    """Return what a persona's file says, and a warning if it cannot be read; then it says nothing."""
+    document, warnings = _read_or_warn(path)
+    return Layer(str(path), document.values, document.lines, readable=not warnings), warnings
+
+
+def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
+    """Return what ``config.jsonc`` says for every persona, and warnings about what it says elsewhere.
+
+    That is the object under ``"defaults"``; a ``"model"`` may stand outside it as well, and then the inner one wins.
+    """
+    document, warnings = _read_or_warn(path)
+    inner = document.sections.get(_DEFAULTS, jsonc.Document())
+    values, lines = dict(inner.values), dict(inner.lines)
+    if _MODEL in document.values and values.get(_MODEL) is None:
+        values[_MODEL], lines[_MODEL] = document.values[_MODEL], document.lines[_MODEL]
+    return Layer(str(path), values, lines, readable=not warnings), (*warnings, *_misplaced(path, document))
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a settings file as it is, with its byte order mark and line ends; none if it is missing.
+
+    Raises:
+        JsoncError: the file is not UTF-8.
+        SettingsError: the file cannot be read.
+    """
+    try:
+        return _text(path)
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {_reason(error)}.") from error
+
+
+def replace_text(path: Path, expected: str, text: str) -> bool:
+    """Replace the whole text of a file if it still is ``expected``, and return whether it was.
+
+    The previous text is kept in ``<name>.bak``. What the new text says is not checked here.
+
+    Raises:
+        JsoncError: the file is not UTF-8 any more.
+        SettingsError: the file cannot be read or written.
+    """
+    with _changing(path):
+        unchanged = _text(path) == expected
+        if unchanged and text != expected:
+            _replace(path, expected, text)
+        return unchanged
+
+
+def change_key(
+    path: Path, key: str, value: JsonValue | Absent, *, expected: JsonValue | Absent | Anything = ANYTHING
+) -> JsonValue | Absent:
+    """Set one top-level key of a file, or remove it with `ABSENT`, and return what it was; all else stays.
+
+    The previous text is kept in ``<name>.bak``. With ``expected`` the key is changed only if that is what it is.
+
+    Raises:
+        JsoncError: the file is not valid JSONC; it is left as it is.
+        SettingsError: the key is not what was expected, the file cannot be read or written, or ``value`` not be
+            written as JSON.
+    """
+    with _changing(path):
+        return _change_key(path, key, value, expected)
+
+
+def same(one: JsonValue | Absent, other: JsonValue | Absent) -> bool:
+    """Return whether two values are the same in JSON, where 1, 1.0 and true are three things."""
+    return type(one) is type(other) and one == other
+
+
+@contextmanager
+def _changing(path: Path) -> Iterator[None]:
+    """Hold the file's lock, and say in a sentence what keeps the file from being changed."""
+    try:
+        with locked(path):
+            yield
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be changed: {_reason(error)}. It is left as it was.") from error
+
+
+def _change_key(
+    path: Path, key: str, value: JsonValue | Absent, expected: JsonValue | Absent | Anything
+) -> JsonValue | Absent:
+    text = _text(path)
+    try:
+        old = jsonc.parse_object(text).values
+        new_text = jsonc.remove_key(text, key) if value is ABSENT else jsonc.set_key(text, key, value)
+        new = jsonc.parse_object(new_text).values
+    except JsoncError as error:
+        raise error.named(str(path)) from error
+    before: JsonValue | Absent = old.get(key, ABSENT)
+    if expected is not ANYTHING and before != expected:
+        raise SettingsError(
+            f"{path} says {_shown(before)} for {key} by now, not {_shown(expected)}. "
+            "It was changed since and is left as it is."
+        )
+    if new != _expected(old, key, value):
+        raise SettingsError(f"{path} cannot be changed without harm to its other settings. Please edit it by hand.")
+    if not same(before, value):
+        _replace(path, text, new_text)
+    return before
+
+
+def _expected(old: Mapping[str, JsonValue], key: str, value: JsonValue | Absent) -> dict[str, JsonValue]:
+    rest = {other: kept for other, kept in old.items() if other != key}
+    return rest if value is ABSENT else {**rest, key: value}
+
+
+def _replace(path: Path, text: str, new_text: str) -> None:
+    if path.exists():
+        # A rename would not mind, but whoever made the file read-only does.
+        if not os.access(path, os.W_OK):
+            raise SettingsError(f"{path} is read-only. Allow writing with chmod u+w, or edit it by hand.")
+        write_atomically(path.with_name(f"{path.name}.bak"), text)
+    write_atomically(path, new_text)
+
+
+def _read_or_warn(path: Path) -> tuple[Document, tuple[str, ...]]:
+    try:
+        return jsonc.parse_object(_text(path)), ()
+    except JsoncError as error:
+        return jsonc.Document(), (f"{error.named(str(path))}; nothing in this file counts until it is mended",)
+    except OSError as error:
+        return jsonc.Document(), (f"{path} cannot be read: {_reason(error)}; nothing in this file counts",)
+
+
+def _text(path: Path) -> str:
+    """Return the file's text as it is, with its byte order mark and line ends; a missing file is an empty one.
+
+    Raises:
+        JsoncError: the file is not UTF-8.
+        OSError: the file cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return ""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        readable = data[: error.start].decode()
+        line, column = jsonc.position(readable, len(readable))
+        found = f"expected text in UTF-8, found the byte 0x{data[error.start]:02x}"
+        raise JsoncError(line, column, found, name=str(path)) from error
+
+
+def _misplaced(path: Path, document: Document) -> tuple[str, ...]:
+    """Return a warning for each key of ``config.jsonc`` that means nothing where it stands."""
+    warnings = [
+        f'{path}:{line}: unknown key {json.dumps(key)}; settings for every persona stand inside "{_DEFAULTS}"'
+        for key, line in document.lines.items()
+        if key not in {SCHEMA_KEY, _DEFAULTS, _MODEL}
+    ]
+    if _DEFAULTS in document.values and _DEFAULTS not in document.sections:
+        warnings.append(f'{path}:{document.lines[_DEFAULTS]}: "{_DEFAULTS}" must be an object of settings')
+    return tuple(warnings)
+
+
+def _shown(value: JsonValue | Absent | Anything) -> str:
+    return "nothing" if value is ABSENT else str(value)
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)

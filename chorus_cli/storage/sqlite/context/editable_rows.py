@@ -1,0 +1,58 @@
+"""What a context is edited from beside the view: the history of a thread, or the young part of it, in one go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.log.operations import Kind
+from chorus_cli.storage.sqlite.log import message_rows, operation_rows
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.log.operations import Operation
+    from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
+
+_CHANGING_NO_MESSAGE = frozenset({Kind.WINDOW, Kind.COMPACT, Kind.FLASH})
+
+
+@dataclass(frozen=True, slots=True)
+class EditableRows:
+    """The thread's history, all its operations, and the newest id of all."""
+
+    history: list[Message]
+    operations: list[Operation]
+    newest_id: int
+
+
+def editable_rows(
+    connection: sqlite3.Connection, persona: str, thread_id: int, shown_since: datetime | None
+) -> EditableRows:
+    """Read the history as far back as it is to be shown."""
+    history: list[Message] = []
+    after = 0
+    while page := message_rows.history(connection, persona, thread_id, shown_since, after):
+        history += page
+        after = page[-1].id
+    return EditableRows(
+        history=history,
+        operations=operation_rows.all_of(connection, persona, thread_id),
+        newest_id=message_rows.newest_id(connection),
+    )
+
+
+def newest_change(operations: Sequence[Operation]) -> int:
+    """Return the newest operation of the user's that changes what is in context, 0 when there is none."""
+    changes = (each.id for each in operations if each.kind not in _CHANGING_NO_MESSAGE)
+    return max(changes, default=0)
+
+
+def introduce_unless_overtaken(connection: sqlite3.Connection, new: NewOperation, expected: int) -> Operation | None:
+    """Store an operation that was prepared when ``expected`` was the newest change; ``None`` if it no longer is."""
+    if newest_change(operation_rows.all_of(connection, new.persona, new.thread_id or 0)) != expected:
+        return None
+    return operation_rows.introduce(connection, new)

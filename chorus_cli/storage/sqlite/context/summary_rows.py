@@ -1,0 +1,67 @@
+"""The summaries that stand for the older part of a thread's context; each belongs to a fold of the journal."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.context.summary import Summary
+from chorus_cli.core.log import operations as journal
+from chorus_cli.core.log.operations import Kind
+from chorus_cli.core.log.runs import expanded
+from chorus_cli.core.time import timestamps
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+
+    from chorus_cli.core.log.operations import Operation
+
+_MOST = 8
+"""How many folds are looked at: the newest stands unless something was taken back since."""
+
+
+def of_effective_folds(
+    connection: sqlite3.Connection, thread_id: int, operations: Sequence[Operation]
+) -> list[Summary]:
+    """Return the summaries of the newest folds that count among the operations of a thread, since its boundary."""
+    base = journal.base(operations)
+    folds = {fold.id: fold for fold in journal.effective(operations) if fold.kind is Kind.COMPACT}
+    if not folds:
+        return []
+    found = connection.execute(
+        "SELECT operation_id, base_operation_id, content, token_count, model, created_at FROM summaries "
+        "WHERE thread_id = ? AND operation_id IN (SELECT value FROM json_each(?)) AND base_operation_id IS ? "
+        "ORDER BY operation_id DESC LIMIT ?",
+        (thread_id, json.dumps(list(folds)), base.id if base else None, _MOST),
+    ).fetchall()
+    return [
+        Summary(id_, base, folds[id_].folds, content, tokens, model, timestamps.from_text(created_at))
+        for id_, base, content, tokens, model, created_at in found
+    ]
+
+
+def store_token_count(connection: sqlite3.Connection, operation_id: int, tokens: int) -> None:
+    """Remember the count of a summary that was put in without one."""
+    connection.execute("UPDATE summaries SET token_count = ? WHERE operation_id = ?", (tokens, operation_id))
+
+
+def store(connection: sqlite3.Connection, persona: str, thread_id: int, summary: Summary) -> None:
+    """Store the summary that a fold has written; the fold itself is stored already."""
+    ids = expanded(summary.stands_for)
+    connection.execute(
+        "INSERT INTO summaries(operation_id, persona, thread_id, base_operation_id, first_message_id, "
+        "through_message_id, content, token_count, model, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            summary.operation_id,
+            persona,
+            thread_id,
+            summary.base_operation_id,
+            ids[0],
+            ids[-1],
+            summary.content,
+            summary.token_count,
+            summary.model,
+            timestamps.to_text(summary.created_at),
+        ),
+    )

@@ -1,0 +1,111 @@
+"""A window changes in two places, the persona's file and the journal: both or neither.
+
+The file is written while the database's lock is held, so that a busy database is met before the file is touched; if
+storing the row or committing it fails all the same, the file is put back. Every function here is the last of its
+transaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import JsoncError
+from chorus_cli.core.log.operations import WindowChange
+from chorus_cli.core.settings import jsonc
+from chorus_cli.core.settings.table import setting_of
+from chorus_cli.storage.files import settings_file
+from chorus_cli.storage.files.settings_file import ABSENT
+from chorus_cli.storage.sqlite.log import operation_rows
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from chorus_cli.core.settings.jsonc import JsonValue
+    from chorus_cli.core.time.timespan import WindowChoice
+    from chorus_cli.storage.files.settings_file import Absent
+    from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
+
+KEY = "context_hours"
+
+
+def change_window(
+    connection: sqlite3.Connection, path: Path, hours: int | None, operation: NewOperation
+) -> JsonValue | Absent:
+    """Write the setting, ``None`` to remove it, and the operation unless nothing changes; return what it was."""
+    before = settings_file.change_key(path, KEY, _in_file(hours))
+    change = WindowChange(None if before is ABSENT else before, hours)
+    if not settings_file.same(change.before, change.after):
+        new = replace(operation, window=change)
+        _introduce(connection, new, lambda: settings_file.change_key(path, KEY, before))
+    return before
+
+
+def shift_window(
+    connection: sqlite3.Connection,
+    path: Path,
+    default: int,
+    choose: Callable[[int], WindowChoice],
+    operation: NewOperation,
+) -> tuple[JsonValue | Absent, WindowChoice]:
+    """Write the window that ``choose`` makes of the one in force, which is read while no other can change it.
+
+    Return what the file said before, and the window that was chosen.
+    """
+    layer, _ = settings_file.read_layer(path)
+    now = layer.values.get(KEY)
+    choice = choose(now if isinstance(now, int) and setting_of(KEY).accepts(now) else default)
+    return change_window(connection, path, choice.hours, operation), choice
+
+
+def put_window_back(connection: sqlite3.Connection, path: Path, change: WindowChange, operation: NewOperation) -> None:
+    """Make of ``change.before`` what is ``change.after``, and store the undo or redo that does it.
+
+    Raises:
+        SettingsError: the file says something else than ``change.before`` by now.
+    """
+    before = _in_file(change.before)
+    settings_file.change_key(path, KEY, _in_file(change.after), expected=before)
+    _introduce(connection, operation, lambda: settings_file.change_key(path, KEY, before))
+
+
+def replace_settings(
+    connection: sqlite3.Connection, path: Path, expected: str, text: str, operation: NewOperation
+) -> bool:
+    """Replace the whole file if it still is ``expected``, and return whether it was.
+
+    The operation is stored if the new text gives another window. A text that cannot be read gives none, so that
+    mending a broken file is a change too when a window comes to hold by it.
+    """
+    if not settings_file.replace_text(path, expected, text):
+        return False
+    change = WindowChange(_window_in(expected), _window_in(text))
+    if not settings_file.same(change.before, change.after):
+        new = replace(operation, window=change)
+        _introduce(connection, new, lambda: settings_file.replace_text(path, text, expected))
+    return True
+
+
+def _introduce(connection: sqlite3.Connection, operation: NewOperation, put_back: Callable[[], object]) -> None:
+    try:
+        operation_rows.introduce(connection, operation)
+        # A reader in another process or a full disk is met only here, and the file has to know.
+        connection.execute("COMMIT")
+    except BaseException:
+        put_back()
+        raise
+    # The store ends the transaction that it has begun; this one is empty.
+    connection.execute("BEGIN")
+
+
+def _window_in(text: str) -> JsonValue:
+    try:
+        return jsonc.parse_object(text).values.get(KEY)
+    except JsoncError:
+        return None
+
+
+def _in_file(value: JsonValue) -> JsonValue | Absent:
+    return ABSENT if value is None else value

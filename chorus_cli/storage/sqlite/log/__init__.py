@@ -1,0 +1,1 @@
+"""Rows of the log and its journal."""

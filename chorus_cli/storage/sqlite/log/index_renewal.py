@@ -1,0 +1,80 @@
+"""Making the full-text index again when its own pages cannot be read.
+
+Such pages are never given back by walking them: a damaged one could name pages of the log as its own. They are left
+behind, out of use, and the index begins in new ones; ``Store.compact`` gives them back.
+SQLite writes nothing more in a transaction that has met damage, so each step wants a transaction of its own.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+from chorus_cli.storage.sqlite.errors import damaged
+from chorus_cli.storage.sqlite.schema import MESSAGE_WORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SIGNS_OF_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_ERROR}
+_INDEX = "(name = 'message_words' OR name GLOB 'message_words_*' OR tbl_name GLOB 'message_words_*')"
+
+
+class IndexDamagedError(Exception):
+    """The index cannot be read, or contradicts itself or the log."""
+
+
+def is_damage(error: sqlite3.DatabaseError) -> bool:
+    """Return whether an error may be damage, and not a full disk or another program's lock."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _SIGNS_OF_DAMAGE
+
+
+def require_sound_pages(connection: sqlite3.Connection) -> None:
+    """Check the pages of the index; what they hold is another matter.
+
+    Raises:
+        IndexDamagedError: they cannot be read.
+    """
+    fault = _fault(connection, f"{_INDEX} AND rootpage > 0")
+    if fault:
+        raise IndexDamagedError(fault)
+
+
+def require_sound_log(connection: sqlite3.Connection) -> None:
+    """Check every table but those of the index.
+
+    Raises:
+        DatabaseDamagedError: one of them is damaged, so that nothing may be written.
+    """
+    fault = _fault(connection, f"NOT {_INDEX}")
+    if fault:
+        (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
+        raise damaged(path, fault)
+
+
+def replace(connection: sqlite3.Connection) -> None:
+    """Make an empty index in new pages and forget the old one."""
+    connection.execute("PRAGMA writable_schema = ON")
+    try:
+        connection.execute(f"DELETE FROM sqlite_master WHERE {_INDEX}")
+    finally:
+        # It ends the mode, and has this connection forget the table; the next statement has the others forget it.
+        connection.execute("PRAGMA writable_schema = RESET")
+    connection.execute(MESSAGE_WORDS)
+
+
+def _fault(connection: sqlite3.Connection, condition: str) -> str:
+    """Return the first thing that SQLite finds wrong in some tables, empty if nothing is."""
+    tables: Sequence[tuple[str]] = connection.execute(
+        f"SELECT name FROM sqlite_master WHERE type = 'table' AND {condition}"
+    ).fetchall()
+    for (table,) in tables:
+        try:
+            [(found,), *_] = connection.execute(f"PRAGMA quick_check({table})").fetchall()
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            return str(error)
+        if found != "ok":
+            return str(found).splitlines()[-1]
+    return ""

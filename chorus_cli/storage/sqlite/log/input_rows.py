@@ -1,0 +1,40 @@
+"""What was typed at the prompt, for Up, Down and Ctrl-R: private as the log is, and per persona."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.time import timestamps
+
+if TYPE_CHECKING:
+    import sqlite3
+    from datetime import datetime
+
+MOST_ROWS = 2000
+"""How many of the newest lines are offered and kept."""
+
+
+def newest(connection: sqlite3.Connection, persona: str) -> list[str]:
+    """Return what was typed to a persona, newest first."""
+    found = connection.execute(
+        "SELECT content FROM input_history WHERE persona = ? ORDER BY id DESC LIMIT ?", (persona, MOST_ROWS)
+    ).fetchall()
+    return [content for (content,) in found]
+
+
+def add(connection: sqlite3.Connection, persona: str, content: str, now: datetime) -> None:
+    """Remember what was typed, unless it is what was typed last, and forget what is too old to be offered."""
+    last = connection.execute(
+        "SELECT content FROM input_history WHERE persona = ? ORDER BY id DESC LIMIT 1", (persona,)
+    ).fetchone()
+    if last is not None and last[0] == content:
+        return
+    connection.execute(
+        "INSERT INTO input_history(persona, content, created_at) VALUES (?, ?, ?)",
+        (persona, content, timestamps.to_text(now)),
+    )
+    connection.execute(
+        "DELETE FROM input_history WHERE persona = :persona AND id <= "
+        "(SELECT id FROM input_history WHERE persona = :persona ORDER BY id DESC LIMIT 1 OFFSET :most)",
+        {"persona": persona, "most": MOST_ROWS},
+    )

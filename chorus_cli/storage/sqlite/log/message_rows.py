@@ -1,0 +1,251 @@
+"""The log: every message of every persona, appended and never deleted.
+
+What is said comes in through ``open_turn``, what an operation puts in through ``introduced_rows``. Afterwards only a
+reply in progress changes, and a missing count is filled in.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.log.messages import Message, Role, Status
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage.sqlite import meta_rows
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+PAGE_ROWS = 500
+_LATEST = "9999-12-31T23:59:59.999999Z"
+_COLUMNS = (
+    "id, persona, thread_id, COALESCE(turn_id, id), role, content, timestamp, preamble, tool_calls, tool_call_id, "
+    "status, run, model, token_count, introduced_by, revises, usage"
+)
+
+# An enum takes several times as long as a cache to look a member up, and a long view has a thousand rows.
+_role, _status = cache(Role), cache(Status)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the user says, about to be stored. ``token_count`` counts the content and the preamble."""
+
+    persona: str
+    thread_id: int
+    content: str
+    timestamp: datetime
+    preamble: str
+    token_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyState:
+    """How far a reply has come."""
+
+    content: str
+    status: Status
+    token_count: int
+    usage: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedTurn:
+    """The two rows of a turn that has begun: the question, and the reply that nothing is in yet."""
+
+    question: Message
+    reply: Message
+
+
+def open_turn(connection: sqlite3.Connection, question: Question, model: str, run: str) -> OpenedTurn:
+    """Store a question and the empty reply that process ``run`` is going to write.
+
+    The next run goes on with this persona, in this thread.
+    """
+    meta_rows.store(connection, meta_rows.LAST_PERSONA, question.persona)
+    meta_rows.store(connection, meta_rows.last_thread_key(question.persona), str(question.thread_id))
+    asked = _insert(connection, question, Role.USER, None, None, None)
+    connection.execute("UPDATE messages SET turn_id = id WHERE id = ?", (asked,))
+    empty = Question(question.persona, question.thread_id, "", question.timestamp, "", 0)
+    answered = _insert(connection, empty, Role.ASSISTANT, asked, model, run)
+    stored = rows(connection, [asked, answered])
+    return OpenedTurn(stored[0], stored[1])
+
+
+def update_reply(connection: sqlite3.Connection, reply: Message, state: ReplyState) -> None:
+    """Write what has arrived of a reply; nothing happens if it is complete already or belongs to another process."""
+    connection.execute(
+        "UPDATE messages SET content = ?, status = ?, token_count = ?, usage = ?, checksum = ? "
+        "WHERE id = ? AND run IS ? AND status <> 'complete'",
+        (
+            state.content,
+            state.status,
+            state.token_count,
+            json.dumps(dict(state.usage)) if state.usage else None,
+            checksum(reply.role, reply.thread_id, reply.persona, timestamps.to_text(reply.timestamp), state.content),
+            reply.id,
+            reply.run,
+        ),
+    )
+
+
+def store_token_counts(connection: sqlite3.Connection, counts: Mapping[int, int]) -> None:
+    """Remember the counts of messages that were put in without one."""
+    connection.executemany("UPDATE messages SET token_count = ? WHERE id = ?", [(n, id_) for id_, n in counts.items()])
+
+
+def turns_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """Return the thread and the turn of each message of these ids."""
+    found = connection.execute(
+        "SELECT id, thread_id, COALESCE(turn_id, id) FROM messages WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    ).fetchall()
+    return {id_: (thread_id, turn_id) for id_, thread_id, turn_id in found}
+
+
+def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Message]:
+    """Return the messages of these ids, in the order of the log; unknown ids are passed over."""
+    cursor = connection.execute(
+        f"SELECT {_COLUMNS} FROM messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (json.dumps(list(ids)),),
+    )
+    return _messages(cursor)
+
+
+def rows_since(
+    connection: sqlite3.Connection, thread_id: int, after: int, since: datetime, until: datetime | None = None
+) -> list[Message]:
+    """Return the rows of a thread with a larger id than ``after`` that are younger than ``since``, and up to ``until``.
+
+    The index decides by text, which may let a row of the same second through; the exact rule is the caller's. It is
+    named because SQLite, once it has statistics, may prefer to read the whole log by id.
+    """
+    cursor = connection.execute(
+        f"SELECT {_COLUMNS} FROM messages INDEXED BY messages_of_thread "
+        "WHERE thread_id = ? AND timestamp > ? AND timestamp <= ? AND id > ? ORDER BY id",
+        (thread_id, timestamps.to_text(since), timestamps.to_text(until) if until else _LATEST, after),
+    )
+    return _messages(cursor)
+
+
+def history(
+    connection: sqlite3.Connection, persona: str, thread_id: int | None, since: datetime | None, after: int
+) -> list[Message]:
+    """Return the next page of what a persona and the user ever said, in the order of the log; empty at the end."""
+    cursor = connection.execute(
+        f"SELECT {_COLUMNS} FROM messages NOT INDEXED WHERE id > :after AND persona = :persona "
+        "AND (:thread_id IS NULL OR thread_id = :thread_id) AND timestamp > :since ORDER BY id LIMIT :rows",
+        {
+            "after": after,
+            "persona": persona,
+            "thread_id": thread_id,
+            "since": timestamps.to_text(since) if since else "",
+            "rows": PAGE_ROWS,
+        },
+    )
+    return _messages(cursor)
+
+
+def newest_id(connection: sqlite3.Connection) -> int:
+    """Return the id of the newest message of all, 0 when there is none."""
+    (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM messages").fetchone()
+    return int(newest)
+
+
+def newest_turn_id(connection: sqlite3.Connection, thread_id: int) -> int:
+    """Return the newest turn of a thread, 0 when nothing was said in it."""
+    # The plus sign keeps SQLite from the index by time: reading back from the newest id ends after a few rows.
+    row = connection.execute(
+        "SELECT id FROM messages WHERE +thread_id = ? AND COALESCE(turn_id, id) = id ORDER BY id DESC LIMIT 1",
+        (thread_id,),
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime | None:
+    """Return when something was last said in a thread: what an operation put in was not, but for a retry's reply."""
+    row = connection.execute(
+        "SELECT timestamp, id, persona FROM messages WHERE thread_id = ? "
+        "AND (introduced_by IS NULL OR run IS NOT NULL) ORDER BY timestamp DESC LIMIT 1",
+        (thread_id,),
+    ).fetchone()
+    return _moment(*row) if row else None
+
+
+def checksum(role: str, thread_id: int, persona: str, timestamp: str, content: str) -> str:
+    """Return the fingerprint that tells whether a row has changed since it was written (BLAKE2b, 8 bytes)."""
+    text = f"{role}|{thread_id}|{persona}|{timestamp}|{content}"
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _insert(
+    connection: sqlite3.Connection, said: Question, role: Role, turn_id: int | None, model: str | None, run: str | None
+) -> int:
+    timestamp = timestamps.to_text(said.timestamp)
+    cursor = connection.execute(
+        "INSERT INTO messages(persona, thread_id, turn_id, role, content, preamble, timestamp, status, run, model, "
+        "token_count, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            said.persona,
+            said.thread_id,
+            turn_id,
+            role,
+            said.content,
+            said.preamble,
+            timestamp,
+            Status.STREAMING if run else Status.COMPLETE,
+            run,
+            model,
+            said.token_count,
+            checksum(role, said.thread_id, said.persona, timestamp, said.content),
+        ),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def _messages(cursor: Iterable[Sequence[Any]]) -> list[Message]:
+    return [_message(row) for row in list(cursor)]
+
+
+def _message(row: Sequence[Any]) -> Message:
+    # By position, in the order of the columns: by name, making the rows of a large request takes a third longer.
+    id_, persona, thread_id, turn_id, role, content, timestamp, preamble, calls, call_id, status, *rest = row
+    run, model, token_count, introduced_by, revises, usage = rest
+    try:
+        return Message(
+            id_,
+            persona,
+            thread_id,
+            turn_id,
+            _role(role),
+            content,
+            _moment(timestamp, id_, persona),
+            preamble,
+            calls,
+            call_id,
+            _status(status),
+            run,
+            model,
+            token_count,
+            introduced_by,
+            revises,
+            dict(json.loads(usage)) if usage else {},
+        )
+    except (ValueError, TypeError) as error:
+        raise DatabaseDamagedError(f"Message {id_} of {persona} cannot be read: {error}.") from error
+
+
+def _moment(text: str, id_: int, persona: str) -> datetime:
+    try:
+        return timestamps.from_text(text)
+    except ValueError as error:
+        raise DatabaseDamagedError(
+            f"Message {id_} of {persona} has the time {text!r}, which cannot be read. "
+            "Times are UTC text such as 2026-01-31T08:15:00.000000Z."
+        ) from error

@@ -1,0 +1,260 @@
+"""The full-text index of the log, filled outside the write path: a message is stored without touching it.
+
+``meta`` remembers, in the same transaction as the words, up to which message the log is indexed and which older replies
+were still being written then. So no row is in the index twice and none is missing, whenever a process is killed.
+A row is indexed when it is no longer being written; after that the log does not change it. One that was changed by hand
+is noticed when it no longer holds what it is found by.
+
+The index holds texts as ``core/log/search_query.set_apart`` writes them, and only row numbers are read from it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.log.search_query import MARKS, excerpt, marked_literals, set_apart
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage.sqlite import meta_rows
+from chorus_cli.storage.sqlite.log import message_rows
+from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError, is_damage, replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.log.search_query import SearchQuery
+
+BATCH_ROWS = 2_000
+BATCH_CHARACTERS = 1_000_000
+COUNTED = 1_000
+STATE = "search_index"
+_FORMAT = 1  # raised when texts are to be indexed in another way: the index is then begun anew
+_EXCERPT_WORDS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Up to which message the log is indexed, and which is the newest; ``is_whole`` says that nothing is left to do."""
+
+    through: int
+    newest: int
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where to look: from which moment on, with whom (``None``: everybody), and how many to return at most."""
+
+    since: datetime | None
+    persona: str | None
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A message that was found, and a line of it in which what was looked for is marked."""
+
+    message: Message
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found, the newest first. ``more`` were left out by the limit; they are counted up to ``COUNTED``."""
+
+    hits: tuple[Hit, ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    through: int
+    waiting: tuple[int, ...] = ()
+
+
+def progress(connection: sqlite3.Connection) -> Progress:
+    """Return how far the index has come."""
+    state, newest = _state(connection), message_rows.newest_id(connection)
+    if state is None:
+        return Progress(0, newest, is_whole=False)
+    is_whole = state.through >= newest and not _no_longer_written(connection, state.waiting)
+    return Progress(state.through, newest, is_whole)
+
+
+def index_batch(connection: sqlite3.Connection, rows: int = BATCH_ROWS) -> Progress:
+    """Take the next messages into the index, at most ``rows``, and few enough that a transaction is short.
+
+    Raises:
+        IndexDamagedError: the index cannot take them.
+    """
+    with _damage_told():
+        state = _state(connection) or begin_anew(connection)
+        finished = _no_longer_written(connection, state.waiting)
+        fresh, begun, through = _next_rows(connection, state.through, rows)
+        connection.executemany(
+            "INSERT INTO message_words(rowid, content) VALUES (?, ?)",
+            [(id_, set_apart(content)) for id_, content in [*finished.items(), *fresh]],
+        )
+        waiting = tuple(id_ for id_ in state.waiting if id_ not in finished) + begun
+        _store(connection, _State(through, waiting))
+    return progress(connection)
+
+
+def begin_anew(connection: sqlite3.Connection) -> _State:
+    """Empty the index; the batches that follow fill it again.
+
+    Raises:
+        IndexDamagedError: it cannot even be emptied.
+    """
+    with _damage_told():
+        connection.execute("INSERT INTO message_words(message_words) VALUES ('delete-all')")
+    return _begun(connection)
+
+
+def begin_in_new_pages(connection: sqlite3.Connection) -> _State:
+    """Leave the pages of the index behind, and begin it anew in others."""
+    replace(connection)
+    return _begun(connection)
+
+
+def check(connection: sqlite3.Connection) -> None:
+    """Read the whole index and compare it with itself; SQLite takes the lock of a writer for that.
+
+    Raises:
+        IndexDamagedError: it contradicts itself.
+    """
+    with _damage_told():
+        connection.execute("INSERT INTO message_words(message_words, rank) VALUES ('integrity-check', 0)")
+
+
+def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Found:
+    """Return the messages that hold everything the query names, the newest first, as far as they are indexed.
+
+    A query of literals alone reads the whole log.
+
+    Raises:
+        IndexDamagedError: the index cannot be read, or a message no longer holds what it is found by.
+    """
+    with _damage_told() if query.expression else nullcontext():
+        ids = _matching(connection, query, scope)
+    shown = message_rows.rows(connection, ids[: scope.limit])[::-1]
+    excerpts = _excerpts({message.id: message.content for message in shown}, query)
+    if len(excerpts) < len(shown):
+        raise IndexDamagedError
+    hits = tuple(Hit(message, excerpts[message.id]) for message in shown)
+    return Found(hits, max(0, len(ids) - scope.limit))
+
+
+def _matching(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> list[int]:
+    """Return the ids of what is found, the newest first: the limit, and ``COUNTED`` + 1 more."""
+    # CROSS JOIN keeps SQLite to this order: the index first, which gives the rows from the newest on.
+    source = "message_words CROSS JOIN messages ON id = message_words.rowid" if query.expression else "messages"
+    order = "message_words.rowid" if query.expression else "id"
+    conditions = [
+        "message_words MATCH :expression" if query.expression else "status <> 'streaming'",
+        "timestamp > :since" if scope.since else "",
+        "persona = :persona" if scope.persona is not None else "",
+        # A list and no chain of conditions, whose length SQLite limits.
+        "NOT EXISTS (SELECT 1 FROM json_each(:literals) WHERE instr(messages.content, value) = 0)"
+        if query.literals
+        else "",
+    ]
+    found = connection.execute(
+        f"SELECT id FROM {source} WHERE {' AND '.join(filter(None, conditions))} ORDER BY {order} DESC LIMIT :rows",
+        {
+            "expression": query.expression,
+            "since": timestamps.to_text(scope.since) if scope.since else "",
+            "persona": scope.persona,
+            "literals": json.dumps(query.literals),
+            "rows": scope.limit + COUNTED + 1,
+        },
+    ).fetchall()
+    return [id_ for (id_,) in found]
+
+
+def _excerpts(contents: Mapping[int, str], query: SearchQuery) -> Mapping[int, str]:
+    """Return an excerpt of each text, by id; a text that does not match any more has none.
+
+    They come from an index of these few texts in memory, which cuts words as the large one does.
+    """
+    if not query.expression:
+        return {id_: excerpt(marked_literals(content, query.literals)) for id_, content in contents.items()}
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
+        memory.execute("CREATE VIRTUAL TABLE shown USING fts5(content, tokenize='unicode61 remove_diacritics 2')")
+        memory.executemany(
+            "INSERT INTO shown(rowid, content) VALUES (?, ?)",
+            [(id_, set_apart(content)) for id_, content in contents.items()],
+        )
+        marked = memory.execute(
+            "SELECT rowid, snippet(shown, 0, ?, ?, '…', ?) FROM shown WHERE shown MATCH ?",
+            (*MARKS, _EXCERPT_WORDS, query.expression),
+        ).fetchall()
+    return {id_: excerpt(text) for id_, text in marked}
+
+
+def _next_rows(
+    connection: sqlite3.Connection, after: int, rows: int
+) -> tuple[Sequence[tuple[int, str]], tuple[int, ...], int]:
+    """Return the next rows to index, the ids of those among them that are still being written, and the last id."""
+    cursor = connection.execute(
+        "SELECT id, content, status = 'streaming' FROM messages WHERE id > ? ORDER BY id LIMIT ?", (after, rows)
+    )
+    fresh: list[tuple[int, str]] = []
+    begun: list[int] = []
+    through, characters = after, 0
+    for id_, content, is_written in cursor:
+        through = id_
+        if is_written:
+            begun.append(id_)
+            continue
+        fresh.append((id_, content))
+        characters += len(content)
+        if characters >= BATCH_CHARACTERS:
+            break
+    cursor.close()
+    return fresh, tuple(begun), through
+
+
+def _no_longer_written(connection: sqlite3.Connection, waiting: Sequence[int]) -> Mapping[int, str]:
+    """Return the contents of those rows whose replies have ended, by id."""
+    found = connection.execute(
+        "SELECT id, content FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND status <> 'streaming'",
+        (json.dumps(waiting),),
+    ).fetchall()
+    return dict(found)
+
+
+def _begun(connection: sqlite3.Connection) -> _State:
+    state = _State(0)
+    _store(connection, state)
+    return state
+
+
+def _state(connection: sqlite3.Connection) -> _State | None:
+    """Return what is remembered of the index, ``None`` if there is nothing that can be relied on."""
+    try:
+        stored = json.loads(meta_rows.value(connection, STATE) or "null")
+        return _State(stored["through"], tuple(stored["waiting"])) if stored["format"] == _FORMAT else None
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _store(connection: sqlite3.Connection, state: _State) -> None:
+    text = json.dumps({"format": _FORMAT, "through": state.through, "waiting": state.waiting})
+    meta_rows.store(connection, STATE, text)
+
+
+@contextmanager
+def _damage_told() -> Iterator[None]:
+    """Tell what may be damage of the index from a full disk, a lock and the like."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if is_damage(error):
+            raise IndexDamagedError from error
+        raise

@@ -1,0 +1,139 @@
+"""Threads: lines of conversation of a persona, which always has at least one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import ThreadError
+from chorus_cli.core.log.messages import Status
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage.sqlite import meta_rows
+
+if TYPE_CHECKING:
+    import sqlite3
+    from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """One line of conversation: its number, its title or first words, and how the newest message in it ended."""
+
+    id: int
+    title: str
+    created_at: datetime
+    messages: int
+    last_spoken: datetime | None
+    status: Status | None
+
+
+def last_used(connection: sqlite3.Connection, persona: str) -> int:
+    """Return the open thread of a persona that was talked in last, else its newest, 0 when it has none yet."""
+    row = connection.execute(
+        "SELECT id FROM threads WHERE persona = :persona AND closed_at IS NULL "
+        "ORDER BY id = (SELECT value FROM meta WHERE key = :key) DESC, id DESC LIMIT 1",
+        {"persona": persona, "key": meta_rows.last_thread_key(persona)},
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def last_used_or_new(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
+    """Return the thread to go on with, opening a persona's first if need be."""
+    return last_used(connection, persona) or new(connection, persona, "", now)
+
+
+def new(connection: sqlite3.Connection, persona: str, title: str, now: datetime) -> int:
+    """Open another thread of a persona and return its number."""
+    cursor = connection.execute(
+        "INSERT INTO threads(persona, title, created_at) VALUES (?, ?, ?)",
+        (persona, title, timestamps.to_text(now)),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def close_all(connection: sqlite3.Connection, persona: str, now: datetime) -> None:
+    """Close every thread of a persona."""
+    connection.execute(
+        "UPDATE threads SET closed_at = ? WHERE persona = ? AND closed_at IS NULL", (timestamps.to_text(now), persona)
+    )
+
+
+def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> None:
+    """Remember the thread to go on with.
+
+    Raises:
+        ThreadError: the persona has no open thread of that number.
+    """
+    found = connection.execute(
+        "SELECT closed_at IS NOT NULL FROM threads WHERE id = ? AND persona = ?", (thread_id, persona)
+    ).fetchone()
+    if found is None:
+        raise ThreadError(f"There is no thread #{thread_id} here. /thread lists them, /thread new opens one.")
+    if found[0]:
+        raise ThreadError(f"Thread #{thread_id} is closed. /thread lists the open ones.")
+    meta_rows.store(connection, meta_rows.last_thread_key(persona), str(thread_id))
+
+
+def require(connection: sqlite3.Connection, persona: str, thread_id: int) -> None:
+    """Make sure that a persona has, or ever had, a thread of that number.
+
+    Raises:
+        ThreadError: it never had; the sentence names those that it has.
+    """
+    # A row that was put in by hand may name a thread that nobody opened.
+    found = connection.execute(
+        "SELECT id FROM threads WHERE persona = :persona "
+        "UNION SELECT thread_id FROM messages WHERE persona = :persona ORDER BY 1",
+        {"persona": persona},
+    ).fetchall()
+    known = [id_ for (id_,) in found]
+    if thread_id not in known:
+        named = f"Its threads are {', '.join(f'#{id_}' for id_ in known)}." if known else "It has no thread yet."
+        raise ThreadError(f"There is no thread #{thread_id} of {persona}. {named}")
+
+
+def open_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
+    """Return the open threads of a persona with what was said in each, oldest first."""
+    found = connection.execute(
+        "SELECT id, title, created_at, "
+        "(SELECT COUNT(*) FROM messages WHERE thread_id = threads.id), "
+        "(SELECT MAX(timestamp) FROM messages WHERE thread_id = threads.id), "
+        "(SELECT content FROM messages WHERE thread_id = threads.id AND role = 'user' ORDER BY timestamp LIMIT 1), "
+        "(SELECT status FROM messages WHERE thread_id = threads.id ORDER BY timestamp DESC, id DESC LIMIT 1) "
+        "FROM threads WHERE persona = ? AND closed_at IS NULL ORDER BY id",
+        (persona,),
+    ).fetchall()
+    return [_thread(*row) for row in found]
+
+
+def titles_in_context(
+    connection: sqlite3.Connection, persona: str, active_thread_id: int, since: datetime
+) -> dict[int, str]:
+    """Return the titles of the threads that may have something in context; the active one is always among them.
+
+    The cost follows the window, never the number of threads or of messages.
+    """
+    found = connection.execute(
+        "SELECT thread_id, COALESCE(threads.title, '') FROM ("
+        "SELECT :active AS thread_id "
+        "UNION SELECT thread_id FROM messages INDEXED BY messages_of_persona "
+        "WHERE persona = :persona AND timestamp > :since "
+        "UNION SELECT messages.thread_id FROM operations "
+        "JOIN operation_members ON operation_id = operations.id JOIN messages ON messages.id = message_id "
+        "WHERE operations.persona = :persona AND operations.created_at > :since"
+        ") LEFT JOIN threads ON threads.id = thread_id ORDER BY thread_id",
+        {"persona": persona, "active": active_thread_id, "since": timestamps.to_text(since)},
+    ).fetchall()
+    return dict(found)
+
+
+def _thread(id_: int, title: str | None, created_at: str, *said: int | str | None) -> Thread:
+    messages, last_spoken, first_words, status = said
+    return Thread(
+        id=id_,
+        title=title or str(first_words or ""),
+        created_at=timestamps.from_text(created_at),
+        messages=int(messages or 0),
+        last_spoken=timestamps.from_text(str(last_spoken)) if last_spoken else None,
+        status=Status(str(status)) if status else None,
+    )

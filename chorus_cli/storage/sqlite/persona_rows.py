@@ -1,0 +1,70 @@
+"""What the log knows of each persona, whether its folder is still there or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage.files import persona_files
+from chorus_cli.storage.sqlite.log import operation_rows, thread_rows
+from chorus_cli.storage.sqlite.sessions import session_rows
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """How much was ever said with a persona, and when the last of it was."""
+
+    messages: int
+    last_spoken: datetime
+
+
+def traces(connection: sqlite3.Connection) -> Mapping[str, Traces]:
+    """Return what is in the log, by persona; what an earlier persona of the same folder said does not count."""
+    found = connection.execute(
+        "WITH begun AS (SELECT persona, MAX(after_message_id) AS after FROM operations "
+        "WHERE kind = 'clear' AND json_extract(detail, '$.begins') GROUP BY persona) "
+        "SELECT persona, COUNT(*), MAX(timestamp) FROM messages LEFT JOIN begun USING (persona) "
+        "WHERE id > COALESCE(after, 0) GROUP BY persona"
+    ).fetchall()
+    return {persona: Traces(count, timestamps.from_text(newest)) for persona, count, newest in found}
+
+
+def last_spoken_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
+    """Return when something was last said to a persona or by it, in any thread."""
+    row = connection.execute(
+        "SELECT timestamp FROM messages WHERE persona = ? ORDER BY timestamp DESC LIMIT 1", (persona,)
+    ).fetchone()
+    return timestamps.from_text(row[0]) if row else None
+
+
+def create(connection: sqlite3.Connection, personas: Path, slug: str, settings: str, boundary: NewOperation) -> None:
+    """Make a persona's folder; if the log knows the slug from an earlier persona, it begins behind ``boundary``.
+
+    Both or neither: a folder without its boundary would send what was said to somebody else.
+
+    Raises:
+        PersonaError: the folder is there already, or cannot be made.
+    """
+    known = connection.execute(
+        "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :slug) OR "
+        "EXISTS(SELECT 1 FROM operations WHERE persona = :slug)",
+        {"slug": slug},
+    ).fetchone()
+    if known[0]:
+        operation_rows.introduce(connection, boundary)
+    thread_rows.close_all(connection, slug, boundary.created_at)
+    session_rows.forget(connection, slug)
+    # Last, so that a kill leaves a boundary that nobody needs, not a folder without one.
+    with persona_files.creating(personas, slug, settings):
+        connection.execute("COMMIT")
+    # The store ends the transaction that it has begun; this one is empty.
+    connection.execute("BEGIN")

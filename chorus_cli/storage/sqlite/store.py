@@ -1,0 +1,179 @@
+"""The SQLite database: one connection, owned by one thread.
+
+Services await the store, so that another process's lock never freezes the keyboard. The settings trade a few
+milliseconds a commit for durability: with ``TRUNCATE`` and ``EXTRA`` no acknowledged row is lost in a power cut, and
+write-ahead logging is avoided because it fails on network folders and races when several processes start at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar
+
+from chorus_cli.core.errors import DatabaseDamagedError, StorageError
+from chorus_cli.storage.sqlite import migrations
+from chorus_cli.storage.sqlite.errors import storage_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+Connection: TypeAlias = sqlite3.Connection
+P = ParamSpec("P")
+T = TypeVar("T")
+
+BUSY_TIMEOUT_SECONDS = 10.0
+_PRAGMAS = (
+    "PRAGMA journal_mode = TRUNCATE",
+    "PRAGMA synchronous = EXTRA",
+    "PRAGMA fullfsync = ON",
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA mmap_size = 0",
+    "PRAGMA secure_delete = ON",
+)
+
+
+class Store:
+    """The open database; every call runs on its thread, one after the other."""
+
+    def __init__(self, path: Path, *, busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS) -> None:
+        self._path = path
+        self._busy_timeout_seconds = busy_timeout_seconds
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+        self._connection: sqlite3.Connection | None = None
+
+    async def open(self) -> None:
+        """Open the file, making it if it does not exist, and bring its tables up to date.
+
+        Raises:
+            StorageError: the file cannot be opened, is damaged, or was made by a newer Chorus.
+        """
+        await self._on_thread(self._open)
+
+    async def read(self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run ``work`` on one snapshot of the database and return what it returns; it must not write."""
+        return await self._on_thread(lambda: _transaction(self._opened, "BEGIN", lambda c: work(c, *args, **kwargs)))
+
+    async def write(
+        self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run ``work`` in one transaction: all of it is committed, or nothing.
+
+        A caller that is cancelled while it waits may find the work done: it is never left half-way.
+        """
+        # A deferred start could fail at once when it turns from reading to writing.
+        return await self._on_thread(
+            lambda: _transaction(self._opened, "BEGIN IMMEDIATE", lambda c: work(c, *args, **kwargs))
+        )
+
+    async def compact(self) -> None:
+        """Give back the pages that are out of use.
+
+        Raises:
+            StorageError: there is no room for a second copy meanwhile, or another program uses the file.
+        """
+        await self._on_thread(lambda: self._opened.execute("VACUUM"))
+
+    async def close(self) -> None:
+        """Finish what was asked for and close the file."""
+        await self._on_thread(self._close)
+        self._thread.shutdown()
+
+    async def _on_thread(self, work: Callable[[], T]) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        except sqlite3.Error as error:
+            raise storage_error(error, self._path) from error
+
+    @property
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            message = "the store is not open"
+            raise RuntimeError(message)
+        return self._connection
+
+    def _open(self) -> None:
+        if not self._path.exists():
+            _create(self._path, self._busy_timeout_seconds)
+        elif self._path.stat().st_size == 0:
+            raise DatabaseDamagedError(
+                f"{self._path} is empty (0 bytes), which Chorus never leaves behind. Put a backup in its place, "
+                "or move the file away to begin anew."
+            )
+        connection = _connect(self._path, self._busy_timeout_seconds)
+        try:
+            migrations.migrate(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _connect(path: Path, busy_timeout_seconds: float) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None)
+    try:
+        for pragma in _PRAGMAS:
+            connection.execute(pragma).fetchall()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _create(path: Path, busy_timeout_seconds: float) -> None:
+    """Make the database beside its place and link it in, so that no start can meet a half-made one."""
+    draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}.new")
+    try:
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        connection = _connect(draft, busy_timeout_seconds)
+        try:
+            migrations.migrate(connection)
+        finally:
+            connection.close()
+        _link(draft, path)
+    except OSError as error:
+        raise StorageError(f"The database {path} cannot be made: {error.strerror}.") from error
+    finally:
+        for leftover in (draft, draft.with_name(f"{draft.name}-journal")):
+            with suppress(OSError):
+                leftover.unlink()
+
+
+def _link(draft: Path, path: Path) -> None:
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return  # another process was first: its database is as good
+    except OSError:
+        # A file system without hard links: the rename must not replace what another process has made meanwhile.
+        if path.exists():
+            return
+        draft.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _transaction(connection: sqlite3.Connection, begin: str, work: Callable[[sqlite3.Connection], T]) -> T:
+    connection.execute(begin)
+    try:
+        result = work(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return result

@@ -1,0 +1,1 @@
+"""Markdown, drawn while it streams."""

@@ -1,0 +1,257 @@
+"""Cuts Markdown that still arrives into what is settled and what is open.
+
+Of the blocks at the top level every one but the last is settled: no line that follows can change it. So the parser
+reads each block while it is open, and never again; a long reply costs what its blocks cost. A fence or a list that
+grows without end sheds its beginning, and what remains is given what it needs to go on: the fence its first line and
+the state of the lexer, the list its number, a table its head.
+
+Imported only when a reply is painted, because markdown-it and rich take long to import.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from markdown_it import MarkdownIt
+
+from chorus_cli.core.text.safe_text import SafeTextStream
+from chorus_cli.terminal.markdown.code_block import WHOLE, CodePart, resting_places
+from chorus_cli.terminal.markdown.inline_tokens import made_fit
+from chorus_cli.terminal.markdown.lexing_limit import LexingLimit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markdown_it.token import Token
+
+_ENDED_BY_EMPTY_LINE = ("paragraph_open", "blockquote_open", "table_open")
+_CODE = ("fence", "code_block")
+_LISTS = ("bullet_list_open", "ordered_list_open")
+_TABLE_HEAD_LINES = 2
+# How much of an open block may be drawn again and again, in characters of plain text. The parser looks from each
+# bracket for its other half, and rich measures each cell.
+_HEAVIEST_BLOCK, _HEAVIEST_TABLE = 16_384, 32_768
+_BRACKET_WEIGHT, _CELL_WEIGHT = 6, 10
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Parsed Markdown that is drawn in one go: after an empty line or not, or going on where the last piece ended."""
+
+    tokens: list[Token]
+    after_gap: bool
+    goes_on: bool
+
+
+class MarkdownBlocks:
+    """Safe Markdown on its way through the parser; ``decoded`` saw what its entities and links decode to."""
+
+    def __init__(self) -> None:
+        self.decoded = SafeTextStream()
+        self._parser = MarkdownIt().enable("strikethrough").enable("table")
+        self._references: dict[str, Any] = {}  # the parser's own records
+        self._limit = LexingLimit()
+        self._open = ""
+        self._has_new_lines = False
+        self._after_gap = False
+        self._goes_on = False
+        self._going_on: CodePart | int | None = None
+        self._broken_off = ""
+        self._prefix = ""
+
+    @property
+    def open_weight(self) -> int:
+        """How much work the open block may be to draw, in characters of plain text."""
+        return len(self._open) + _BRACKET_WEIGHT * self._open.count("[") + _CELL_WEIGHT * self._open.count("|")
+
+    def feed(self, text: str) -> None:
+        """Take in what has arrived."""
+        self._open += text
+        self._has_new_lines = self._has_new_lines or "\n" in text
+
+    def settled(self) -> Piece | None:
+        """Cut off and return all blocks that no further line can change, if there are any."""
+        if not self._has_new_lines:
+            return None
+        self._has_new_lines = False
+        lines = _complete_lines(self._open)
+        cut = _first_open_line(self._structure(lines), lines)
+        return self._cut_off(_length(lines[:cut])) if cut else None
+
+    def rest(self) -> Piece:
+        """Cut off and return everything, as the end of the reply."""
+        return self._cut_off(len(self._open))
+
+    def unsettled(self) -> Piece:
+        """Return what is open as it would be if the reply ended here."""
+        tokens = self._parsed(self._open, dict(self._references), SafeTextStream())
+        return Piece(tokens, self._after_gap, self._goes_on)
+
+    def shed(self, kept_lines: int) -> Piece | None:
+        """Cut off the beginning of an open fence, but for about its last ``kept_lines``, or all items but the last."""
+        lines = _complete_lines(self._open)
+        tokens = self._structure(lines)
+        if tokens and tokens[0].type == "fence":
+            return self._shed_code(tokens[0], lines, kept_lines)
+        if tokens and tokens[0].type in _LISTS:
+            return self._shed_items(tokens, lines)
+        return None
+
+    def break_up(self) -> Piece | None:
+        """Cut off most of an open block if it is too much to be drawn again and again; a table may be twice as heavy.
+
+        The cut is at the end of a line or of a word; ``take_back`` moves it to where nobody sees it.
+        """
+        lines = _complete_lines(self._open)
+        block = next(iter(self._structure([self._open])), None)
+        begin, end = _lines_of(block) if block else (0, 0)
+        kind = block.type if block else ""
+        if not self._is_too_heavy(kind):
+            return None
+        if kind == "table_open" and min(end, len(lines)) - begin > _TABLE_HEAD_LINES + 1:
+            head = "".join(lines[begin : begin + _TABLE_HEAD_LINES])
+            return self._continue(_length(lines[: end - 1]), head, None)
+        at = self._seam(_length(lines))
+        self._broken_off = self._open[:at] if kind in {"paragraph_open", "fence"} else ""
+        if kind == "fence" and begin < len(lines):
+            return self._continue(at, lines[begin], self._code_part().continued())
+        return self._continue(at, "", None)
+
+    def take_back(self, row: str) -> bool:
+        """Open the last row of what was broken up again, if that is a text whose ``row`` stands there as written."""
+        source, self._broken_off = self._broken_off, ""
+        begin = source.rfind(row) if row else -1
+        if begin <= len(source) // 2:
+            return False
+        self._open = self._prefix + source[begin:] + self._open.removeprefix(self._prefix)
+        return True
+
+    def _is_too_heavy(self, kind: str) -> bool:
+        if kind == "table_open":
+            return self.open_weight >= _HEAVIEST_TABLE
+        return self.open_weight - _CELL_WEIGHT * self._open.count("|") >= _HEAVIEST_BLOCK
+
+    def _seam(self, complete: int) -> int:
+        places = (complete, self._open.rfind(" ") + 1)
+        return next((place for place in places if place > len(self._open) // 2), len(self._open))
+
+    def _shed_code(self, fence: Token, lines: list[str], kept_lines: int) -> Piece | None:
+        if _is_closed(fence):
+            return None
+        opening = _lines_of(fence)[0]
+        code = _complete_lines(fence.content)
+        # The last line with words in it stays, for empty lines at the end of code are not drawn.
+        filled = max((number for number, line in enumerate(code) if line.strip()), default=0)
+        places = resting_places(_language(fence), fence.content, self._code_part().stack, self._limit)
+        wanted = min(len(code) - kept_lines, filled)
+        number = max((place for place in places if place <= wanted), default=0)
+        if not number:
+            return None
+        return self._continue(
+            _length(lines[: opening + 1 + number]), lines[opening], self._code_part().continued(places[number])
+        )
+
+    def _shed_items(self, tokens: Sequence[Token], lines: list[str]) -> Piece | None:
+        items = [token for token in tokens if token.type == "list_item_open" and token.level == 1]
+        if len(items) < 2:  # noqa: PLR2004 - the last one may grow
+            return None
+        first = self._going_on if isinstance(self._going_on, int) else int(tokens[0].attrs.get("start", 1))
+        return self._continue(_length(lines[: _lines_of(items[-1])[0]]), "", first + len(items) - 1)
+
+    def _code_part(self) -> CodePart:
+        return self._going_on if isinstance(self._going_on, CodePart) else WHOLE
+
+    def _continue(self, length: int, prefix: str, going_on: CodePart | int | None) -> Piece:
+        """Cut off the beginning of a block whose remainder goes on after ``prefix``, directly below."""
+        piece = self._cut_off(length)
+        if isinstance(going_on, CodePart):
+            for token in piece.tokens[:1]:
+                token.meta["part"] = self._part_of(token).unfinished()
+        self._open, self._prefix = prefix + self._open, prefix
+        self._going_on = going_on
+        self._after_gap = False
+        self._goes_on = True
+        return piece
+
+    def _cut_off(self, length: int) -> Piece:
+        tokens = self._parsed(self._open[:length], self._references, self.decoded)
+        self._open = self._open[length:]
+        self._going_on = None
+        piece = Piece(tokens, self._after_gap, self._goes_on)
+        self._goes_on = False
+        if tokens:
+            # A thematic break brings its own empty line.
+            self._after_gap = tokens[-1].type != "hr"
+        return piece
+
+    def _parsed(self, text: str, references: dict[str, Any], safe: SafeTextStream) -> list[Token]:
+        tokens = self._parser.parse(text, {"references": references})
+        made_fit(tokens, safe)
+        for token in tokens:
+            if token.type in _CODE:
+                token.meta["limit"] = self._limit
+        for token in tokens[:1]:
+            if token.type == "ordered_list_open" and isinstance(self._going_on, int):
+                token.attrs["start"] = self._going_on
+            if token.type == "fence":
+                token.meta["part"] = self._code_part()
+        return tokens
+
+    def _part_of(self, token: Token) -> CodePart:
+        part = token.meta.get("part")
+        return part if isinstance(part, CodePart) else WHOLE
+
+    def _structure(self, lines: list[str]) -> list[Token]:
+        """Return the blocks, with nothing inside their texts parsed."""
+        tokens: list[Token] = []
+        self._parser.block.parse("".join(lines), self._parser, {"references": dict(self._references)}, tokens)
+        return tokens
+
+
+def _complete_lines(text: str) -> list[str]:
+    """Return the lines whose end has come."""
+    return [f"{line}\n" for line in text.split("\n")[:-1]]
+
+
+def _first_open_line(tokens: Sequence[Token], lines: Sequence[str]) -> int:
+    """Return the line with which the open block begins."""
+    blocks = [token for token in tokens if token.level == 0 and token.nesting >= 0]
+    if not blocks:
+        return 0
+    begin, end = _lines_of(blocks[-1])
+    if _is_finished(blocks[-1], lines):
+        return end
+    if len(blocks) == 1:
+        return 0
+    # A link's definition that ends right above may still take its title from the lines that follow.
+    _, earliest = _lines_of(blocks[-2])
+    while begin > earliest and lines[begin - 1].strip():
+        begin -= 1
+    return begin
+
+
+def _is_finished(block: Token, lines: Sequence[str]) -> bool:
+    """Tell whether the block ends with its last line, whatever follows."""
+    _, end = _lines_of(block)
+    if block.type in _ENDED_BY_EMPTY_LINE:
+        return end < len(lines) and not lines[end].strip()
+    return block.type in {"heading_open", "hr"} or (block.type == "fence" and _is_closed(block))
+
+
+def _is_closed(fence: Token) -> bool:
+    begin, end = _lines_of(fence)
+    return end - begin > 1 + fence.content.count("\n")
+
+
+def _language(fence: Token) -> str:
+    return fence.info.partition(" ")[0]
+
+
+def _lines_of(token: Token) -> Sequence[int]:
+    """Return the first line of a block and the one after its last."""
+    return token.map or (0, 0)
+
+
+def _length(lines: Sequence[str]) -> int:
+    return sum(map(len, lines))

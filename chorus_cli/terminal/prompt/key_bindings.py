@@ -1,0 +1,137 @@
+"""The keys of the prompt that are Chorus's own."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.enums import DEFAULT_BUFFER
+from prompt_toolkit.filters import Condition, emacs_mode, has_focus, has_selection, is_searching, vi_navigation_mode
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.utils import is_dumb_terminal
+
+from chorus_cli.terminal.prompt.output import is_too_tall
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from prompt_toolkit.key_binding import KeyPressEvent
+
+_LEAVING_SECONDS = 3.0
+_TYPING = has_focus(DEFAULT_BUFFER) & ~is_searching
+
+
+class Leave(Exception):  # noqa: N818 - it is no error: the user wants to go
+    """The user asked at the prompt to leave."""
+
+
+class Compose(Exception):  # noqa: N818 - it is no error: the user wants to go on elsewhere
+    """The user asked at the prompt to go on in the editor with what is ``typed``."""
+
+    def __init__(self, typed: str) -> None:
+        super().__init__()
+        self.typed = typed
+
+
+class Line:
+    """What a key has to know of the line that is being typed.
+
+    ``is_over`` says that Ctrl-C was pressed on an empty line within ``leaving_seconds`` and nothing was typed since, so
+    that a second one leaves; ``offered`` is the text that stood there at first; ``is_too_tall`` says that the window
+    cannot show all of what was sent.
+    """
+
+    def __init__(self, leaving_seconds: float = _LEAVING_SECONDS) -> None:
+        self.is_over = False
+        self.offered = ""
+        self.is_too_tall = False
+        self._leaving_seconds = leaving_seconds
+        self._timer: asyncio.TimerHandle | None = None
+
+    def end(self, went_on: Callable[[], None]) -> None:
+        """Take the next Ctrl-C for a second one, for a while; ``went_on`` is called if nothing but time ends that."""
+
+        def go_on() -> None:
+            self.go_on()
+            went_on()
+
+        self.go_on()
+        self.is_over = True
+        self._timer = asyncio.get_running_loop().call_later(self._leaving_seconds, go_on)
+
+    def go_on(self) -> None:
+        """Take the next Ctrl-C for a first one."""
+        self.is_over = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def key_bindings(line: Line) -> KeyBindings:
+    """Return the bindings; what they have to know of the line is in ``line``."""
+    bindings = KeyBindings()
+    _bind_typing(bindings, line)
+    _bind_editor(bindings)
+    _bind_leaving(bindings, line)
+    return bindings
+
+
+def _bind_typing(bindings: KeyBindings, line: Line) -> None:
+    @bindings.add("enter", filter=_TYPING)
+    def _send(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.document.text_before_cursor.endswith("\\"):
+            buffer.delete_before_cursor()
+            buffer.newline(copy_margin=False)
+        elif buffer.text.strip():
+            event.app.erase_when_done = line.is_too_tall = is_too_tall(event.app)
+            buffer.validate_and_handle()
+
+    @bindings.add("/", filter=_TYPING & ~vi_navigation_mode)
+    def _command(event: KeyPressEvent) -> None:
+        # A text that came back by itself gives way to a command: /undo again means to go further back.
+        buffer = event.current_buffer
+        if line.offered and buffer.text == line.offered:
+            buffer.reset()
+        buffer.insert_text("/")
+
+    @bindings.add("c-@", filter=_TYPING)
+    def _mark(_event: KeyPressEvent) -> None:
+        """Mark nothing: while something is marked, prompt_toolkit takes no letters, and nothing would show it."""
+
+    # In vi's mode Escape must not wait for a second key.
+    @bindings.add("escape", "enter", filter=_TYPING & emacs_mode)
+    @bindings.add("c-j", filter=_TYPING)
+    def _new_line(event: KeyPressEvent) -> None:
+        event.current_buffer.newline(copy_margin=False)
+
+    # What talks to a dumb terminal in the user's place, such as Emacs's shell, ends a line like this.
+    bindings.add("c-j", filter=_TYPING & Condition(is_dumb_terminal))(_send)
+
+
+def _bind_editor(bindings: KeyBindings) -> None:
+    @bindings.add("c-x", "c-e", filter=_TYPING)
+    @bindings.add("v", filter=_TYPING & vi_navigation_mode & ~has_selection)
+    def _compose(event: KeyPressEvent) -> None:
+        # The line comes back when the editor is closed; it need not stand there twice.
+        event.app.erase_when_done = True
+        event.app.exit(exception=Compose(event.current_buffer.text))
+
+
+def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
+    @bindings.add("c-d", filter=_TYPING)
+    def _leave_or_delete(event: KeyPressEvent) -> None:
+        if event.current_buffer.text:
+            event.current_buffer.delete()
+        else:
+            event.app.exit(exception=Leave)
+
+    @bindings.add("c-c", filter=_TYPING)
+    def _clear_or_leave(event: KeyPressEvent) -> None:
+        if event.current_buffer.text:
+            event.current_buffer.reset()
+            line.go_on()
+        elif line.is_over:
+            event.app.exit(exception=Leave)
+        else:
+            line.end(event.app.invalidate)

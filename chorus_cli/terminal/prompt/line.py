@@ -1,0 +1,220 @@
+"""The prompt: reads one message or command, of one line or many."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.cursor_shapes import ModalCursorShapeConfig
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.output import create_output
+from prompt_toolkit.styles import Style
+from prompt_toolkit.utils import is_dumb_terminal
+
+from chorus_cli.core.text.safe_text import safe_line, safe_text
+from chorus_cli.terminal.prompt.completer import CommandCompleter
+from chorus_cli.terminal.prompt.echo import Echo
+from chorus_cli.terminal.prompt.key_bindings import Compose, Leave, Line, key_bindings
+from chorus_cli.terminal.prompt.keyboard import hang_ups, presses
+from chorus_cli.terminal.prompt.output import draw_whole, prompt_output
+from chorus_cli.terminal.prompt.revealing import Revealing, reveal_searches
+from chorus_cli.terminal.screen.signs import knows_unicode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from prompt_toolkit.application import Application
+    from prompt_toolkit.buffer import Buffer
+    from prompt_toolkit.history import History
+
+    from chorus_cli.commands.framework.command_context import CommandContext
+    from chorus_cli.core.personas.persona import Persona
+
+    Toolbar = Callable[[int], list[tuple[str, str]]]
+    """Returns pieces of style and text for so many columns."""
+
+
+_SIGN = "❯"
+_PLAIN_SIGN = ">"
+_ANSWERS = ("y", "yes", "n", "no", "t", "text", "d", "discard")
+_OFFERS = {"t": ", t to keep it as text", "d": ", or d to discard it"}
+_AGAIN = " Ctrl-C again leaves"
+_OWN_GROUND = "fg:default bg:default"
+_MENU_LINES, _LINES_BESIDE_MENU = 8, 3
+STYLE = Style.from_dict(
+    {
+        "bottom-toolbar": "noreverse dim",
+        "bottom-toolbar.text": "noreverse dim",
+        "warning": "nodim bold",
+        # prompt_toolkit's own have grounds and letters of fixed colours.
+        "completion-menu": _OWN_GROUND,
+        "completion-menu.completion.current": f"{_OWN_GROUND} reverse",
+        "completion-menu.meta.completion": f"{_OWN_GROUND} dim",
+        "completion-menu.meta.completion.current": f"{_OWN_GROUND} nodim reverse",
+        "scrollbar.background": _OWN_GROUND,
+        "scrollbar.button": f"{_OWN_GROUND} reverse",
+        "search": f"{_OWN_GROUND} underline",
+        "control-character": f"{_OWN_GROUND} reverse",
+    }
+)
+
+
+class Prompt:
+    """The lines that the user types into."""
+
+    def __init__(self, context: Callable[[], CommandContext], toolbar: Toolbar) -> None:
+        self._toolbar = toolbar
+        self._is_reading = False
+        self._drawn: Callable[[], None] | None = None
+        self._line = Line()
+        self._echo = Echo(create_output()) if is_dumb_terminal() else None
+        self._session: PromptSession[str] = PromptSession(
+            multiline=True,
+            prompt_continuation="  ",
+            # Nobody would see what is completed.
+            completer=None if self._echo else CommandCompleter(context),
+            complete_while_typing=True,
+            key_bindings=key_bindings(self._line),
+            enable_suspend=True,
+            input_processors=[Revealing()],
+            bottom_toolbar=self._bottom,
+            style=STYLE,
+            output=prompt_output(),
+        )
+        reveal_searches(self._session.layout)
+        self._session.default_buffer.on_text_changed += self._typed
+        self._session.app.before_render += self._make_fit
+        self._session.app.after_render += self._after_render
+
+    def when_drawn(self, drawn: Callable[[], None]) -> None:
+        """Call ``drawn`` once, when the next prompt is on the screen."""
+        self._drawn = drawn
+
+    def feed(self, keys: str) -> None:
+        """Take keys as if they were typed at the next prompt."""
+        if keys:
+            # Nearly nobody types before the prompt is there.
+            from prompt_toolkit.input.typeahead import store_typeahead  # noqa: PLC0415
+
+            store_typeahead(self._session.app.input, presses(keys))
+
+    @property
+    def typed(self) -> str:
+        """What stands at a prompt that nobody has finished."""
+        return self._session.default_buffer.text if self._is_reading else ""
+
+    async def read(self, persona: Persona, history: History, typed: str = "", *, gives_way: bool = False) -> str:
+        """Ask for a message to ``persona``; ``typed`` stands there already; a slash replaces what ``gives_way``.
+
+        Up, Down and Ctrl-R go through ``history``, and what is typed is added to it.
+
+        Raises:
+            Leave: Ctrl-D on an empty line, or Ctrl-C twice within seconds.
+            Compose: the user wants to go on in the editor.
+            EOFError: the terminal is gone.
+        """
+        self._line.is_too_tall = False
+        self._line.offered = typed if gives_way else ""
+        self._session.default_buffer.history = history
+        self._session.app.erase_when_done = False
+        self._use_keys_of(persona.settings.editing_mode)
+        sign = f"{safe_line(persona.name)} {_SIGN if knows_unicode() else _PLAIN_SIGN} "
+        message = FormattedText([("bold", sign)])
+        if self._echo:
+            self._echo.sign = sign
+        self._is_reading = True
+        try:
+            line = await self._session.prompt_async(message, default=typed, handle_sigint=False)
+        except hang_ups() as error:
+            raise EOFError from error
+        except (Leave, Compose):
+            self._is_reading = False
+            raise
+        finally:
+            self._line.go_on()
+            if self._echo:
+                self._echo.break_off()
+        self._is_reading = False
+        return line
+
+    def redraw(self) -> None:
+        """Bring the prompt up to date, where there is one."""
+        if self._session.app.is_running:
+            self._session.app.invalidate()
+
+    def above(self, draw: Callable[[], None]) -> None:
+        """Let ``draw`` write above the prompt and what is typed there; where no prompt is, it just writes.
+
+        prompt_toolkit's own way hands the terminal back meanwhile, and what is typed then goes astray.
+        """
+        application = self._session.app
+        if self._echo:
+            self._echo.break_off()
+        if not application.is_running:
+            draw()
+            return
+        application.renderer.erase()
+        draw()
+        application.renderer.request_absolute_cursor_position()
+        application.invalidate()
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the user can type."""
+        return self._session.app.is_running
+
+    async def confirm(self, question: str, choices: Collection[str]) -> str:
+        """Ask a question until it is answered; return one of ``choices``: y, n, t (keep as text), d (discard).
+
+        Ctrl-C, Ctrl-D and a terminal that is gone mean no.
+        """
+        # In a dumb terminal the prompt itself draws on nothing.
+        session: PromptSession[str] = PromptSession(
+            output=None if self._echo else self._session.output, input_processors=[Revealing()]
+        )
+        words = [word for word in _ANSWERS if word[0] in choices]
+        choice = f"(y/n{''.join(offer for letter, offer in _OFFERS.items() if letter in choices)})"
+        # What stands above the last line of a prompt is cut off at the width, so it is broken before.
+        width = shutil.get_terminal_size().columns
+        lines = [textwrap.fill(line, width) for line in f"{safe_text(question)} {choice}".splitlines()]
+        asked = FormattedText([("bold", "\n".join(lines) + " ")])
+        with suppress(KeyboardInterrupt, EOFError, *hang_ups()):
+            while True:
+                answer = (await session.prompt_async(asked, handle_sigint=False)).strip().casefold()
+                if answer in words:
+                    return answer[0]
+        return "n"
+
+    def _use_keys_of(self, mode: str) -> None:
+        is_vi = mode == "vi"
+        self._session.editing_mode = EditingMode.VI if is_vi else EditingMode.EMACS
+        # The cursor shows in which of vi's modes one is.
+        self._session.cursor = ModalCursorShapeConfig() if is_vi else None
+
+    def _bottom(self) -> FormattedText:
+        # In a search Ctrl-C only ends that.
+        if self._line.is_over and not self._session.app.layout.is_searching:
+            return FormattedText([("", _AGAIN)])
+        return FormattedText(self._toolbar(self._session.app.output.get_size().columns))
+
+    def _make_fit(self, _application: Application[str]) -> None:
+        """Keep no more room free for the menu than a low window has."""
+        lines = self._session.app.output.get_size().rows
+        self._session.reserve_space_for_menu = min(_MENU_LINES, max(0, lines - _LINES_BESIDE_MENU))
+
+    def _typed(self, _buffer: Buffer) -> None:
+        self._line.go_on()
+
+    def _after_render(self, application: Application[str]) -> None:
+        if self._echo:
+            self._echo.show(self._session.default_buffer.text)
+        if self._line.is_too_tall:
+            self._line.is_too_tall = False
+            draw_whole(application)
+        if self._drawn is not None:
+            drawn, self._drawn = self._drawn, None
+            drawn()

@@ -1,0 +1,46 @@
+"""A line at the prompt in which nothing hides or misleads: such signs are drawn by their numbers."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.layout.controls import SearchBufferControl
+from prompt_toolkit.layout.processors import Processor, Transformation
+from prompt_toolkit.layout.utils import explode_text_fragments
+
+from chorus_cli.core.text.safe_text import may_hide, revealed
+
+if TYPE_CHECKING:
+    from prompt_toolkit.formatted_text import StyleAndTextTuples
+    from prompt_toolkit.layout import Layout
+    from prompt_toolkit.layout.processors import TransformationInput
+
+_REVEALED = "class:control-character"
+
+
+class Revealing(Processor):
+    """Draws what hides or misleads by its number; the text itself stays what it is."""
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        """Draw one line."""
+        fragments = transformation_input.fragments
+        line = transformation_input.document.lines[transformation_input.lineno]
+        if not may_hide(line):
+            return Transformation(fragments)
+        signs = revealed(line)
+        drawn: StyleAndTextTuples = [
+            (style if sign == character else f"{style} {_REVEALED}", sign)
+            for (style, character, *_), sign in zip(explode_text_fragments(fragments), signs, strict=False)
+        ]
+        places = [0, *accumulate(map(len, signs))]
+        return Transformation(drawn, places.__getitem__, lambda place: bisect_right(places, place) - 1)
+
+
+def reveal_searches(layout: Layout) -> None:
+    """Have what is typed into a search drawn like the line that is searched for, which has a processor of its own."""
+    for control in layout.find_all_controls():
+        if isinstance(control, SearchBufferControl) and control.input_processors is not None:
+            # Before those that put words in front of the line.
+            control.input_processors.insert(0, Revealing())

@@ -1,0 +1,135 @@
+"""The line at the bottom of the screen: who answers, how far back that reaches, and how full the request is."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.text.safe_text import safe_line
+from chorus_cli.services.uninterrupted import finished
+from chorus_cli.terminal.screen.painted_rows import widest
+from chorus_cli.terminal.screen.signs import knows_unicode
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from chorus_cli.core.context.meter import Meter
+    from chorus_cli.services.personas.place import Place
+
+    Measure = Callable[[Place], Awaitable[Meter]]
+    Piece = tuple[int, str]
+
+_RENEWED_SECONDS = 60.0
+_SEPARATOR, _PLAIN_SEPARATOR = " · ", " | "
+_GAUGE_WIDTH = 8
+
+
+class Toolbar:
+    """What the line says, brought up to date by a task beside the talk.
+
+    The tokens are measured anew whenever the prompt comes back, and once a minute, for the window slides. The model is
+    named as soon as ``names_model`` says that it is settled.
+    """
+
+    def __init__(self, measure: Measure, report_bug: Callable[[Exception], object]) -> None:
+        self.names_model = False
+        self._measure = measure
+        self._report_bug = report_bug
+        self._place: Place | None = None
+        self._meter: Meter | None = None
+        self._news = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def show(self, place: Place) -> None:
+        """Speak of another place, or of the same after something was done."""
+        if self._place is None or (place.persona.slug, place.thread_id) != _whereabouts(self._place):
+            self._meter = None
+        self._place = place
+        self.renew()
+
+    def renew(self) -> None:
+        """Measure anew, because something may have been done to the context."""
+        self._news.set()
+
+    def begin(self, changed: Callable[[], None]) -> None:
+        """Measure from now on; ``changed`` is called when the line says something else."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._keep_up(changed))
+
+    async def close(self) -> None:
+        """Stop measuring."""
+        if self._task is not None:
+            self._task.cancel()
+            await finished(asyncio.wait({self._task}))
+
+    def text(self, columns: int) -> list[tuple[str, str]]:
+        """Return the line in pieces of style and text, without what there is no room for in so many columns."""
+        if self._place is None:
+            return []
+        unicode = knows_unicode()
+        separator = _SEPARATOR if unicode else _PLAIN_SEPARATOR
+        pieces = ranked(self._place, self._meter, unicode=unicode, names_model=self.names_model)
+        is_full = self._meter is not None and self._meter.is_full
+        return [("class:warning" if is_full else "", f" {separator.join(fitting(pieces, columns, len(separator)))}")]
+
+    async def _keep_up(self, changed: Callable[[], None]) -> None:
+        while True:
+            self._news.clear()
+            try:
+                await self._renew()
+            except ChorusError:
+                # What is wrong is told to whoever says something.
+                self._meter = None
+            except Exception as error:  # noqa: BLE001 - nobody waits for this task, and the talk goes on without it
+                self._report_bug(error)
+                return
+            changed()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_RENEWED_SECONDS):
+                    await self._news.wait()
+
+    async def _renew(self) -> None:
+        place = self._place
+        if place is None:
+            return
+        meter = await self._measure(place)
+        if self._place is place:
+            self._meter = meter
+
+
+def ranked(place: Place, meter: Meter | None, *, unicode: bool, names_model: bool) -> tuple[Piece, ...]:
+    """Return what there is to say of a place in the order of the line, each piece with its rank: 0 goes last."""
+    pieces = (
+        (2, safe_line(place.persona.name)),
+        (3, safe_line(place.choice.model) if names_model else ""),
+        (1, f"{place.persona.settings.context_hours}h"),
+        (0, metered(meter, unicode=unicode) if meter else ""),
+        (4, f"thread {place.thread_id}"),
+    )
+    return tuple(piece for piece in pieces if piece[1])
+
+
+def fitting(pieces: Iterable[Piece], columns: int, separator_columns: int) -> list[str]:
+    """Return the most important pieces that surely have room, in their order."""
+    room, kept = columns - 1 + separator_columns, set[int]()
+    pieces = tuple(pieces)
+    for rank, words in sorted(pieces):
+        width = widest(words) + separator_columns
+        if width <= room:
+            room -= width
+            kept.add(rank)
+    return [words for rank, words in pieces if rank in kept]
+
+
+def metered(meter: Meter, *, unicode: bool) -> str:
+    """Draw how full the request is, and say it."""
+    full, empty = ("▰", "▱") if unicode else ("#", "-")
+    share = round(min(1.0, meter.usage) * _GAUGE_WIDTH)
+    drawn = full * share + empty * (_GAUGE_WIDTH - share)
+    return f"{drawn} {meter.tokens:,} / {meter.limit:,} ({meter.usage:.0%})"
+
+
+def _whereabouts(place: Place) -> tuple[str, int]:
+    return place.persona.slug, place.thread_id

@@ -1,0 +1,197 @@
+"""One reply on a terminal: Markdown that is painted while it arrives, below it one line for what the model thinks.
+
+Until it says or thinks anything, the line is for what is waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.models.events import Asking, Notice, ReasoningDelta, TextDelta, TurnDone
+from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning, safe_line
+from chorus_cli.terminal.reply.thinking import Thinking
+from chorus_cli.terminal.screen.progress import Progress, Wait
+from chorus_cli.terminal.screen.window_size import WindowSize
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from chorus_cli.core.models.events import TurnEvent
+    from chorus_cli.terminal.markdown.stream import MarkdownStream
+    from chorus_cli.terminal.screen.output import Screen
+
+_FRAME_SECONDS = 1 / 15
+_REST_PER_WORK = 9
+"""How much longer than a frame took the next one waits: painting takes a tenth of the time at most."""
+
+_PREPARING = Wait("preparing the request", 1.0)
+_QUICK_ANSWER_SECONDS = 0.3
+
+
+class PaintedReply:
+    """Paints what ``show`` is told from a task of its own; what is not the reply goes to ``asides``.
+
+    The task begins by importing rich, in a thread: the model is asked meanwhile.
+    """
+
+    def __init__(
+        self,
+        answers: Screen,
+        asides: Screen,
+        monotonic: Callable[[], float] = time.monotonic,
+        size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
+    ) -> None:
+        self.done: TurnDone | None = None
+        self._answers = answers
+        self._asides = asides
+        self._monotonic = monotonic
+        self._window = WindowSize(monotonic, size)
+        self._safe = SafeTextStream()
+        self._progress = Progress(answers, monotonic, size)
+        self._thinking = Thinking(answers, monotonic)
+        self._arrived: list[str] = []
+        self._news = asyncio.Event()
+        self._is_closed = False
+        self._listener = asyncio.current_task()
+        self._painting = asyncio.create_task(self._paint())
+        self._progress.begin(_PREPARING)
+        answers.painted.append(self._take_down)
+
+    def show(self, event: TurnEvent) -> None:
+        """Take one event of the turn; it appears with the next frame.
+
+        Raises:
+            OutputError: the output takes no more.
+        """
+        if self._painting.done():
+            self._painting.result()
+        match event:
+            case Asking(model):
+                self._progress.begin(Wait(f"waiting for {safe_line(model)}", _QUICK_ANSWER_SECONDS))
+            case TextDelta(text):
+                self._progress.end()
+                self._thinking.end()
+                self._arrived.append(self._safe.feed(text))
+            case ReasoningDelta(text):
+                self._progress.end()
+                self._thinking.feed(text)
+            case Notice(text):
+                self._tell(text)
+            case TurnDone():
+                self.done = event
+        self._news.set()
+
+    async def finish(self) -> None:
+        """Show what has arrived as it is worked off, however much it is, without holding up anybody else."""
+        self._painting.cancel()
+        await self._window.come_to_rest()
+        while await self._advance(self._monotonic() + _FRAME_SECONDS):
+            self._markdown.take_down()
+
+    def close(self) -> None:
+        """Show what is open as it stays, and tell what was hidden, left out or went wrong; a second time does nothing.
+
+        Without ``finish`` before, much may be left out: whoever stops a long reply wants the prompt.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._answers.painted.remove(self._take_down)
+        self._progress.end()
+        self._stop_painting()
+        self._arrived.append(self._safe.close())
+        # Whoever stops a reply before its first word need not wait for rich.
+        if any(self._arrived) or "_markdown" in vars(self):
+            self._settle()
+        if self.done is not None and self.done.error is not None:
+            self._asides.error(self.done.complaint)
+
+    def _settle(self) -> None:
+        self._take_in()
+        left_out = self._markdown.close()
+        for warning in (
+            hidden_warning(self._safe),
+            hidden_warning(self._markdown.decoded, "this reply, written as entities"),
+            _unshown(left_out),
+        ):
+            if warning:
+                self._asides.notice(warning)
+
+    @cached_property
+    def _markdown(self) -> MarkdownStream:
+        # rich is imported only when a reply is painted.
+        from chorus_cli.terminal.markdown.stream import MarkdownStream  # noqa: PLC0415
+
+        return MarkdownStream(
+            self._answers.write,
+            colour=self._answers.colour,
+            breaks_rows=self._answers.breaks_rows,
+            size=self._window.current,
+        )
+
+    def _tell(self, text: str) -> None:
+        """Write a sentence above what is still open."""
+        self._progress.end()
+        self._answers.take_down()
+        self._asides.notice(text)
+
+    def _take_down(self) -> None:
+        if "_markdown" in vars(self):
+            self._markdown.take_down()
+            self._news.set()
+
+    def _take_in(self) -> None:
+        self._markdown.feed("".join(self._arrived))
+        self._arrived.clear()
+
+    async def _paint(self) -> None:
+        await asyncio.to_thread(import_module, "chorus_cli.terminal.markdown.stream")
+        while True:
+            await self._news.wait()
+            await self._window.come_to_rest()
+            self._news.clear()
+            begun = self._monotonic()
+            more = await self._advance(begun + _FRAME_SECONDS)
+            if self._is_stopped:
+                return
+            self._markdown.paint(self._thinking.rows(self._window.current().columns))
+            work = self._monotonic() - begun
+            if more:
+                self._news.set()
+            elif self._thinking:
+                asyncio.get_running_loop().call_later(1, self._news.set)
+            await asyncio.sleep(0 if more else max(_FRAME_SECONDS, work * _REST_PER_WORK))
+
+    async def _advance(self, deadline: float) -> bool:
+        """Take in what has arrived, step by step until ``deadline``, and return whether more is waiting."""
+        self._take_in()
+        while self._markdown.advance():
+            await asyncio.sleep(0)
+            if self._is_stopped or self._monotonic() >= deadline:
+                return True
+        return False
+
+    @property
+    def _is_stopped(self) -> bool:
+        """Whether nobody listens any more: storing what has arrived needs the loop, and the user wants the prompt."""
+        return self._listener is not None and self._listener.cancelling() > 0
+
+    def _stop_painting(self) -> None:
+        if not self._painting.done():
+            self._painting.cancel()
+        elif not self._painting.cancelled():
+            # Whatever went wrong there goes wrong here again.
+            self._painting.exception()
+
+
+def _unshown(count: int) -> str | None:
+    """Return the sentence that tells how much had arrived but is not on the screen; ``None`` if all is."""
+    if not count:
+        return None
+    return f"The last {count:,} characters that had arrived are not shown. They are kept; /copy and /export have them."

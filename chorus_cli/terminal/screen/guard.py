@@ -1,0 +1,140 @@
+r"""The last gate before the terminal: only the escape sequences that we write ourselves pass.
+
+The second layer behind ``core/text/safe_text``, needed because a renderer makes characters that no filter of its input
+could see (``&#x202e;`` in Markdown becomes a bidi override). It stands around the file, not in a render hook, because
+rich's live displays and window titles go past a hook.
+"""
+
+from __future__ import annotations
+
+import re
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.text.code_points import (
+    BIDI_CONTROLS,
+    BLACK_FLAG,
+    C1_CONTROLS,
+    CANCEL_TAG,
+    CONTROLS,
+    FLAG_PATTERN,
+    IGNORABLES,
+    REPLACEMENT_CHARACTER,
+    SURROGATES,
+    TAG_CHARACTERS,
+    UNFINISHED_FLAG_PATTERN,
+    UNICODE_LINE_BREAKS,
+)
+from chorus_cli.core.text.safe_text import join_surrogates
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+ESCAPE_PICTURE = "\u241b"
+
+_FORBIDDEN = rf"{CONTROLS}{C1_CONTROLS}{UNICODE_LINE_BREAKS}{BIDI_CONTROLS}\r"
+_INVISIBLE = rf"{IGNORABLES}{TAG_CHARACTERS}{CANCEL_TAG}"
+
+_NUMBERS = "[0-9;]{0,128}"
+_CSI = rf"\x1b\[(?:{_NUMBERS}[A-HJKm]|\?(?:7|25|2026)[hl])"
+_LINK_ID = "(?:id=[0-9A-Za-z._-]{0,64})?"
+_LINK = rf"\x1b\]8;{_LINK_ID};(?:https?://[\x21-\x7e]{{0,2040}})?\x1b\\"
+_UNFINISHED_CSI = rf"\[\??{_NUMBERS}"
+_UNFINISHED_LINK = r"\](?:8(?:;[0-9A-Za-z._=-]{0,67}(?:;[\x21-\x7e]{0,2048}\x1b?)?)?)?"
+
+_SUSPECT = re.compile(f"[{_FORBIDDEN}{_INVISIBLE}{SURROGATES}{BLACK_FLAG}]")
+_BLOCKED = re.compile(f"(?P<forbidden>[{_FORBIDDEN}])|(?P<invisible>[{_INVISIBLE}])")
+_TOKEN = re.compile(
+    rf"(?P<own>\r?{_CSI}|{_LINK})"
+    rf"|(?P<text>\r\n|{FLAG_PATTERN})"
+    rf"|(?P<unfinished>(?:\r?\x1b(?:{_UNFINISHED_CSI}|{_UNFINISHED_LINK})?|\r|{UNFINISHED_FLAG_PATTERN})\Z)"
+    rf"|{_BLOCKED.pattern}"
+)
+
+
+class TerminalGuard:
+    """A text file to write to, in front of ``stream``, which is the terminal or what stands in for it.
+
+    Passed on: colours and styles, cursor movement, erasing, showing and hiding the cursor, wrapping or not at the edge,
+    synchronized output, links to http(s), and a carriage return before a line feed or before one of these. Any other
+    control character is shown as U+241B (escape) or U+FFFD and counted in ``blocked``; an invisible one is left out and
+    counted. A sequence that is not complete waits for the next write; a flush shows that it was none.
+
+    With ``allow_sequences`` false, for a pipe, no sequence passes: ours are left out, others are blocked as always.
+    """
+
+    def __init__(self, stream: TextIO, *, allow_sequences: bool = True) -> None:
+        self.blocked = 0
+        self.allows_sequences = allow_sequences
+        self._stream = stream
+        self._unfinished = ""
+        # rich repaints a status from a thread of its own.
+        self._lock = RLock()
+
+    @property
+    def encoding(self) -> str:
+        """The encoding of the stream; a stream of text without one takes every character."""
+        return self._stream.encoding or "utf-8"
+
+    def isatty(self) -> bool:
+        """Tell whether the stream is a terminal."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """Return the file descriptor of the stream.
+
+        Raises:
+            OSError: the stream has none.
+        """
+        return self._stream.fileno()
+
+    def write(self, text: str) -> int:
+        """Write what of ``text`` may pass, and return its length in characters as a file does."""
+        with self._lock:
+            self._send(self._guarded(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what waited as text, for nothing that completes it has come, and flush the stream."""
+        with self._lock:
+            unfinished, self._unfinished = self._unfinished, ""
+            self._send(_BLOCKED.sub(self._block, unfinished))
+            self._stream.flush()
+
+    def _guarded(self, text: str) -> str:
+        if not (self._unfinished or _SUSPECT.search(text)):
+            return text
+        whole = self._unfinished + join_surrogates(text)
+        self._unfinished = ""
+        return _TOKEN.sub(self._passed, whole)
+
+    def _passed(self, match: re.Match[str]) -> str:
+        match match.lastgroup:
+            case "own":
+                return match.group() if self.allows_sequences else ""
+            case "text":
+                return match.group()
+            case "unfinished":
+                self._unfinished = match.group()
+                return ""
+            case _:
+                return self._block(match)
+
+    def _block(self, match: re.Match[str]) -> str:
+        self.blocked += 1
+        if match.lastgroup == "invisible":
+            return ""
+        return ESCAPE_PICTURE if match.group() == "\x1b" else REPLACEMENT_CHARACTER
+
+    def _send(self, text: str) -> None:
+        if text:
+            self._stream.write(_encodable(text, self.encoding))
+
+
+def _encodable(text: str, encoding: str) -> str:
+    """Return ``text`` with a question mark for each character that ``encoding`` does not have."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.encode(encoding, "replace").decode(encoding)
+    return text

@@ -1,0 +1,121 @@
+"""What is being waited for: one dim line at the end of the screen that counts the seconds, and is gone without a trace.
+
+Nothing of rich is needed for it, whose import is one of the things that are waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import cycle
+from typing import TYPE_CHECKING
+
+from chorus_cli.terminal.screen.dim_row import beginning_of, dim_row, dots
+from chorus_cli.terminal.screen.painted_rows import PaintedRows, widest
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+
+    from chorus_cli.terminal.screen.output import Screen
+    from chorus_cli.terminal.screen.painted_rows import Row
+
+_SIGNS, _PLAIN_SIGNS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
+_FRAME_SECONDS = 1 / 8
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What is waited for: shown once ``silent_seconds`` have passed, with the ``hint`` where there is room."""
+
+    what: str
+    silent_seconds: float
+    hint: str = ""
+
+
+class Progress:
+    """The line on one screen, painted from a task of its own; where nothing can be painted there is none."""
+
+    def __init__(
+        self,
+        screen: Screen,
+        monotonic: Callable[[], float] = time.monotonic,
+        size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
+    ) -> None:
+        self._screen = screen
+        self._monotonic = monotonic
+        self._size = size
+        self._rows = PaintedRows(screen.write, breaks_rows=screen.breaks_rows)
+        self._wait: Wait | None = None
+        self._painting: asyncio.Task[None] | None = None
+
+    def begin(self, wait: Wait) -> None:
+        """Count the seconds of ``wait`` from now on, in place of any other."""
+        self.end()
+        if self._screen.guard.allows_sequences:
+            self._wait = wait
+            self._start(wait)
+
+    def end(self) -> None:
+        """Take the line away: the waiting is over; a second time does nothing."""
+        self._wait = None
+        self._stop()
+
+    @contextmanager
+    def of(self, wait: Wait) -> Iterator[None]:
+        """Show what is waited for as long as this lasts."""
+        self.begin(wait)
+        try:
+            yield
+        finally:
+            self.end()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave the screen to somebody else for a while; then the waiting begins anew."""
+        self._stop()
+        try:
+            yield
+        finally:
+            if self._wait is not None:
+                self._start(self._wait)
+
+    def _start(self, wait: Wait) -> None:
+        self._screen.painted.append(self._take_down)
+        self._painting = asyncio.create_task(self._paint(wait))
+
+    def _stop(self) -> None:
+        painting, self._painting = self._painting, None
+        if painting is None:
+            return
+        self._screen.painted.remove(self._take_down)
+        if not painting.cancel() and not painting.cancelled():
+            # Whatever went wrong there goes wrong here again.
+            painting.exception()
+        self._take_down()
+
+    def _take_down(self) -> None:
+        self._show()
+
+    async def _paint(self, wait: Wait) -> None:
+        begun = self._monotonic()
+        await asyncio.sleep(wait.silent_seconds)
+        for sign in cycle(_SIGNS if self._screen.unicode else _PLAIN_SIGNS):
+            self._show(self._row(f"{sign} {wait.what}", self._monotonic() - begun, wait.hint))
+            await asyncio.sleep(_FRAME_SECONDS)
+
+    def _row(self, told: str, seconds: float, hint: str) -> Row:
+        """Return the line, cut to the width: the hint is left out first, and the seconds stay."""
+        columns = self._size().columns
+        counted = f" {dots(unicode=self._screen.unicode)} {seconds:.0f} s"
+        line = beginning_of(told, columns - widest(counted)) + counted
+        line += hint if widest(line + hint) <= columns else ""
+        return dim_row(line, columns, colour=self._screen.colour)
+
+    def _show(self, *rows: Row) -> None:
+        columns, lines = self._size()
+        self._rows.let_go(columns, lines)
+        self._rows.show([], rows, columns, lines)

@@ -1,0 +1,47 @@
+"""Prints what was ever said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chorus_cli.commands.wording import deed, speaker
+from chorus_cli.core.log.marks import marker
+from chorus_cli.core.log.operations import Kind, Operation
+from chorus_cli.core.time import timestamps
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from datetime import datetime
+
+    from chorus_cli.core.log.marks import LogMarks
+    from chorus_cli.core.log.messages import Message
+    from chorus_cli.terminal.screen.output import Screen
+
+
+async def show_transcript(
+    entries: AsyncIterator[Message | Operation], marks: LogMarks, persona: str, screen: Screen
+) -> None:
+    """Print each entry under the local time that it was said at."""
+    async for entry in entries:
+        if isinstance(entry, Operation):
+            screen.line(f"[{_stamp(entry.created_at)}] {_marker(entry)}\n")
+        else:
+            screen.line(f"[{_stamp(entry.timestamp)}] {speaker(entry.role, persona)}: {_words(entry, marks)}\n")
+
+
+def _stamp(moment: datetime) -> str:
+    return f"{timestamps.local(moment):%Y-%m-%d %H:%M:%S}"
+
+
+def _marker(boundary: Operation) -> str:
+    words = marker(boundary)
+    if boundary.kind is not Kind.CLEAR:
+        words = f"{words} {deed(boundary)}"
+    return f"{words}, in thread #{boundary.thread_id}" if boundary.thread_id is not None else words
+
+
+def _words(message: Message, marks: LogMarks) -> str:
+    status = f"[{message.status}]" if message.status.broke_off else ""
+    wording = "[another wording]" if message.revises is not None else ""
+    behind = " ".join(filter(None, (status, wording, marks.words(message))))
+    return f"{message.content} {behind}".lstrip() if behind else message.content

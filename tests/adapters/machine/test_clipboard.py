@@ -1,0 +1,112 @@
+"""The clipboard, by scripted tools and by a terminal that is a string."""
+
+from __future__ import annotations
+
+import base64
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.adapters.machine.clipboard import LARGEST_SEQUENCE_BYTES, Clipboard
+from chorus_cli.core.errors import OutputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OSC_52 = "by your terminal, if it allows that (OSC 52)"
+
+
+class Screen(io.StringIO):
+    """A terminal that keeps what is written to it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def tool(folder: Path, name: str, *, code: int = 0) -> None:
+    """Make a clipboard tool that keeps its input and its arguments and, like the real ones, stays behind."""
+    script = folder / name
+    script.write_text(
+        f'#!/bin/sh\necho "$@" >"{folder}/{name}.arguments"\n/bin/cat >"{folder}/{name}.text"\n'
+        f"(/bin/sleep 2) &\nexit {code}\n"
+    )
+    script.chmod(0o700)
+
+
+def written(text: str) -> str:
+    return f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\x1b\\"
+
+
+def test_a_terminal_is_given_the_text_in_base64_only(tmp_path: Path) -> None:
+    screen, text = Screen(), "naïve \x1b]52;c;AAAA\x07 \x1b[2J 東京\n"
+    assert Clipboard({"PATH": str(tmp_path), "TERM": "xterm"}, screen).copy(text) == OSC_52
+    assert screen.getvalue() == written(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "arguments"),
+    [
+        ("pbcopy", {}, ""),
+        ("wl-copy", {"WAYLAND_DISPLAY": "wayland-0"}, ""),
+        ("xclip", {"DISPLAY": ":0"}, "-selection clipboard"),
+        ("xsel", {"DISPLAY": ":0"}, "--clipboard --input"),
+        ("tmux", {"TMUX": "socket,1,0"}, "load-buffer -w -"),
+    ],
+)
+def test_a_tool_is_given_the_text_where_it_has_a_clipboard(
+    tmp_path: Path, name: str, variables: dict[str, str], arguments: str
+) -> None:
+    tool(tmp_path, name)
+    assert Clipboard({"PATH": str(tmp_path), **variables}, None).copy("naïve\n") == f"by {name}"
+    assert (tmp_path / f"{name}.text").read_text(encoding="utf-8") == "naïve\n"
+    assert (tmp_path / f"{name}.arguments").read_text().strip() == arguments
+
+
+@pytest.mark.parametrize("name", ["wl-copy", "xclip", "xsel", "tmux"])
+def test_a_tool_without_its_display_is_left_alone(tmp_path: Path, name: str) -> None:
+    tool(tmp_path, name)
+    with pytest.raises(OutputError, match="There is no clipboard here"):
+        Clipboard({"PATH": str(tmp_path)}, io.StringIO()).copy("text")
+    assert not (tmp_path / f"{name}.text").exists()
+
+
+def test_the_first_tool_that_takes_it_is_enough_and_the_terminal_is_offered_it_too(tmp_path: Path) -> None:
+    tool(tmp_path, "wl-copy", code=1)
+    for name in ("xclip", "xsel", "tmux"):
+        tool(tmp_path, name)
+    variables = {"WAYLAND_DISPLAY": "w", "DISPLAY": ":0", "TMUX": "t", "TERM": "tmux"}
+    screen = Screen()
+    ways = Clipboard({"PATH": str(tmp_path), **variables}, screen).copy("text")
+    assert ways == f"by xclip and by tmux and {OSC_52}"
+    assert not (tmp_path / "xsel.text").exists()
+    assert screen.getvalue() == written("text")
+
+
+def test_over_ssh_the_far_desktop_is_left_alone(tmp_path: Path) -> None:
+    tool(tmp_path, "pbcopy")
+    assert Clipboard({"PATH": str(tmp_path), "SSH_TTY": "/dev/pts/1"}, Screen()).copy("text") == OSC_52
+
+
+@pytest.mark.parametrize(("terminal", "variables"), [(io.StringIO(), {}), (None, {}), (Screen(), {"TERM": "dumb"})])
+def test_no_sequence_goes_to_what_is_no_terminal(
+    tmp_path: Path, terminal: io.StringIO | None, variables: dict[str, str]
+) -> None:
+    with pytest.raises(OutputError, match="There is no clipboard here"):
+        Clipboard({"PATH": str(tmp_path), **variables}, terminal).copy("text")
+    assert terminal is None or terminal.getvalue() == ""
+
+
+def test_what_is_too_long_for_a_terminal_is_not_offered_to_it(tmp_path: Path) -> None:
+    screen = Screen()
+    with pytest.raises(OutputError, match="100,000 bytes, more than a terminal takes"):
+        Clipboard({"PATH": str(tmp_path)}, screen).copy("x" * LARGEST_SEQUENCE_BYTES)
+    tool(tmp_path, "pbcopy")
+    assert Clipboard({"PATH": str(tmp_path)}, screen).copy("x" * LARGEST_SEQUENCE_BYTES) == "by pbcopy"
+    assert screen.getvalue() == ""
+
+
+def test_a_tool_that_cannot_be_run_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "pbcopy").write_text("no program")
+    (tmp_path / "pbcopy").chmod(0o700)
+    assert Clipboard({"PATH": str(tmp_path)}, Screen()).copy("text") == OSC_52

@@ -1,0 +1,57 @@
+"""Short ways to ask a model by way of litellm, and what every test that does so needs."""
+
+from __future__ import annotations
+
+import traceback
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.adapters.models.litellm_client import LiteLLMClient
+from chorus_cli.adapters.models.model_map import ModelMap
+from chorus_cli.core.errors import ModelError
+from chorus_cli.core.models.events import TextDelta
+from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
+from tests.adapters.models.fault_server import DONE, chunk
+
+if TYPE_CHECKING:
+    from chorus_cli.core.models.events import ModelEvent
+
+MODEL_MAP = ModelMap()
+HELLO = (PromptMessage("user", "hello"),)
+STOP = chunk(finish_reason="stop") + DONE
+PATIENCE_SECONDS = 0.4
+BROKE_OFF = "The reply of openai/m broke off; what has arrived is kept"
+
+BY_LITELLM = [
+    pytest.mark.usefixtures("_litellm_is_loaded", "_no_connection_outlives_the_event_loop_of_its_test"),
+    # litellm ignores these too, once, when it is imported; pytest forgets that at the next test.
+    pytest.mark.filterwarnings("ignore:Accessing the .* attribute on the instance is deprecated"),
+    pytest.mark.filterwarnings("ignore:.*`ReadOnly` qualifier"),
+]
+
+
+async def events_of(
+    address: str, key: str, *, model: str = "openai/m", messages: tuple[PromptMessage, ...] = HELLO
+) -> list[ModelEvent]:
+    """Return all events; the environment names ``address`` for the providers that these tests use."""
+    bare = address.removesuffix("/v1")
+    environment = {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": key, "OLLAMA_API_BASE": bare}
+    client = LiteLLMClient(environment, MODEL_MAP, first_token_seconds=PATIENCE_SECONDS, gap_seconds=PATIENCE_SECONDS)
+    return [event async for event in client.stream(ModelRequest(model, messages))]
+
+
+async def error_of(address: str, key: str, *, model: str = "openai/m") -> ModelError:
+    """Return the error, having checked what every error keeps to."""
+    with pytest.raises(ModelError) as caught:
+        await events_of(address, key, model=model)
+    sentence = str(caught.value)
+    assert key not in "".join(traceback.format_exception(caught.value))
+    assert len(sentence) <= 300
+    assert "\n" not in sentence
+    assert "litellm." not in sentence
+    return caught.value
+
+
+def text_of(events: list[ModelEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, TextDelta))

@@ -1,0 +1,181 @@
+"""Every fault of a provider becomes one sentence that says what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.adapters.models.litellm_client import LiteLLMClient
+from chorus_cli.core.errors import ModelError
+from chorus_cli.core.models.exchange import ModelRequest
+from tests.adapters.models.asked_models import BROKE_OFF, BY_LITELLM, HELLO, MODEL_MAP, error_of
+from tests.adapters.models.fault_server import STREAM_HEAD, chunk, chunked, event, failure, serving
+
+if TYPE_CHECKING:
+    from tests.mock_provider import MockProvider
+
+NO_CREDIT = "The account behind openai/m has nothing left to spend; check its plan, or choose another /model"
+TOO_LONG = (
+    "The request is longer than openai/m takes; begin anew with /new, make the window smaller with /context, "
+    "or set context_token_limit to what the model holds"
+)
+START_IT = "check that its server runs and that the network is up"
+
+pytestmark = BY_LITELLM
+
+
+@pytest.mark.parametrize(
+    ("status", "sentence", "retryable"),
+    [
+        (400, "The provider of openai/m refused the request; check the persona's settings", False),
+        (401, "The provider of openai/m does not accept the key; check OPENAI_API_KEY (", False),
+        (403, "The provider of openai/m forbids this; check OPENAI_API_KEY", False),
+        (404, "There is no model openai/m at http://127.0.0.1:", False),
+        (408, "The provider of openai/m did not finish in time (status 408); try again", True),
+        (
+            413,
+            "The request is longer than openai/m takes; begin anew with /new, make the window smaller with /context",
+            False,
+        ),
+        (422, "The provider of openai/m refused the request", False),
+        (429, "The provider of openai/m limits how much may be asked; it asks to wait 7 s", True),
+        (500, "The provider of openai/m fails or is overloaded (status 500); try again later", True),
+        (503, "The provider of openai/m fails or is overloaded (status 503); try again later", True),
+        (529, "The provider of openai/m fails or is overloaded (status 529); try again later", True),
+    ],
+)
+async def test_a_refusal_is_a_sentence_that_says_what_to_do_and_is_not_repeated_unseen(
+    mock_provider: MockProvider, test_key: str, status: int, sentence: str, *, retryable: bool
+) -> None:
+    mock_provider.behave(type="fail", status=status, retry_after=7, times=None)
+    error = await error_of(f"{mock_provider.address}/v1", test_key)
+    assert str(error).startswith(sentence)
+    assert (error.status_code, error.retryable) == (status, retryable)
+    assert error.retry_after_seconds == (7 if retryable else None)
+    # litellm itself asks once more after a 422, without what the provider named.
+    assert mock_provider.request_count() == (2 if status == 422 else 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence", "retryable"),
+    [
+        (
+            failure(429, {"error": {"message": "Pay first.", "code": "insufficient_quota"}}),
+            f"{NO_CREDIT} (Pay first)",
+            False,
+        ),
+        (
+            failure(429, {"error": {"message": "Slow down"}}, retry_after="Wed, 21 Oct 2026 07:28:00 GMT"),
+            "The provider of openai/m limits how much may be asked; try again later (Slow down)",
+            True,
+        ),
+        (
+            failure(400, {"error": {"message": "maximum context length is 8192 tokens"}}),
+            f"{TOO_LONG} (maximum context length is 8192 tokens)",
+            False,
+        ),
+        (
+            failure(502, b"<html><h1>Bad Gateway</h1></html>"),
+            "The provider of openai/m fails or is overloaded (status 502); try again later",
+            True,
+        ),
+        (
+            STREAM_HEAD + b"data: {not JSON\n\n",
+            "The provider of openai/m gave no proper answer; try again later (what came is not valid JSON)",
+            True,
+        ),
+        (
+            STREAM_HEAD + event({"error": {"message": "overloaded", "code": 529}}),
+            "The provider of openai/m gave no proper answer; try again later (overloaded)",
+            True,
+        ),
+        (
+            STREAM_HEAD + chunk("Once") + b"data: \xff\xfe\n\n",
+            f"{BROKE_OFF} (what came is not valid UTF-8)",
+            False,
+        ),
+        (
+            chunked(chunk("Once")),
+            f"{BROKE_OFF} (connection lost)",
+            False,
+        ),
+    ],
+)
+async def test_a_fault_is_told_in_plain_words(test_key: str, answer: bytes, sentence: str, *, retryable: bool) -> None:
+    async with serving(answer) as server:
+        error = await error_of(server.address, test_key)
+    assert str(error) == f"{sentence}."
+    assert error.retryable is retryable
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 429, 500, 529])
+async def test_a_key_that_the_provider_echoes_is_not_shown(test_key: str, status: int) -> None:
+    message = f"Wrong key {test_key}!\nSecond line. " + "x" * 1000
+    async with serving(failure(status, {"error": {"message": message}})) as server:
+        error = await error_of(server.address, test_key)
+    assert "(Wrong key [redacted]! Second line. xx" in str(error)
+    assert str(error).endswith("x…).")
+
+
+@pytest.mark.parametrize(
+    ("model", "sentence"),
+    [
+        ("openai/m", f"openai/m at ADDRESS/v1 cannot be reached; {START_IT} (connection refused)"),
+        ("ollama/o", "ollama/o at ADDRESS cannot be reached; start it with: ollama serve (connection refused)"),
+    ],
+)
+async def test_a_server_that_is_not_there_is_named_with_what_starts_it(
+    test_key: str, unused_address: str, model: str, sentence: str
+) -> None:
+    error = await error_of(f"{unused_address}/v1", test_key, model=model)
+    assert str(error) == f"{sentence}.".replace("ADDRESS", unused_address)
+    assert error.retryable
+    assert error.status_code is None
+
+
+@pytest.fixture
+def unused_address(unused_tcp_port: int) -> str:
+    return f"http://127.0.0.1:{unused_tcp_port}"
+
+
+async def test_an_address_is_shown_without_password_and_query(test_key: str, unused_address: str) -> None:
+    error = await error_of(f"{unused_address}/v1?key=hidden-words", test_key)
+    assert f" at {unused_address}/v1 cannot be reached" in str(error)
+    assert "hidden" not in str(error)
+
+
+async def test_a_model_that_ollama_does_not_have_is_to_be_pulled(test_key: str) -> None:
+    async with serving(failure(404, {"error": "model 'llama3.2' not found"})) as server:
+        error = await error_of(server.address, test_key, model="ollama_chat/llama3.2")
+    assert "fetch it with: ollama pull llama3.2 (model 'llama3.2' not found)" in str(error)
+
+
+@pytest.mark.parametrize("model", ["nosuch/x", "nosuch", "{model}/x"])
+async def test_a_name_that_litellm_does_not_know_is_answered_with_examples(test_key: str, model: str) -> None:
+    error = await error_of("http://127.0.0.1:9/v1", test_key, model=model)
+    assert str(error) == (
+        f"{model} is not a model name that litellm knows; "
+        "names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2."
+    )
+    assert not error.retryable
+
+
+@pytest.mark.parametrize(
+    ("model", "variable"),
+    [
+        ("openai/gpt-4o", "OPENAI_API_KEY"),
+        ("gpt-4o", "OPENAI_API_KEY"),
+        ("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
+        ("gemini/gemini-2.5-pro", "GEMINI_API_KEY"),
+        ("azure/gpt-4o", "AZURE_API_KEY"),
+    ],
+)
+async def test_a_missing_key_is_named(
+    test_key: str, monkeypatch: pytest.MonkeyPatch, model: str, variable: str
+) -> None:
+    assert test_key
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(ModelError) as caught:
+        _ = [event async for event in LiteLLMClient({}, MODEL_MAP).stream(ModelRequest(model, HELLO))]
+    assert str(caught.value) == f"There is no key for {model}; set {variable}, or choose another model with /model."

@@ -1,0 +1,260 @@
+"""``/context edit``: what a text makes of the context, on a real store."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.commands.framework.replies import plain
+from chorus_cli.core.log.messages import Status
+from chorus_cli.core.models.events import ReplyEnd, TextDelta
+from chorus_cli.services.editing.context import OvertakenError
+from tests.commands.context.edited_texts import LINE, changing, replacing, without
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.services.world import World
+
+
+async def test_the_history_and_the_context_are_laid_out_with_a_line_between(talk: World) -> None:
+    await talk.told("/new")
+    await talk.say("Fresh")
+    await talk.told("/context edit")
+    (text,) = talk.editor.shown
+    above, below = text.split(LINE)
+    assert [line.partition("] ")[2] for line in above.splitlines() if line.startswith("[")] == [
+        "Human: A1",
+        "chorus: B1",
+        "Human: A2",
+        "chorus: B2",
+        "Human: A3",
+        "chorus: B3",
+    ]
+    assert "Human: Fresh" in below
+
+
+async def test_deleted_messages_leave_and_the_rest_is_sent_with_nothing_else(talk: World) -> None:
+    talk.editor.enqueue(without("B1", "A2"))
+    assert await talk.told("/context edit") == "Context edited: 4 messages (2 left out). /undo reverts."
+    assert await talk.seen() == ["A1", "B2", "A3", "B3"]
+    await talk.say("Next")
+    assert [content for _, content in talk.asked()] == ["A1", "B2", "A3", "B3", "Next"]
+    for _ in range(2):
+        await talk.told("/undo")
+    assert await talk.seen() == ["A1", "B1", "A2", "B2", "A3", "B3"]
+
+
+async def test_unchanged_messages_keep_their_rows(talk: World) -> None:
+    before = await talk.log()
+    talk.editor.enqueue(without("A2"))
+    await talk.told("/context edit")
+    assert await talk.log() == before
+
+
+async def test_a_reworded_message_is_sent_reworded_and_the_original_stays_in_the_log(talk: World) -> None:
+    talk.editor.enqueue(replacing("Human: A2", "Human: A2, but better"))
+    await talk.told("/context edit")
+    assert await talk.seen() == ["A1", "B1", "A2, but better", "B2", "A3", "B3"]
+    assert "A2" in [message.content for message in await talk.log()]
+    talk.editor.enqueue(None)
+    await talk.told("/context edit")
+    assert talk.editor.shown[-1].count("Human: A2") == 1
+    await talk.told("/undo")
+    assert await talk.seen() == ["A1", "B1", "A2", "B2", "A3", "B3"]
+    talk.editor.enqueue(None)
+    await talk.told("/context edit")
+    assert talk.editor.shown[-1].count("Human: A2") == 1
+
+
+async def test_the_line_moved_up_or_deleted_brings_older_messages_in(talk: World) -> None:
+    await talk.told("/new")
+    talk.editor.enqueue(replacing(LINE + "\n", ""))
+    assert await talk.told("/context edit") == "Context edited: 6 messages. /undo reverts."
+    assert await talk.seen() == ["A1", "B1", "A2", "B2", "A3", "B3"]
+
+
+async def test_messages_from_before_a_clear_never_come_back_by_widening(talk: World) -> None:
+    await talk.told("/new")
+    await talk.say("Fresh")
+    talk.editor.enqueue(replacing("Human: Fresh", "Human: Fresher"))
+    await talk.told("/context edit")
+    await talk.told("/context 168h")
+    assert await talk.seen() == ["Fresher", "ok"]
+
+
+async def test_what_is_not_shown_stays_as_it_was(talk: World) -> None:
+    talk.clock.advance(timedelta(hours=2))
+    talk.model.say("B4")
+    await talk.say("A4")
+    talk.editor.enqueue(without("A4"))
+    assert await talk.told("/context edit 1h") == "Context edited: 7 messages (1 left out). /undo reverts."
+    assert "A1" not in talk.editor.shown[-1]
+    assert await talk.seen() == ["A1", "B1", "A2", "B2", "A3", "B3", "B4"]
+
+
+async def test_edited_members_leave_together_when_the_window_has_passed(talk: World) -> None:
+    talk.clock.advance(timedelta(hours=7))
+    talk.editor.enqueue(without("A2"))
+    await talk.told("/context edit")
+    talk.clock.advance(timedelta(hours=7, minutes=59))
+    assert await talk.seen() == ["A1", "B1", "B2", "A3", "B3"]
+    talk.clock.advance(timedelta(minutes=2))
+    assert await talk.seen() == []
+    gone = "The 5 messages of the edit have left the 8h window. /context 9h brings them back."
+    (notice,) = await talk.focus.notices()
+    assert "the 8h window holds 0 of 5 messages. /context 9h brings them back." in notice
+    assert await talk.notices("Hello?") == [gone]
+    assert await talk.notices("Hello again?") == []
+    await talk.told("/context 9h")
+    assert (await talk.seen())[:5] == ["A1", "B1", "B2", "A3", "B3"]
+
+
+async def test_messages_that_arrive_meanwhile_follow_the_edited_ones(talk: World) -> None:
+    editing = talk.commands.context_editing
+    opened = await editing.open(talk.focus.place())
+    await talk.say("Meanwhile")
+    assert await editing.save(opened, opened.sheet.text.replace("Human: A2", "Human: A two")) is not None
+    assert await talk.seen() == ["A1", "B1", "A two", "B2", "A3", "B3", "Meanwhile", "ok"]
+
+
+async def test_a_reply_still_running_when_the_editor_opens_follows_too(talk: World) -> None:
+    may_end = asyncio.Event()
+    talk.model.enqueue(TextDelta("B"), may_end, TextDelta("4"), ReplyEnd("stop"))
+    turn = asyncio.create_task(talk.say("A4"))
+    await talk.log_row_with_status(7, Status.STREAMING)
+    editing = talk.commands.context_editing
+    opened = await editing.open(talk.focus.place())
+    assert "A4" not in opened.sheet.text
+    may_end.set()
+    await turn
+    assert await editing.save(opened, opened.sheet.text.replace("Human: A2", "Human: A two")) is not None
+    assert await talk.seen() == ["A1", "B1", "A two", "B2", "A3", "B3", "A4", "B4"]
+
+
+async def test_a_retry_or_an_undo_meanwhile_is_not_overwritten(talk: World) -> None:
+    editing = talk.commands.context_editing
+    opened = await editing.open(talk.focus.place())
+    talk.model.say("B3 again")
+    _ = [event async for event in talk.conversation.retry(talk.focus.place())]
+    with pytest.raises(OvertakenError):
+        await editing.save(opened, opened.sheet.text.replace("Human: A2", "Human: A two"))
+    assert (await talk.seen())[-1] == "B3 again"
+
+
+async def test_while_a_retry_runs_the_context_cannot_be_edited(talk: World) -> None:
+    may_end = asyncio.Event()
+    talk.model.enqueue(TextDelta("B"), may_end, TextDelta("3!"), ReplyEnd("stop"))
+
+    async def retry() -> None:
+        _ = [event async for event in talk.conversation.retry(talk.focus.place())]
+
+    running = asyncio.create_task(retry())
+    await talk.log_row_with_status(6, Status.STREAMING)
+    assert (await talk.told("/context edit")).startswith("Another reply is being written in another window.")
+    may_end.set()
+    await running
+    assert (await talk.seen())[-1] == "B3!"
+
+
+async def test_what_is_not_shown_stays_in_its_place(talk: World) -> None:
+    """An older message that was written in by hand stands behind younger ones."""
+    added = "--- end of messages ---"
+    old = "[2026-02-01 08:00:00] Human: Long ago\n\n"
+    talk.editor.enqueue(replacing(added, old + added))
+    await talk.told("/context edit")
+    assert (await talk.seen())[-1] == "Long ago"
+    talk.editor.enqueue(replacing("Human: A1", "Human: A one"))
+    await talk.told("/context edit 1h")
+    assert await talk.seen() == ["A one", "B1", "A2", "B2", "A3", "B3", "Long ago"]
+
+
+async def test_a_new_conversation_begun_meanwhile_is_not_overwritten_and_the_text_is_kept(talk: World) -> None:
+    editing = talk.commands.context_editing
+    opened = await editing.open(talk.focus.place())
+    await talk.told("/new")
+    with pytest.raises(OvertakenError):
+        await editing.save(opened, opened.sheet.text.replace("Human: A2", "Human: A two"))
+    assert await talk.seen() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "reply"),
+    [
+        (None, "Nothing was changed."),
+        ("", "Nothing was changed: an empty text was saved."),
+        (without("A", "B"), "No message is left in the text, so the context stays as it was. /new empties it."),
+        (changing(lambda text: text + "\n"), "The context is the same as before; nothing was changed."),
+    ],
+)
+async def test_endings_that_change_nothing_say_so(talk: World, change: Callable[[Path], object], reply: str) -> None:
+    talk.editor.enqueue(change)
+    assert await talk.told("/context edit") == reply
+    assert await talk.journal.entries(talk.focus.place()) == []
+
+
+async def test_a_text_that_cannot_be_read_is_told_with_its_line_and_edited_again(talk: World) -> None:
+    talk.editor.enqueue(replacing("Human: A2", "Humn: A2"))
+    question = await talk.asked_back("/context edit")
+    assert "line" in question.text
+    assert "Edit again?" in question.text
+    talk.editor.enqueue(replacing("Humn: A2", "Human: A2!"))
+    assert plain(await question.confirmed()) == "Context edited: 6 messages (1 reworded). /undo reverts."
+    assert await talk.seen() == ["A1", "B1", "A2!", "B2", "A3", "B3"]
+
+
+async def test_the_editor_is_opened_where_the_context_starts_and_again_where_the_mistake_is(talk: World) -> None:
+    await talk.told("/new")
+    await talk.say("Fresh")
+    talk.editor.enqueue(replacing("Human: Fresh", "Humn: Fresh"))
+    question = await talk.asked_back("/context edit")
+    talk.editor.enqueue(replacing("Humn: Fresh", "Human: Fresher"))
+    await question.confirmed()
+    start, mistake = talk.editor.lines
+    assert start is not None
+    assert mistake is not None
+    assert talk.editor.shown[0].splitlines()[start - 1] == LINE.strip()
+    assert talk.editor.shown[1].splitlines()[mistake - 1].endswith("Humn: Fresh")
+    assert f"Line {mistake}: " in question.text
+
+
+@pytest.mark.parametrize("complaint", ["", "nano ended with status 1."])
+async def test_an_edit_that_is_not_used_is_kept_or_discarded(talk: World, complaint: str) -> None:
+    for _ in range(2):
+        talk.editor.enqueue(replacing("Human: A2", "Humn: A2"), complaint=complaint)
+    kept, discarded = [await talk.asked_back("/context edit") for _ in range(2)]
+    assert plain(kept.declined) == f"The context was left as it was; your text is kept in {talk.editor.opened[0]}."
+    assert discarded.discarded is not None
+    assert plain(await discarded.discarded()) == "The context was left as it was; your edit is discarded."
+    assert [path.exists() for path in talk.editor.opened] == [True, False]
+    assert await talk.journal.entries(talk.focus.place()) == []
+
+
+async def test_new_messages_can_be_written_by_hand(talk: World) -> None:
+    added = "[2026-02-12 14:00:00] chorus: Once upon a time\n\n"
+    talk.editor.enqueue(replacing(LINE + "\n", LINE + "\n" + added))
+    await talk.told("/context edit")
+    assert (await talk.seen())[0] == "Once upon a time"
+    await talk.say("Go on")
+    assert talk.asked()[1] == ("assistant", "Once upon a time")
+
+
+async def test_an_edit_concerns_only_its_thread(talk: World) -> None:
+    await talk.told("/thread new")
+    await talk.say("Elsewhere")
+    talk.editor.enqueue(without("ok"))
+    await talk.told("/context edit")
+    assert await talk.seen() == ["Elsewhere"]
+    await talk.told("/thread 1")
+    assert len(await talk.seen()) == 6
+
+
+async def test_a_retried_reply_is_shown_once(talk: World) -> None:
+    talk.model.say("B3 again")
+    _ = [event async for event in talk.conversation.retry(talk.focus.place())]
+    await talk.told("/context edit")
+    assert talk.editor.shown[-1].count("chorus: B3") == 1

@@ -1,0 +1,171 @@
+"""Commands that do nothing but say what was typed: of every shape that can be declared."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Annotated
+
+from chorus_cli.commands.framework.arguments import Candidate
+from chorus_cli.commands.framework.parameters import COMMAND, NUMBER, TEXT, TIME
+from chorus_cli.commands.framework.registry import CommandGroup, CommandRegistry
+from chorus_cli.commands.framework.replies import Exit, Message, Reply
+from chorus_cli.core.models.events import TextDelta
+from chorus_cli.core.time.timespan import Span, format_span
+
+NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
+
+
+@dataclass
+class Desk:
+    """What the handlers below are given as their context."""
+
+    personas: list[str] = field(default_factory=lambda: ["frodo", "chorus"])
+
+
+def _personas(desk: Desk, _text: str) -> list[Candidate]:
+    return [Candidate(name, "somebody") for name in desk.personas]
+
+
+PERSONA = replace(TEXT, name="persona", complete=_personas)
+DESCRIPTION = replace(TEXT, name="description", help="what the session was about")
+
+window: CommandGroup[Desk] = CommandGroup("context", "The part of the conversation the model sees.", aliases=("ctx",))
+saving: CommandGroup[Desk] = CommandGroup("context")
+memory: CommandGroup[Desk] = CommandGroup("memory", "What is kept apart from messages.", aliases=("mem",))
+everywhere: CommandGroup[Desk] = CommandGroup("", "Everywhere.")
+
+
+@window.command("")
+async def show(desk: Desk) -> Message:
+    """Show the window.
+
+    Examples:
+        /context
+    """
+    return Message(f"window of {len(desk.personas)}")
+
+
+@window.command("set", default=True)
+async def set_window(_desk: Desk, time: Annotated[Span, TIME]) -> Reply:
+    """Reach back a given length of time.
+
+    A boundary that is nearer
+    still binds.
+
+    A second paragraph.
+
+    Examples:
+        /context set 24h
+        /context 2 days
+
+    Raises:
+        ChorusError: never.
+    """
+    return Message(f"set to {format_span(time.seconds)}")
+
+
+@window.command("reset", "default")
+async def reset(_desk: Desk) -> Message:
+    """Take the default again.
+
+    Examples:
+        /context reset
+    """
+    return Message("reset")
+
+
+@window.command("clear", aliases=("new", "clear"))
+async def clear(_desk: Desk) -> Message:
+    """Begin a new conversation.
+
+    Examples:
+        /new
+    """
+    return Message("cleared")
+
+
+@window.command("undo")
+async def undo(_desk: Desk, number: Annotated[int | None, NUMBER] = None) -> Message:
+    """Take an operation back.
+
+    Examples:
+        /context undo
+        /context undo #3
+    """
+    return Message(f"undone {number}")
+
+
+@saving.command("save")
+async def save(_desk: Desk, description: Annotated[str, DESCRIPTION] = "") -> Message:
+    """Save the view.
+
+    Examples:
+        /context save don't lose this
+    """
+    return Message(f"saved {description!r}")
+
+
+@saving.command("history", guesses=("sessions",))
+async def history(_desk: Desk, persona: Annotated[str, PERSONA] = "") -> Message:
+    """List saved sessions.
+
+    Examples:
+        /context history
+    """
+    return Message(f"history of {persona!r}")
+
+
+@memory.command("add")
+async def add(_desk: Desk, kind: Annotated[str, PERSONA], text: Annotated[str, TEXT]) -> Message:
+    """Keep a text.
+
+    Examples:
+        /memory add task buy bread
+    """
+    return Message(f"{kind}: {text}")
+
+
+@memory.command("pin")
+async def pin(_desk: Desk, number: Annotated[int, NUMBER]) -> Message:
+    """Keep an item hot.
+
+    Examples:
+        /memory pin 3
+    """
+    return Message(f"pinned {number}")
+
+
+@everywhere.command("help", "?")
+async def help_command(_desk: Desk, command: Annotated[str, COMMAND] = "") -> Message:
+    """Say what there is.
+
+    Examples:
+        /help context set
+    """
+    return Message(command)
+
+
+@everywhere.command("retry")
+async def retry(_desk: Desk) -> AsyncGenerator[TextDelta, None]:
+    """Answer again.
+
+    Examples:
+        /retry
+    """
+    yield TextDelta("again")
+
+
+@everywhere.command("quit", "exit", "q")
+async def leave(_desk: Desk) -> Exit:
+    """Leave.
+
+    Examples:
+        /quit
+    """
+    return Exit()
+
+
+REGISTRY = CommandRegistry([window, memory, saving, everywhere])
+COMMANDS = list(REGISTRY)

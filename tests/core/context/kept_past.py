@@ -1,0 +1,136 @@
+"""A past that is kept twice: in the rows of a database, and as a plain list for the naive view."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine
+
+from chorus_cli.core.context.view import cutoff, view
+from chorus_cli.core.log import operations as journal
+from chorus_cli.core.log.messages import Message, Status
+from chorus_cli.core.log.operations import Kind, Operation, Target, WindowChange
+from chorus_cli.storage.sqlite.context.rows import context_rows
+from chorus_cli.storage.sqlite.log import message_rows, operation_rows
+from chorus_cli.storage.sqlite.log.message_rows import ReplyState
+from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
+from tests.core.context.naive_view import PERSONAS, Deed, Past, Place, Said, naive_view, said_in
+from tests.fakes import START
+from tests.storage.sqlite.database import database
+
+RUN = "this-run"
+
+
+def written(moment: datetime, digits: int) -> str:
+    """Return a moment as a person or a program may put it into a row: with 0, 3 or 6 digits of the second."""
+    whole = moment.strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{whole}.{moment.microsecond:06d}"[: len(whole) + (1 + digits if digits else 0)] + "Z"
+
+
+class KeptPast(RuleBasedStateMachine):
+    """Does the same to the database and to the list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.connection = database()
+        self.past: Past = []
+        self.now = START
+        self.hours = dict.fromkeys(PERSONAS, 8)
+        self.streaming: list[Message] = []
+        self.rows_seen: dict[int, tuple[object, ...]] = {}
+        self.operations_seen: list[tuple[object, ...]] = []
+
+    def teardown(self) -> None:
+        self.connection.close()
+
+    def _seen(self, place: Place) -> list[int]:
+        since = cutoff(self.now, self.hours[place.persona])
+        rows = context_rows(self.connection, place.persona, place.thread, since)
+        return [row.id for row in view(place.thread, rows.messages, rows.operations, since).messages]
+
+    def _expected(self, place: Place) -> list[int]:
+        return naive_view(self.past, place, self.now, self.hours[place.persona])
+
+    def _newest_row(self) -> int:
+        return max((event.id for event in self.past if isinstance(event, Said)), default=0)
+
+    def _next_operation(self) -> int:
+        return 1 + sum(isinstance(event, Deed) for event in self.past)
+
+    def _land(self, reply: Message) -> None:
+        message_rows.update_reply(self.connection, reply, ReplyState("answer", Status.COMPLETE, 1))
+        self.streaming.remove(reply)
+
+    def _insert(
+        self, place: Place, at: datetime, *, role: str = "assistant", turn: int | None, introduced_by: int | None = None
+    ) -> int:
+        cursor = self.connection.execute(
+            "INSERT INTO messages(persona, thread_id, turn_id, role, content, timestamp, introduced_by) "
+            "VALUES (?, ?, ?, ?, 'later', ?, ?)",
+            (place.persona, place.thread, turn, role, written(at, 6), introduced_by),
+        )
+        row = int(cursor.lastrowid or 0)
+        self.past.append(Said(row, place.thread, turn or row, at, introduced_by))
+        return row
+
+    def _introduced(self, place: Place) -> int:
+        """Put a row in for the operation that is about to be stored, and let it be older than any window."""
+        old = self.now - timedelta(days=30)
+        return self._insert(place, old, role="user", turn=None, introduced_by=self._next_operation())
+
+    def _draw_members(self, data: st.DataObject, places: list[Place]) -> list[int]:
+        known = [row.id for place in places for row in said_in(self.past, place.thread)]
+        return data.draw(st.lists(st.sampled_from(known[-12:]), unique=True, max_size=8)) if known else []
+
+    def _do(self, new: NewOperation) -> Deed:
+        stored = operation_rows.introduce(self.connection, new)
+        assert stored.id == self._next_operation()
+        after = self._newest_row() if new.after_message_id is None else new.after_message_id
+        deed = Deed(stored.id, new.kind.value, new.persona, new.thread_id, after, new.created_at, stored.members)
+        deed = replace(deed, replaced=new.replaced, target=named(new.target), hours=hours(new.window))
+        self.past.append(deed)
+        return deed
+
+    def _reverse(self, kind: Kind, deed: Deed) -> None:
+        target = Target(operation_id=deed.id)
+        self._do(NewOperation(deed.persona, kind, self.now, deed.thread, target=target))
+        if deed.hours is not None:
+            self.hours[deed.persona] = deed.hours[0 if kind is Kind.UNDO else 1]
+
+    def _undo_everything(self, place: Place) -> None:
+        operations = operation_rows.all_of(self.connection, place.persona, place.thread)
+        for operation in journal.effective(operations):
+            target = Target(operation_id=operation.id)
+            new = NewOperation(place.persona, Kind.UNDO, self.now, operation.thread_id, target=target)
+            operation_rows.introduce(self.connection, new)
+        for target, word in journal.last_words(operations).items():
+            if target.turn_id is not None and word.kind is Kind.UNDO:
+                new = NewOperation(place.persona, Kind.REDO, self.now, place.thread, target=target)
+                operation_rows.introduce(self.connection, new)
+
+    def _end_trial(self) -> None:
+        self.connection.execute("ROLLBACK TO trial")
+        self.connection.execute("RELEASE trial")
+
+
+def number(found: Operation | Deed | None) -> int | None:
+    return found.id if found else None
+
+
+def named(target: Target | None) -> tuple[str, int] | None:
+    if target is None:
+        return None
+    if target.turn_id is not None:
+        return "turn", target.turn_id
+    assert target.operation_id is not None
+    return "operation", target.operation_id
+
+
+def hours(change: WindowChange | None) -> tuple[int, int] | None:
+    if change is None:
+        return None
+    assert isinstance(change.before, int)
+    assert isinstance(change.after, int)
+    return change.before, change.after

@@ -1,0 +1,59 @@
+"""Small logs that can be read: rows, turns and operations of one persona, and what is in view of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from chorus_cli.core.context.view import View, cutoff, view
+from chorus_cli.core.log.messages import Message, Role
+from chorus_cli.core.log.operations import Kind, Operation, Target
+
+NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
+THREAD = 1
+
+
+def ago(hours: float) -> datetime:
+    return NOW - timedelta(hours=hours)
+
+
+def row(id_: int, turn: int, at: datetime = NOW, *, thread: int = THREAD, introduced_by: int | None = None) -> Message:
+    """Return a message; the one that gives its turn the name is the question."""
+    role = Role.USER if id_ == turn else Role.ASSISTANT
+    return Message(id_, "chorus", thread, turn, role, f"message {id_}", at, introduced_by=introduced_by)
+
+
+def turn(id_: int, at: datetime = NOW, *, thread: int = THREAD) -> list[Message]:
+    """Return a question and its reply, which has the next id."""
+    return [row(id_, id_, at, thread=thread), row(id_ + 1, id_, at, thread=thread)]
+
+
+def boundary(
+    id_: int,
+    after: int,
+    members: tuple[int, ...] = (),
+    *,
+    kind: Kind = Kind.EDIT,
+    at: datetime = NOW,
+    thread: int | None = THREAD,
+) -> Operation:
+    return Operation(id_, kind, thread, after, at, members)
+
+
+def clear(id_: int, after: int, at: datetime = NOW) -> Operation:
+    return boundary(id_, after, kind=Kind.CLEAR, at=at, thread=None)
+
+
+def retry(id_: int, *replaced: int) -> Operation:
+    return Operation(id_, Kind.RETRY, THREAD, max(replaced), NOW, replaced=frozenset(replaced))
+
+
+def reversal(id_: int, kind: Kind, *, operation: int | None = None, turn: int | None = None) -> Operation:
+    return Operation(id_, kind, THREAD, 0, NOW, target=Target(operation, turn))
+
+
+def ids(seen: View) -> list[int]:
+    return [message.id for message in seen.messages]
+
+
+def in_view(messages: list[Message], *operations: Operation, hours: float = 8) -> list[int]:
+    return ids(view(THREAD, messages, operations, cutoff(NOW, hours)))

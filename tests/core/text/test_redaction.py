@@ -1,0 +1,89 @@
+"""No key survives redaction, and text without keys does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chorus_cli.core.text.redaction import REDACTED, redact, secrets_in
+
+SECRETS = st.text("abcdefghijklmnopqrstuvwxyz0123456789+/=_-.*\\", min_size=6, max_size=40).filter(
+    lambda secret: secret not in REDACTED
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Incorrect API key provided: sk-proj-a1B2c3D4e5.", "Incorrect API key provided: [redacted]."),
+        ("masked by the provider: sk-abcde***wxyz", "masked by the provider: [redacted]"),
+        ("x-api-key sk-ant-api03-AAAA_bbbb-CCCC", "x-api-key [redacted]"),
+        ("AIzaSyA-1234567890_abcdefghijklmnop is not valid", "[redacted] is not valid"),
+        ("ghp_abcdefghijklmnop0123 and github_pat_11ABCDEFG0abcdef", "[redacted] and [redacted]"),
+        ("AKIAIOSFODNN7EXAMPLE", "[redacted]"),
+        ("Authorization: Bearer eyJhbGciOi.J9.abc", "Authorization: Bearer [redacted]"),
+        ("https://host/v1?key=abc123&alt=sse", "https://host/v1?key=[redacted]&alt=sse"),
+        ("OPENAI_API_KEY=whatever rest", "OPENAI_API_KEY=[redacted] rest"),
+        ('{"api_key": "0123456789"}', '{"api_key": "[redacted]"}'),
+        ("apikey=x, token=y", "apikey=[redacted], token=[redacted]"),
+    ],
+)
+def test_what_is_shaped_like_a_key_is_replaced_without_being_known(text: str, expected: str) -> None:
+    assert redact(text, ()) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "set OPENAI_API_KEY, or choose another model",
+        "the task-force used scikit: sk-learn",
+        "max_tokens=5 is too small",
+        "The bearer of bad news",
+        "monkey=banana",
+        "request id req_0123456789abcdef",
+    ],
+)
+def test_text_without_a_key_stays_as_it_is(text: str) -> None:
+    assert redact(text, ()) == text
+
+
+def test_of_two_secrets_of_which_one_holds_the_other_nothing_is_left() -> None:
+    assert redact("abcdef and abcdefghi", ("abcdef", "abcdefghi")) == "[redacted] and [redacted]"
+
+
+@settings(max_examples=200)
+@given(secrets=st.lists(SECRETS, min_size=1, max_size=3), before=st.text(max_size=20), after=st.text(max_size=20))
+def test_a_known_secret_never_comes_through(secrets: list[str], before: str, after: str) -> None:
+    for secret in secrets:
+        assert secret not in redact(before + secret + "|" + after, secrets).replace(REDACTED, "")
+
+
+@settings(max_examples=200)
+@given(st.text("abkeyBearsk-_=:&' \"[]0123456789", max_size=60), st.lists(SECRETS, max_size=2))
+def test_redacting_twice_changes_nothing_more(text: str, secrets: list[str]) -> None:
+    once = redact(text, secrets)
+    assert redact(once, secrets) == once
+
+
+def test_secrets_are_known_by_the_names_of_their_variables() -> None:
+    environment = {
+        "OPENAI_API_KEY": "sk-0123456789",
+        "hf_token": " hf_abcdefgh\n",
+        "CLIENT_SECRET": "s3cr3t-value",
+        "AWS_SECRET_ACCESS_KEY": "aws/abcdef",
+        "TOKEN": "bare-name-counts",
+        "SAME_API_KEY": "sk-0123456789",
+        "SHORT_TOKEN": "12345",
+        "EMPTY_SECRET": "",
+        "HOME": "/home/somebody",
+        "MAX_TOKENS": "100000000",
+    }
+    assert secrets_in(environment) == (
+        "sk-0123456789",
+        "hf_abcdefgh",
+        "s3cr3t-value",
+        "aws/abcdef",
+        "bare-name-counts",
+    )

@@ -1,0 +1,57 @@
+"""A stretch of time in one line."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chorus_cli.core.time.timeline import bar, counts_by_slot, slot_length, slot_of, timeline
+
+SINCE = datetime(2026, 2, 12, 6, tzinfo=UTC)
+UNTIL = SINCE + timedelta(hours=8)
+
+
+def at(*hours: float) -> list[datetime]:
+    return [SINCE + timedelta(hours=hour) for hour in hours]
+
+
+@pytest.mark.parametrize(
+    ("hours", "line"),
+    [
+        ((), "········"),
+        ((0.5,), "█·······"),
+        ((0.5, 7.9, 7.95), "▄······█"),
+        ((-1, 0, 8), "·······█"),
+        ((1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 3.5), "·█·▁····"),
+    ],
+)
+def test_a_slot_is_as_high_as_much_was_said_in_it(hours: tuple[float, ...], line: str) -> None:
+    assert timeline(counts_by_slot(at(*hours), SINCE, UNTIL, 8)) == line
+
+
+def test_the_boundary_is_a_line_where_it_lies() -> None:
+    (boundary,) = at(2.5)
+    assert timeline([1, 0, 0, 0, 1, 0, 0, 0], slot_of(boundary, SINCE, UNTIL, 8)) == "█·│·█···"
+    assert slot_of(SINCE, SINCE, UNTIL, 8) is None
+
+
+def test_a_slot_lasts_its_share_of_the_time() -> None:
+    assert slot_length(SINCE, UNTIL, 48) == timedelta(minutes=10)
+
+
+@pytest.mark.parametrize(
+    ("share", "drawn"),
+    [(0, ""), (0.0001, "▏"), (0.5, "█████"), (0.55, "█████▌"), (1, "██████████"), (7, "██████████")],
+)
+def test_a_bar_is_as_long_as_its_share(share: float, drawn: str) -> None:
+    assert bar(share, 10) == drawn
+
+
+@given(st.lists(st.floats(-20, 20)), st.integers(1, 200))
+def test_every_moment_of_the_time_is_counted_once(hours: list[float], slots: int) -> None:
+    counts = counts_by_slot(at(*hours), SINCE, UNTIL, slots)
+    assert len(timeline(counts)) == slots
+    assert sum(counts) == sum(SINCE < moment <= UNTIL for moment in at(*hours))

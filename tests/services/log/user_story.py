@@ -1,0 +1,207 @@
+"""A user at work: commands are typed, messages are sent and edited on all services, and what is in context is read."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import AsyncIterable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from chorus_cli.core.context.assembly import LEAD
+from chorus_cli.core.errors import ModelError
+from chorus_cli.core.log.messages import Role
+from chorus_cli.core.models.events import TurnEvent
+from chorus_cli.services.personas.place import Place
+from chorus_cli.storage.sqlite.migrations import migrate
+from chorus_cli.storage.sqlite.store import Store
+from tests.fakes import FakeClock, ScriptedModel
+from tests.services.log.expected_contexts import Line, Lines
+from tests.services.world import World, built
+
+Ending = Literal["reply", "nothing", "stopped"]
+Shown = list[tuple[str, bool, datetime]]
+T = TypeVar("T")
+
+_LIMIT_TOKENS = 100_000
+_BLOCK = re.compile(r"\[(\S+ \S+)\] (\w+): (.*)")
+_CONTEXT_LINE, _END_LINE = "--- context starts here ---\n", "--- end of messages ---\n"
+
+
+class MemoryStore(Store):
+    """A store that is gone with its process, so that hundreds of them cost no disk."""
+
+    def _open(self) -> None:
+        self._connection = sqlite3.connect(":memory:", isolation_level=None)
+        self._connection.execute("PRAGMA foreign_keys = ON")
+        migrate(self._connection)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A message as it stands in the text that a context is edited as."""
+
+    time: str
+    speaker: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"[{self.time}] {self.speaker}: {self.text}\n"
+
+
+class UserStory:
+    """A world of its own, and an event loop to run it in."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self.folder = Path(tempfile.mkdtemp(prefix="chorus-story-"))
+        self.clock, self.model, self.store = FakeClock(), ScriptedModel(), MemoryStore(self.folder / "nowhere")
+        self.run(self.store.open())
+        self.world: World = self.run(built(self.folder, self.store, self.clock, self.model, _LIMIT_TOKENS))
+
+    def end(self) -> None:
+        self.run(self.store.close())
+        self._runner.close()
+        shutil.rmtree(self.folder)
+
+    def start_again(self) -> None:
+        """Begin another process: nothing is remembered but what is in the database and the files."""
+        files, kept = self.folder / "personas", self.folder / "kept"
+        files.rename(kept)
+        self.world = self.run(built(self.folder, self.store, self.clock, self.model, _LIMIT_TOKENS))
+        shutil.rmtree(files)
+        kept.rename(files)
+        self.run(self.world.focus.open(None))
+
+    def run(self, work: Coroutine[object, object, T]) -> T:
+        return self._runner.run(work)
+
+    def told(self, line: str) -> str:
+        return self.run(self.world.told(line))
+
+    @property
+    def slug(self) -> str:
+        return self.world.focus.slug
+
+    @property
+    def thread(self) -> int:
+        return self.world.focus.place().thread_id
+
+    @property
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def place(self, slug: str | None = None, thread: int | None = None) -> Place:
+        place = self.world.focus.place()
+        persona = self.world.personas.load(slug or self.slug)
+        return replace(place, persona=persona, thread_id=thread or place.thread_id)
+
+    # What is said
+
+    def say(self, text: str, ending: Ending, reply: str) -> None:
+        self._prepare(ending, reply)
+        self.run(self._heard(self.world.conversation.answer(self.place(), text), ending))
+
+    def retry(self, ending: Ending, reply: str) -> None:
+        self._prepare(ending, reply)
+        self.run(self._heard(self.world.conversation.retry(self.place()), ending))
+
+    def asked(self) -> list[tuple[str, str]]:
+        """Return the words of each message of the last request, and the whole that they were sent in."""
+        sent = [message.content for message in self.model.requests[-1].messages[1:]]
+        return [(content.split("\n\n")[-1], content) for content in sent if content != LEAD]
+
+    def _prepare(self, ending: Ending, reply: str) -> None:
+        if ending == "reply":
+            self.model.say(reply)
+        else:
+            self.model.enqueue(ModelError("It is down.", status_code=400) if ending == "nothing" else asyncio.Event())
+
+    async def _heard(self, events: AsyncIterable[TurnEvent], ending: Ending) -> None:
+        """Hear a reply to its end, or stop listening once it was asked for."""
+        asked = len(self.model.requests)
+        hearing = asyncio.ensure_future(_listened(events))
+        if ending == "stopped":
+            while len(self.model.requests) == asked:  # noqa: ASYNC110 - a request has no other sign of having begun
+                await asyncio.sleep(0.001)
+            hearing.cancel()
+        with suppress(asyncio.CancelledError):
+            await hearing
+
+    # What is there
+
+    def seen(self, slug: str, threads: Sequence[int]) -> dict[int, Shown]:
+        """Return what is in context in each of the threads."""
+        return self.run(self._seen(self.place(slug), threads))
+
+    async def _seen(self, place: Place, threads: Sequence[int]) -> dict[int, Shown]:
+        found: dict[int, Shown] = {}
+        for thread in threads:
+            view = await self.world.context.seen(replace(place, thread_id=thread), self.now)
+            found[thread] = [
+                (row.content, row.role is Role.USER, row.timestamp) for row in view.messages if row.content
+            ]
+        return found
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """Return all of the log that never changes, at the end of each row its words and what put it in."""
+        return self.run(self.store.read(_rows))
+
+    def messages_of_thread(self) -> dict[int, int]:
+        """Return for each row that says something the one that it is another wording of, or itself."""
+        rows = self.run(self.store.read(_wordings, self.thread))
+        first = {id_: revises or id_ for id_, revises in rows}
+        while any(first[first[id_]] != first[id_] for id_ in first):
+            first = {id_: first[first[id_]] for id_ in first}
+        return first
+
+    def newest_operation(self) -> int:
+        return self.run(self.world.journal.entries(self.place()))[-1].operation.id
+
+    # How a context is edited
+
+    def laid_out(self, text: str) -> tuple[list[Block], list[Block]]:
+        """Return what stands above the line where the context starts, and what stands below it."""
+        body = text.partition("\n---\n")[2].partition(_END_LINE)[0]
+        above, below = ([Block(*found) for found in _BLOCK.findall(half)] for half in body.split(_CONTEXT_LINE))
+        return above, below
+
+    def written(self, text: str, above: Sequence[Line], below: Sequence[Line]) -> str:
+        """Return the text with other messages above and below the line."""
+        head, _, rest = text.partition("\n---\n")
+        blocks = [[str(self.block(line)) for line in part] for part in (above, below)]
+        return "\n".join(
+            [head, "---\n", *blocks[0], _CONTEXT_LINE, *blocks[1], _END_LINE + rest.partition(_END_LINE)[2]]
+        )
+
+    def block(self, line: Line) -> Block:
+        speaker = "Human" if line.human else self.world.focus.place().persona.name
+        return Block(f"{line.said:%Y-%m-%d %H:%M:%S}", speaker, line.text)
+
+
+def shown(lines: Lines) -> Shown:
+    return [(line.text, line.human, line.said) for line in lines]
+
+
+async def _listened(events: AsyncIterable[TurnEvent]) -> None:
+    async for _ in events:
+        pass
+
+
+def _rows(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
+    return connection.execute(
+        "SELECT id, persona, thread_id, turn_id, role, timestamp, preamble, content, introduced_by FROM messages "
+        "ORDER BY id"
+    ).fetchall()
+
+
+def _wordings(connection: sqlite3.Connection, thread_id: int) -> list[tuple[int, int | None]]:
+    return connection.execute(
+        "SELECT id, revises FROM messages WHERE thread_id = ? AND content <> ''", (thread_id,)
+    ).fetchall()

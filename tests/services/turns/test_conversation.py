@@ -1,0 +1,146 @@
+"""One turn, from the message that is stored before anything else to the end of its reply."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.errors import MessageRefusedError, ModelError
+from chorus_cli.core.log.messages import Role, Status
+from chorus_cli.core.models.events import Asking, Notice, ReasoningDelta, ReplyEnd, TextDelta, TurnDone
+from tests.services.world import MODEL, words_come
+
+if TYPE_CHECKING:
+    from tests.services.world import World
+
+
+async def test_a_turn_is_two_rows(world: World) -> None:
+    world.model.enqueue(TextDelta("Hi "), TextDelta("there."), ReplyEnd("stop", {"prompt_tokens": 9}))
+    done = await world.say("Hello")
+    question, reply = await world.log()
+    assert (question.role, question.content, question.status) == (Role.USER, "Hello", Status.COMPLETE)
+    assert (reply.role, reply.content, reply.status) == (Role.ASSISTANT, "Hi there.", Status.COMPLETE)
+    assert reply.turn_id == question.turn_id == question.id
+    assert (reply.run, reply.model, reply.usage, reply.token_count) == ("this-run", MODEL, {"prompt_tokens": 9}, 2)
+    assert (done.message_id, done.status, done.error) == (reply.id, Status.COMPLETE, None)
+
+
+async def test_the_message_is_stored_before_the_model_is_asked(world: World) -> None:
+    world.model.enqueue(ModelError("The line is dead."))
+    done = await world.say("Remember me")
+    question, reply = await world.log()
+    assert question.content == "Remember me"
+    assert (reply.status, reply.content) == (Status.FAILED, "")
+    assert str(done.error) == "The line is dead."
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "kept", "sentence"),
+    [
+        ((TextDelta("Half"), ModelError("Cut.")), Status.TRUNCATED, "Half", "Cut."),
+        ((TextDelta("Half"),), Status.TRUNCATED, "Half", "the connection was cut"),
+        ((TextDelta("Half"), ReplyEnd(None)), Status.TRUNCATED, "Half", "the connection was cut"),
+        ((TextDelta("Half"), ReplyEnd("length")), Status.TRUNCATED, "Half", "output limit"),
+        ((TextDelta("Half"), ReplyEnd("content_filter")), Status.TRUNCATED, "Half", "content filter"),
+        ((ReplyEnd("stop"),), Status.FAILED, "", "an empty reply"),
+        ((TextDelta("  \n"), ReplyEnd("stop")), Status.FAILED, "  \n", "an empty reply"),
+        ((ReasoningDelta("Hm."), ReplyEnd("stop")), Status.FAILED, "", "an empty reply"),
+        ((), Status.FAILED, "", "no reply"),
+        ((ModelError("Refused.", status_code=401),), Status.FAILED, "", "Refused."),
+    ],
+)
+async def test_how_a_reply_can_end(
+    world: World, script: tuple[TextDelta | ReplyEnd | ModelError, ...], status: Status, kept: str, sentence: str
+) -> None:
+    world.model.enqueue(*script)
+    done = await world.say("Hello")
+    reply = (await world.log())[-1]
+    assert (done.status, reply.status, reply.content) == (status, status, kept)
+    assert sentence in str(done.error)
+
+
+async def test_a_busy_provider_is_tried_again_in_the_open(world: World) -> None:
+    busy = ModelError("The provider is busy.", status_code=429, retryable=True, retry_after_seconds=5)
+    world.model.enqueue(busy)
+    world.model.enqueue(ModelError("Still busy.", retryable=True))
+    world.model.say("At last.")
+    assert await world.notices("Hello") == [
+        "The provider is busy. Trying again in 5 s (1 of 2).",
+        "Still busy. Trying again in 3 s (2 of 2).",
+    ]
+    assert world.clock.slept == [5, 3]
+    assert (await world.log())[-1].content == "At last."
+
+
+async def test_who_is_asked_is_said_at_each_attempt_once_the_message_is_stored(world: World) -> None:
+    world.model.enqueue(ModelError("Busy.", retryable=True))
+    world.model.enqueue(TextDelta("At last."), ReplyEnd("stop"))
+    events = world.conversation.answer(world.focus.place(), "Hello")
+    assert await anext(events) == Asking(MODEL)
+    assert [message.content for message in await world.log()] == ["Hello", ""]
+    kinds = [type(event) async for event in events]
+    assert kinds == [Notice, Asking, TextDelta, TurnDone]
+
+
+async def test_after_two_retries_the_turn_fails(world: World) -> None:
+    for _ in range(3):
+        world.model.enqueue(ModelError("Busy.", retryable=True))
+    done = await world.say("Hello")
+    assert (done.status, str(done.error), len(world.model.requests)) == (Status.FAILED, "Busy.", 3)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        (TextDelta("Half"), ModelError("Cut.", retryable=True)),
+        (ReasoningDelta("Hm"), ModelError("Cut.", retryable=True)),
+        (ModelError("Come back tomorrow.", retryable=True, retry_after_seconds=3600),),
+        (ModelError("Wrong key."),),
+    ],
+)
+async def test_nothing_is_tried_again_once_something_arrived_or_nobody_would_wait(
+    world: World, script: tuple[TextDelta | ModelError, ...]
+) -> None:
+    world.model.enqueue(*script)
+    await world.say("Hello")
+    assert len(world.model.requests) == 1
+
+
+async def test_a_reply_still_streaming_when_the_context_is_cleared_stays_out_with_its_question(world: World) -> None:
+    hold = asyncio.Event()
+    world.model.enqueue(TextDelta("Late"), hold, TextDelta(" reply"), ReplyEnd("stop"))
+    async with aclosing(world.conversation.answer(world.focus.place(), "Old question")) as events:
+        await words_come(events)
+        await world.journal.clear(world.focus.place())
+        hold.set()
+        _ = [event async for event in events]
+    assert await world.seen() == []
+    await world.say("New question")
+    assert world.asked() == [("user", "New question")]
+    assert [message.content for message in await world.log()][:2] == ["Old question", "Late reply"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "The message is empty"),
+        (" \n\t ", "The message is empty"),
+        ("x" * 8_000_001, "The message has 8.0 MB"),
+        ("word " * 9_000, "The message is too large for openai/test: it has ~9,000 tokens"),
+    ],
+)
+async def test_a_message_that_cannot_be_sent_is_refused_before_it_is_stored(
+    world: World, text: str, sentence: str
+) -> None:
+    with pytest.raises(MessageRefusedError, match=sentence):
+        await world.say(text)
+    assert await world.log() == []
+
+
+async def test_text_that_is_no_text_is_mended_and_told(world: World) -> None:
+    (notice,) = await world.notices("a\udcffb\x00c")
+    assert notice == "Some characters of your message are not valid text and were replaced."
+    assert (await world.log())[0].content == "a\ufffdb\u2400c"

@@ -1,0 +1,44 @@
+"""Short ways to put turns into the log, and to read what stands there."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import datetime
+
+from chorus_cli.core.log.messages import Message, Status
+from chorus_cli.storage.sqlite.log import message_rows
+from chorus_cli.storage.sqlite.log.message_rows import OpenedTurn, Question, ReplyState
+from tests.fakes import START
+
+
+def ask(
+    connection: sqlite3.Connection,
+    content: str = "Who goes there?",
+    *,
+    persona: str = "frodo",
+    thread: int = 1,
+    at: datetime = START,
+    run: str = "this-run",
+) -> OpenedTurn:
+    return message_rows.open_turn(connection, Question(persona, thread, content, at, "It is late.", 7), "model", run)
+
+
+def answer(connection: sqlite3.Connection, opened: OpenedTurn, content: str = "A friend.", tokens: int = 3) -> Message:
+    message_rows.update_reply(connection, opened.reply, ReplyState(content, Status.COMPLETE, tokens))
+    return message_rows.rows(connection, [opened.reply.id])[0]
+
+
+def put_in(connection: sqlite3.Connection, content: str, timestamp: str, *, thread: int = 1) -> int:
+    cursor = connection.execute(
+        "INSERT INTO messages(persona, thread_id, role, content, timestamp) VALUES ('frodo', ?, 'user', ?, ?)",
+        (thread, content, timestamp),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def everything(connection: sqlite3.Connection, persona: str = "frodo") -> list[Message]:
+    return message_rows.history(connection, persona, None, None, 0)
+
+
+def contents(messages: list[Message]) -> list[str]:
+    return [message.content for message in messages]

@@ -1,0 +1,26 @@
+"""Short work for a store: what is noted in its table of single values, and what is counted there."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from chorus_cli.storage.sqlite import meta_rows
+
+
+def note(connection: sqlite3.Connection, key: str) -> None:
+    meta_rows.store(connection, key, "noted")
+
+
+def notes(connection: sqlite3.Connection) -> list[str]:
+    return [key for (key,) in connection.execute("SELECT key FROM meta ORDER BY key").fetchall()]
+
+
+def note_and_fail(connection: sqlite3.Connection) -> None:
+    note(connection, "half")
+    raise ValueError("in the middle")
+
+
+def increment(connection: sqlite3.Connection) -> int:
+    known = int(meta_rows.value(connection, "counter") or 0)
+    meta_rows.store(connection, "counter", str(known + 1))
+    return known + 1

@@ -1,0 +1,44 @@
+"""The examples of the CommonMark specification stand on the screen in the end as if they had come at once."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.terminal.markdown.commonmark import examples, with_definitions_ahead
+from tests.terminal.markdown.markdown_screens import Size, assert_same, randomly_cut
+
+EXAMPLES = examples()
+COLUMNS = (80, 33, 20)
+
+pytestmark = pytest.mark.usefixtures("true_colours")
+
+
+def test_all_examples_are_there() -> None:
+    assert len(EXAMPLES) == 652
+    assert EXAMPLES[0] == "\tfoo\tbaz\t\tbim\n"
+
+
+def test_every_example_stands_as_if_it_had_come_at_once() -> None:
+    for number, example in enumerate(EXAMPLES, 1):
+        random = Random(number)  # noqa: S311 - the same in each run
+        text, size = with_definitions_ahead(example), Size(random.choice(COLUMNS), 24)
+        for chunks in (list(text), randomly_cut(text, random)):
+            assert_same(text, chunks, size, frames_every=random.randint(1, 5), name=f"example {number}: {chunks}")
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.sampled_from(EXAMPLES), min_size=2, max_size=6),
+    st.sampled_from(["", "\n"]),
+    st.randoms(use_true_random=False),
+    st.sampled_from(COLUMNS),
+)
+def test_examples_one_after_another_stand_as_if_they_had_come_at_once(
+    chosen: list[str], between: str, random: Random, columns: int
+) -> None:
+    text = with_definitions_ahead(between.join(chosen))
+    assert_same(text, randomly_cut(text, random), Size(columns, 150), frames_every=random.randint(1, 5))

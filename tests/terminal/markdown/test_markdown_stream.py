@@ -1,0 +1,262 @@
+"""What stands on the screen in the end is what rich would have printed at once, but for mends, however it came."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chorus_cli.core.text.safe_text import safe_text
+from chorus_cli.terminal.markdown.stream import MarkdownStream
+from tests.terminal.markdown.markdown_corpus import DOCUMENTS
+from tests.terminal.markdown.markdown_screens import Size, Window, assert_same, cut, randomly_cut, streamed
+
+LONG_CODE = """def number_{0}(x: int) -> str:
+    '''Return {0}.
+
+    And more.
+    '''
+    return f'{{x}}' + "{0}"  # {0}
+
+
+"""
+LINES = [
+    "# h",
+    "Title",
+    "=====",
+    "---",
+    "***",
+    "- a",
+    "  - b",
+    "    - c",
+    "* x",
+    "1. one",
+    "2. two",
+    "   1. deep",
+    "10) ten",
+    "> q",
+    ">> qq",
+    "> - ql",
+    "> ```",
+    "lazy",
+    "```",
+    "```python",
+    "~~~",
+    "def f(): return 'x'",
+    "    indented",
+    "\tcode",
+    "| a | b |",
+    "|---|:-:|",
+    "a | b",
+    "-|-",
+    "<div>",
+    "</div>",
+    "<!-- c",
+    "-->",
+    "**bold** `code` and a rather long line that must be broken somewhere between its words",
+    "[foo]",
+    "[x](http://a.b/c 't') ![i](j.png)",
+    "hard  ",
+    "break\\",
+    "at <http://a.b/c> [![alt](i.png)](/to) <me@b.c>",
+    "*em",
+    "em*",
+    "",
+    "",
+    "",
+    "-",
+    "  ",
+    "日本語 é",
+    "*   *",
+    "      six",
+]
+HEADS = st.sampled_from(["", "[foo]: /url\n\n", "[foo]: <http://x.y> 'and\nso on'\n\n"])
+
+pytestmark = pytest.mark.usefixtures("true_colours")
+
+
+@pytest.mark.parametrize("size", [Size(80, 60), Size(20, 120)], ids=["wide", "narrow"])
+@pytest.mark.parametrize("length", [1, 7, 10_000])
+@pytest.mark.parametrize("text", DOCUMENTS.values(), ids=DOCUMENTS)
+def test_every_construct_stands_as_if_it_had_come_at_once(text: str, length: int, size: Size) -> None:
+    assert_same(text, cut(text, length), size)
+
+
+@settings(max_examples=150)
+@given(
+    HEADS,
+    st.lists(st.sampled_from(LINES), max_size=14),
+    st.randoms(use_true_random=False),
+    st.sampled_from([80, 33, 20]),
+)
+def test_any_document_cut_anywhere_stands_as_if_it_had_come_at_once(
+    head: str, lines: list[str], random: Random, columns: int
+) -> None:
+    text = head + "\n".join(lines)
+    assert_same(text, randomly_cut(text, random), Size(columns, 150), frames_every=random.randint(1, 5))
+
+
+TALL = {
+    "a fence": "before\n\n```python\n" + "".join(LONG_CODE.format(number) for number in range(30)) + "```\n\nafter",
+    "a fence without an end": "```js\n" + "\n".join(f"let x{number} = `${{number}}`;\n" for number in range(60)),
+    "a fence whose lexer keeps no states": "```json\n[\n" + '{"a": [1, true]},\n' * 90 + "]\n```\n",
+    "an unknown fence": "~~~nosuch\n" + "foo\n\n" * 60 + "~~~\nend",
+    "a fence with empty lines at its end": "```c\n" + "int x; /* y */\n" * 50 + "\n" * 30 + "```\ntext",
+    "bullets": "".join(
+        f"- item {number} is **long** enough to be wrapped in a narrow terminal\n\n" for number in range(40)
+    ),
+    "nested bullets": "".join(f"- item {number}\n  - a\n  - b\n\n    c\n" for number in range(25)) + "\nend",
+    "an item with a fence": "- item\n\n  ```python\n" + "  x = 1\n" * 60 + "  ```\n- last\n",
+    "a paragraph": " ".join(f"word{number} *and*" for number in range(500)) + "\n\nend",
+    "a quote": "> quoted\n>\n" * 30 + "lazy\n\nend",
+    "a table": "| a | b |\n|---|--:|\n" + "".join(f"| {number} | `x` |\n" for number in range(100)) + "\nend",
+}
+
+
+@pytest.mark.parametrize("size", [Size(80, 24), Size(20, 8)], ids=["usual", "tiny"])
+@pytest.mark.parametrize("text", TALL.values(), ids=TALL)
+def test_what_is_taller_than_the_screen_stands_as_if_it_had_come_at_once(text: str, size: Size) -> None:
+    assert_same(text, cut(text, 40), size, frames_every=2)
+
+
+@pytest.mark.parametrize(
+    "form", ["- item {}\n", "{}. item\n", "    line {}\n", "paragraph {}\n\n", "# {}\n", "> {}\n>\n"]
+)
+def test_nothing_is_repeated_in_the_scrollback(form: str) -> None:
+    numbers = range(1000, 1080)
+    text = "".join(form.format(number) for number in numbers)
+    for whole in (text, f"```\n{text}```\n"):
+        shown = "\n".join(streamed(cut(whole, 5), Size(40, 10)).text())
+        assert [shown.count(str(number)) for number in numbers] == [1] * len(numbers)
+
+
+def test_a_link_that_is_defined_later_stays_text_where_it_is_settled() -> None:
+    text = "[one]\n\nmore\n\n[one]: /url\n\n[one]\n"
+    assert [row for row in streamed(cut(text, 3), Size()).text() if row] == ["[one]", "more", "one (/url)"]
+
+
+def test_the_numbers_of_a_list_in_parts_go_on() -> None:
+    text = "".join(f"1. item {number}\n" for number in range(5, 125)) + "\nend\n"
+    rows = streamed(cut("5" + text[1:], 30), Size(40, 10)).text()
+    assert [row.split() for row in rows if row] == [[str(n), "item", str(n)] for n in range(5, 125)] + [["end"]]
+
+
+@pytest.mark.parametrize("text", ["x </kbd> y", "<kbd>x\n\ny", "*<kbd>x*</kbd> y", "# x</kbd></kbd>\n- </kbd>y"])
+def test_half_a_key_harms_nobody(text: str) -> None:
+    shown = "".join(streamed(cut(text, 2), Size()).text())
+    assert (shown.count("x"), shown.count("y")) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "seen", "hidden"),
+    [
+        ("a&#x202e;b", "a<U+202E>b", 0),
+        ("a&#xE0041;&#xE0042;b", "ab", 2),
+        ("`c`&rlm;&shy;&ZeroWidthSpace;d", "cd", 3),
+        ("<http://a/%E2%80%AE%1B%5B2J>", "http://a/<U+202E>␛[2J (http://a/%E2%80%AE%1B%5B2J)", 0),
+        ("[a](http://b/&#x202e;)", "a (http://b/%E2%80%AE)", 0),
+        ("<http://xn--pple-43d.example>", "http://\u0430pple.example (http://xn--pple-43d.example)", 0),
+        ("![&#x9b;&#x202e;](x)", "�<U+202E> (x)", 0),
+        ("&#27;[31m &#155;", "�[31m �", 0),
+    ],
+)
+def test_what_only_the_parser_decodes_is_filtered_too(text: str, seen: str, hidden: int) -> None:
+    written: list[str] = []
+    stream = MarkdownStream(written.append, size=Size())
+    stream.feed(text)
+    stream.advance()
+    stream.paint()
+    stream.close()
+    window = Window(Size())
+    window.write("".join(written))
+    assert window.text()[0] == seen
+    assert stream.decoded.hidden_count == hidden
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["word and " * 30_000, "x" * 300_000, "```\n" + "y" * 300_000, "```\n" + "code\n" * 20_000, "> q\n" * 20_000],
+)
+def test_a_reply_that_comes_at_once_is_worked_off_in_steps_and_loses_nothing(text: str) -> None:
+    written: list[str] = []
+    stream = MarkdownStream(written.append, size=Size())
+    stream.feed(text)
+    steps = 1
+    while stream.advance():
+        steps += 1
+        assert stream._blocks.open_weight < 40_000
+    assert stream.close() == 0
+    assert steps == -(-len(text) // 4_096)
+    for letter in "wxyqc":
+        assert "".join(written).count(letter) == text.count(letter)
+
+
+def test_what_waits_when_the_stream_is_closed_is_left_out_and_counted() -> None:
+    text = "".join(f"word {number:06}\n\n" for number in range(80_000))
+    written: list[str] = []
+    stream = MarkdownStream(written.append, size=Size())
+    stream.feed(text)
+    stream.advance()
+    left_out = stream.close()
+    shown = text[: len(text) - left_out]
+    assert "".join(written).count("word") == shown.count("word")
+    assert 0 < len(shown) < 10_000
+
+
+@pytest.mark.parametrize("text", ["and so on it goes " * 3_000, "a | " * 20_000, "x" * 50_000, "```\n" + "y" * 50_000])
+def test_a_long_text_is_broken_up_where_nobody_sees_it(text: str) -> None:
+    assert_same(text, cut(text, 20_000), Size())
+
+
+@pytest.mark.parametrize("text", ["*_[" * 20_000, "![" * 30_000, "| a |\n|---|\n" * 5_000])
+def test_what_is_much_work_for_its_length_is_broken_up_sooner(text: str) -> None:
+    stream = MarkdownStream(lambda _: None, size=Size())
+    stream.feed(text)
+    longest = 0
+    while stream.advance():
+        longest = max(longest, len(stream._blocks._open))
+    assert longest < 10_000
+
+
+def test_a_long_table_goes_on_under_its_head() -> None:
+    row = "| " + "cell " * 20 + "| x |\n"
+    text = "| first | second |\n|---|---|\n" + row * 700
+    rows = streamed(cut(text, 5_000), Size(130, 24)).text()
+    assert sum("first" in row for row in rows) > 1
+    assert sum("cell" in row for row in rows) == 700
+    assert not any("|" in row for row in rows)
+
+
+def test_every_frame_leaves_the_terminal_as_it_was() -> None:
+    written: list[str] = []
+    stream = MarkdownStream(written.append, size=Size(20, 8))
+    for chunk in cut(TALL["a fence"] + TALL["bullets"], 50):
+        stream.feed(chunk)
+        stream.advance()
+        stream.paint()
+    for frame in written:
+        assert frame.startswith("\x1b[?2026h")
+        assert frame.endswith("\x1b[?2026l")
+        assert frame.rfind("\x1b[?7h") >= frame.rfind("\x1b[?7l")
+        assert "\x1b[?25" not in frame
+
+
+def test_without_colours_the_layout_stays() -> None:
+    text = DOCUMENTS["headings"] + DOCUMENTS["fences"] + DOCUMENTS["tables"]
+    written: list[str] = []
+    stream = MarkdownStream(written.append, colour=False, size=Size())
+    stream.feed(text)
+    stream.close()
+    plain, coloured = Window(Size()), streamed([text], Size())
+    plain.write("".join(written))
+    assert plain.text() == coloured.text()
+    assert {(cell.fg, cell.bg) for row in plain.rows() for cell in row} == {("default", "default")}
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from(LINES), max_size=12), st.integers(1, 12), st.integers(2, 8))
+def test_no_window_is_too_small(lines: list[str], columns: int, height: int) -> None:
+    text = safe_text("> - " * 6 + "\n".join(lines))
+    streamed(cut(text, 25), Size(columns, height))

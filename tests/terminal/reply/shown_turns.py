@@ -1,0 +1,44 @@
+"""Turns whose events are shown on a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.log.messages import Status
+from chorus_cli.core.models.events import Asking, TurnDone
+from chorus_cli.terminal.reply.stream import show_events
+from chorus_cli.terminal.screen.output import Screen
+from tests.terminal.screen.terminal_file import XTERM, TerminalFile
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from chorus_cli.core.models.events import TurnEvent
+
+DONE = TurnDone(1, Status.COMPLETE)
+ASKING = Asking("gpt-4o-mini")
+HOSTILE = (
+    "\x1b]52;c;Y3VybCBldmlsfHNo\x07\n\x1b[2J\x1b[H \x9b31m \x1b]8;;http://evil.example\x1b\\bank\x1b]8;;\x1b\\\n\n"
+    "\x1b[6n \x1b[c a\u202eb &#x202e;c &rlm; &#27;[2J &#155;d <http://e.example/%1B%5B2J%E2%80%AE>\n\n"
+    "hidden\U000e0068\U000e0069 &#xE0068;&#xE0069; [/foo] [red]\n\n"
+    "[bank.example](http://evil.example) ![\x1b[2J](\x1b]52;c;eA==\x07) </kbd>\n\n"
+    "```\x1b[2J\n\x1b[2J\x9b2J\n```\n\n" + "megabyte " * 12_000 + "\n\nlast words"
+)
+
+
+async def turn(*steps: TurnEvent | float) -> AsyncGenerator[TurnEvent, None]:
+    """Yield events; numbers are seconds of silence."""
+    for step in steps:
+        if isinstance(step, int | float):
+            await asyncio.sleep(step)
+        else:
+            yield step
+
+
+async def shown(*steps: TurnEvent | float, environment: dict[str, str] | None = None) -> TerminalFile:
+    file = TerminalFile()
+    screen = Screen(file, environment or XTERM)
+    await show_events(turn(*steps), screen, screen)
+    assert screen.guard.blocked == 0
+    return file

@@ -1,0 +1,123 @@
+"""While a reply is waited for: who is asked, and what it thinks, in a line that is gone when it comes."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.errors import ModelError
+from chorus_cli.core.log.messages import Status
+from chorus_cli.core.models.events import Notice, ReasoningDelta, TextDelta, TurnDone
+from chorus_cli.terminal.reply.stream import show_events
+from chorus_cli.terminal.screen.output import Screen
+from tests.terminal.reply.shown_turns import ASKING, DONE, shown
+from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from chorus_cli.core.models.events import TurnEvent
+
+_LONGER_THAN_A_FRAME_SECONDS = 0.2  # a line that is not gone would be painted anew
+
+pytestmark = pytest.mark.usefixtures("_usual_size")
+
+
+async def test_thoughts_take_one_dim_line_until_the_reply_comes() -> None:
+    file = TerminalFile()
+    screen = Screen(file, XTERM)
+    thoughts = [ReasoningDelta("Let me see.\n\nThe use"), ReasoningDelta("r asks\x1b[2J for " + "more " * 100 + "tea.")]
+    spoken = asyncio.Event()
+
+    async def events() -> AsyncGenerator[TurnEvent, None]:
+        for thought in thoughts:
+            yield thought
+        await spoken.wait()
+        yield TextDelta("Tea *it* is.")
+        yield DONE
+
+    showing = asyncio.create_task(show_events(events(), screen, screen))
+    await seen(lambda: file.window.text() != [])
+    (line,) = file.window.text()
+    assert line.startswith("thinking … 0 s  ")
+    assert line.endswith("more tea.")
+    assert "\x1b[2mthinking" in file.written
+    await seen(lambda: file.window.text()[0].startswith("thinking … 1 s"))
+    spoken.set()
+    await showing
+    assert file.window.text() == ["Tea it is."]
+    assert screen.guard.blocked == 0
+
+
+async def test_thoughts_between_two_parts_of_the_reply_leave_nothing_either() -> None:
+    file = await shown(
+        TextDelta("One"), 0.1, ReasoningDelta("hm"), 0.2, TextDelta(" two"), 0.1, ReasoningDelta("well"), 0.2, DONE
+    )
+    assert "thinking" in file.written
+    assert file.window.text() == ["One two"]
+
+
+WAITING = " waiting for gpt-4o-mini … "
+
+
+@pytest.mark.parametrize(
+    ("something", "line"),
+    [
+        (TextDelta("Tea *it* is."), "Tea it is."),
+        (ReasoningDelta("hm"), "thinking … "),
+        (Notice("Trying again in 1 s."), "Trying again in 1 s."),
+    ],
+    ids=["words", "a thought", "what happened"],
+)
+async def test_who_is_waited_for_is_said_until_something_comes(something: TurnEvent, line: str) -> None:
+    file = TerminalFile()
+    screen = Screen(file, XTERM)
+    comes = asyncio.Event()
+
+    async def events() -> AsyncGenerator[TurnEvent, None]:
+        yield ASKING
+        await comes.wait()
+        yield something
+        await asyncio.sleep(60)
+
+    showing = asyncio.create_task(show_events(events(), screen, screen))
+    await seen(lambda: WAITING in "".join(file.window.text()))
+    comes.set()
+    await seen(lambda: "".join(file.window.text()).startswith(line))
+    written = file.written.count(WAITING)
+    await asyncio.sleep(_LONGER_THAN_A_FRAME_SECONDS)
+    assert file.written.count(WAITING) == written
+    showing.cancel()
+    with suppress(asyncio.CancelledError):
+        await showing
+
+
+@pytest.mark.parametrize("end", ["a failure", "Ctrl-C"])
+async def test_who_is_waited_for_is_gone_when_nothing_comes(end: str) -> None:
+    file = TerminalFile()
+    screen = Screen(file, XTERM)
+    over = asyncio.Event()
+
+    async def events() -> AsyncGenerator[TurnEvent, None]:
+        yield ASKING
+        await over.wait()
+        yield TurnDone(1, Status.FAILED, error=ModelError("The line is dead."))
+
+    showing = asyncio.create_task(show_events(events(), screen, screen))
+    await seen(lambda: WAITING in "".join(file.window.text()))
+    if end == "Ctrl-C":
+        showing.cancel()
+    over.set()
+    with suppress(asyncio.CancelledError):
+        await showing
+    assert file.window.text() == (
+        [] if end == "Ctrl-C" else ["The line is dead. Your message is kept; /retry asks again."]
+    )
+
+
+async def test_a_quick_answer_is_not_waited_for() -> None:
+    file = await shown(ASKING, 0.1, TextDelta("Tea."), DONE)
+    assert "waiting" not in file.written

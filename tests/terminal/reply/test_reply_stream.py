@@ -1,0 +1,189 @@
+"""A turn on its way to the screen: painted on a terminal, plain anywhere else, and whole however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import io
+import re
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.errors import ModelError, OutputError
+from chorus_cli.core.log.messages import Status
+from chorus_cli.core.models.events import Notice, ReasoningDelta, TextDelta, TurnDone
+from chorus_cli.terminal.reply.stream import Arrival, show_events
+from chorus_cli.terminal.screen.output import Screen
+from tests.terminal.reply.shown_turns import ASKING, DONE, HOSTILE, shown, turn
+from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from chorus_cli.core.models.events import TurnEvent
+
+_PATIENCE_SECONDS = 3.0  # it takes a third of a second, but other tests may be at work
+
+pytestmark = pytest.mark.usefixtures("_usual_size")
+
+
+async def test_a_reply_is_painted_as_markdown() -> None:
+    file = await shown(
+        TextDelta("# He"), 0.1, TextDelta("ad\n\nsome *te"), TextDelta("xt* &am"), TextDelta("p; more"), DONE
+    )
+    assert file.window.text() == [" " * 38 + "Head", "", "some text & more"]
+    assert "\x1b[3mtext" in file.written
+
+
+@pytest.mark.parametrize(
+    ("events", "has_words"),
+    [
+        ([], False),
+        ([ASKING, Notice("Trying again in 1 s.")], False),
+        ([ASKING, ReasoningDelta("hm")], False),
+        ([ASKING, TextDelta(" \n"), TextDelta("")], False),
+        ([ASKING, TextDelta("\n"), TextDelta("Tea"), TextDelta("\n"), ReasoningDelta("hm")], True),
+    ],
+    ids=["nothing", "a notice", "a thought", "blanks", "words"],
+)
+async def test_only_words_of_the_reply_count_as_something_that_arrived(
+    events: list[TurnEvent], *, has_words: bool
+) -> None:
+    arrival = Arrival()
+    assert [event async for event in arrival.seen_in(turn(*events))] == events
+    assert arrival.has_words == has_words
+
+
+@pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"TERM": "dumb", "NO_COLOR": "1"}])
+async def test_a_dumb_terminal_gets_the_words_as_they_come(environment: dict[str, str]) -> None:
+    file = await shown(
+        ASKING,
+        0.4,
+        TextDelta("# He"),
+        TextDelta("ad\n*te"),
+        ReasoningDelta("hm"),
+        TextDelta("xt*"),
+        DONE,
+        environment=environment,
+    )
+    assert file.written == "# Head\n*text*\n"
+
+
+async def test_a_pipe_gets_the_words_as_they_come() -> None:
+    stream = io.StringIO()
+    screen = Screen(stream, XTERM)
+    done = await show_events(
+        turn(ASKING, 0.4, ReasoningDelta("hm"), TextDelta("# He"), TextDelta("ad\r\n*x*"), DONE), screen, screen
+    )
+    assert (stream.getvalue(), done) == ("# Head\n*x*\n", DONE)
+
+
+async def test_without_colours_markdown_is_painted_all_the_same() -> None:
+    file = await shown(TextDelta("# Head\n\n```python\nx = 1\n```\n`c`"), DONE, environment={**XTERM, "NO_COLOR": "1"})
+    assert file.window.text() == [" " * 38 + "Head", "", "", " x = 1", "", "", "c"]
+    assert {(cell.fg, cell.bg) for row in file.window.rows() for cell in row} == {("default", "default")}
+
+
+async def test_a_notice_stands_above_what_is_still_open() -> None:
+    file = await shown(TextDelta("One\n\ntwo"), 0.1, Notice("Trying again."), TextDelta(" three"), DONE)
+    assert file.window.text() == ["One", "Trying again.", "", "two three"]
+
+
+async def test_nothing_is_painted_over_while_the_window_changes_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = TerminalFile()
+    screen = Screen(file, XTERM)
+    changed = asyncio.Event()
+
+    async def events() -> AsyncGenerator[TurnEvent, None]:
+        yield TextDelta("One")
+        await seen(lambda: "One" in file.written)
+        for columns in (70, 60, 50, 60):
+            monkeypatch.setenv("COLUMNS", str(columns))
+            yield TextDelta(" more")
+            await asyncio.sleep(0.1)
+        changed.set()
+        yield DONE
+
+    showing = asyncio.create_task(show_events(events(), screen, screen))
+    await changed.wait()
+    assert "more" not in file.written
+    await showing
+    assert file.window.text() == ["One more more more more"]
+
+
+async def test_why_it_broke_off_stands_below_it() -> None:
+    file = await shown(TextDelta("One *two"), TurnDone(1, Status.TRUNCATED, error=ModelError("The line is dead.")))
+    assert file.window.text() == ["One *two", "The line is dead."]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.3])
+async def test_a_reply_that_is_stopped_keeps_what_has_arrived_and_a_sane_screen(seconds: float) -> None:
+    file = TerminalFile()
+    screen = Screen(file, XTERM)
+    steps: list[TurnEvent | float] = [TextDelta("# Head\n\n```python\nx = '"), TextDelta("1"), 60.0, TextDelta("never")]
+    showing = asyncio.create_task(show_events(turn(*steps), screen, screen))
+    await asyncio.sleep(seconds)
+    await asyncio.sleep(0)
+    showing.cancel()
+    with suppress(asyncio.CancelledError):
+        await showing
+    screen.line("❯")
+    assert file.window.text() == [" " * 38 + "Head", "", "", " x = '1", "", "❯"]
+    assert file.written.count("\x1b[?2026h") == file.written.count("\x1b[?2026l")
+    assert file.written.count("\x1b[?7l") == file.written.count("\x1b[?7h")
+
+
+async def test_other_work_goes_on_while_a_long_reply_comes_at_once() -> None:
+    file = TerminalFile()
+    screen = Screen(file, XTERM)
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    await show_events(turn(TextDelta("word and " * 30_000), DONE), screen, screen)
+    counting.cancel()
+    assert turns > 20
+    assert file.written.count("word") == 30_000
+
+
+@pytest.mark.parametrize("hostile", ["*_[", "![", "word and ", "| a |\n|---|\n"])
+async def test_a_megabyte_that_is_stopped_gives_way_and_tells_what_is_not_shown(hostile: str) -> None:
+    file = TerminalFile()
+    screen = Screen(file, XTERM)
+    text = (hostile * 1_000_000)[:1_000_000]
+    showing = asyncio.create_task(show_events(turn(TextDelta(text), DONE), screen, screen))
+    await seen(lambda: file.written != "")
+    begun = time.monotonic()
+    showing.cancel()
+    with suppress(asyncio.CancelledError):
+        await showing
+    assert time.monotonic() - begun < _PATIENCE_SECONDS
+    assert re.search(r"The last \d{3},\d{3} characters that had arrived are not shown\. They are kept", file.written)
+
+
+async def test_an_output_that_takes_no_more_ends_the_turn() -> None:
+    file = TerminalFile()
+    file.failure = OSError(errno.ENOSPC, "No space left")
+    screen = Screen(file, XTERM)
+    with pytest.raises(OutputError, match="No space left"):
+        await show_events(turn(TextDelta("One"), 1.0, TextDelta("two"), 60.0), screen, screen)
+
+
+async def test_a_hostile_reply_is_defused_and_told_of() -> None:
+    file = await shown(*(TextDelta(HOSTILE[start : start + 5_000]) for start in range(0, len(HOSTILE), 5_000)), DONE)
+    text = "\n".join(file.window.text())
+    assert '2 hidden characters in this reply (decoded: "hi")' in text
+    assert '3 hidden characters in this reply, written as entities (decoded: "hi")' in text
+    assert "last words" in text
+    assert "bank.example (http://evil.example)" in text
+    assert "[/foo] [red]" in text
+    assert "]52;" not in file.written.replace("␛]52;", "")
+    assert text.count("megabyte") == 12_000

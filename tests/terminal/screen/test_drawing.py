@@ -1,0 +1,49 @@
+"""Tables as wide as the terminal allows, and as lists where it allows too little."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from chorus_cli.commands.framework.replies import Table
+from chorus_cli.terminal.screen.drawing import draw
+from chorus_cli.terminal.screen.output import Screen
+
+if TYPE_CHECKING:
+    import pytest
+
+TABLE = Table("Left out", ("Why", "Messages", ""), (("before the boundary", "2", "x"), ("taken back", "1", "")))
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def drawn(columns: int, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    stream = Terminal()
+    draw(TABLE, Screen(stream, {"NO_COLOR": "1"}))
+    return stream.getvalue()
+
+
+def test_a_wide_terminal_gets_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = drawn(80, monkeypatch).splitlines()
+    assert any("Why" in line and "Messages" in line for line in lines)
+    assert any(line.split() == ["before", "the", "boundary", "2", "x"] for line in lines)
+
+
+def test_a_narrow_terminal_gets_a_paragraph_for_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert drawn(30, monkeypatch) == (
+        "Left out\nWhy: before the boundary\nMessages: 2\nx\n\nWhy: taken back\nMessages: 1\n\n"
+    )
+
+
+def test_what_may_be_cut_stays_in_one_line_and_gives_way_to_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    stream = Terminal()
+    rows = (("2026-02-12_auth-refactor", "a long story of " * 9, "2"), ("2026-02-13", "short", "4"))
+    draw(Table("", ("Session", "Summary", "Messages"), rows, cut=frozenset({"Summary"})), Screen(stream, {}))
+    lines = [line.split() for line in stream.getvalue().splitlines() if "2026" in line or "story" in line]
+    assert [(line[0], line[-1]) for line in lines] == [("2026-02-12_auth-refactor", "2"), ("2026-02-13", "4")]
+    assert lines[0][-2].endswith("…")

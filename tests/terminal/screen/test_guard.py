@@ -1,0 +1,191 @@
+"""The guard of the terminal: our own sequences pass, and anything else is shown instead of obeyed."""
+
+from __future__ import annotations
+
+import io
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chorus_cli.core.text.safe_text import safe_text
+from chorus_cli.terminal.screen.guard import TerminalGuard
+from tests.core.text.hostile_text import ENGLAND
+
+LONGEST_URL = "https://" + "a" * 2040
+
+
+def guarded(*writes: str, allow_sequences: bool = True) -> tuple[str, int]:
+    stream = io.StringIO()
+    guard = TerminalGuard(stream, allow_sequences=allow_sequences)
+    for text in writes:
+        assert guard.write(text) == len(text)
+    guard.flush()
+    return stream.getvalue(), guard.blocked
+
+
+@pytest.mark.parametrize(
+    "sequence",
+    [
+        "\x1b[0m",
+        "\x1b[m",
+        "\x1b[1;38;2;255;0;10m",
+        "\x1b[A",
+        "\x1b[12B",
+        "\x1b[3C",
+        "\x1b[2D",
+        "\x1b[1E",
+        "\x1b[1F",
+        "\x1b[7G",
+        "\x1b[H",
+        "\x1b[3;4H",
+        "\x1b[2J",
+        "\x1b[K",
+        "\r\x1b[2K",
+        "\x1b[?7l",
+        "\x1b[?7h",
+        "\x1b[?25l",
+        "\x1b[?25h",
+        "\x1b[?2026h",
+        "\x1b[?2026l",
+        "\x1b]8;id=12-34;https://example.org/a;b\x1b\\",
+        "\x1b]8;;http://example.org\x1b\\",
+        f"\x1b]8;;{LONGEST_URL}\x1b\\",
+        "\x1b]8;;\x1b\\",
+        "\r\n",
+        "\t\n",
+        ENGLAND,
+    ],
+)
+def test_our_own_sequences_pass_whole_or_split_at_any_place(sequence: str) -> None:
+    assert guarded(f"a{sequence}b") == (f"a{sequence}b", 0)
+    places = {*range(1, min(len(sequence), 40)), len(sequence) - 1}
+    assert all(guarded(sequence[:place], sequence[place:] + "b") == (sequence + "b", 0) for place in places)
+    assert guarded(*sequence[:100], sequence[100:]) == (sequence, 0)
+
+
+@pytest.mark.parametrize(
+    ("hostile", "shown", "blocked"),
+    [
+        ("\x1b]52;c;Y3VybA==\x07", "\u241b]52;c;Y3VybA==\ufffd", 2),
+        ("\x1b]0;title\x07", "\u241b]0;title\ufffd", 2),
+        ("\x1b]8;;file:///etc/passwd\x1b\\", "\u241b]8;;file:///etc/passwd\u241b\\", 2),
+        ("\x1b]8;;https://example.org\x07", "\u241b]8;;https://example.org\ufffd", 2),
+        ("\x1b]8;;https://ex ample\x1b\\", "\u241b]8;;https://ex ample\u241b\\", 2),
+        ("\x1b]8;;https://\u00e9\x1b\\", "\u241b]8;;https://\u00e9\u241b\\", 2),
+        (f"\x1b]8;;{LONGEST_URL}a\x1b\\", f"\u241b]8;;{LONGEST_URL}a\u241b\\", 2),
+        ("\x1bPq#0;2;0\x1b\\", "\u241bPq#0;2;0\u241b\\", 2),
+        ("\x1b_G\x1b\\", "\u241b_G\u241b\\", 2),
+        ("\x1b[6n", "\u241b[6n", 1),
+        ("\x1b[c", "\u241b[c", 1),
+        ("\x1b[?1049h", "\u241b[?1049h", 1),
+        ("\x1b[?25;1049h", "\u241b[?25;1049h", 1),
+        ("\x1b[>4;1m", "\u241b[>4;1m", 1),
+        ("\x1b[1\x1b[31m", "\u241b[1\x1b[31m", 1),
+        ("\x1bc", "\u241bc", 1),
+        ("\x9b31m", "\ufffd31m", 1),
+        ("\x9d0;title\x9c", "\ufffd0;title\ufffd", 2),
+        ("\x85", "\ufffd", 1),
+        ("\x00\x07\x08\x0e\x7f", "\ufffd\ufffd\ufffd\ufffd\ufffd", 5),
+        ("safe\rfake", "safe\ufffdfake", 1),
+        ("\r\r\n", "\ufffd\r\n", 1),
+        ("\u202epip\u2069\u2028", "\ufffdpip\ufffd\ufffd", 3),
+        ("a\u200b\u00ad\U000e0041b", "ab", 3),
+        ("\U0001f3f4\U000e0041\U000e007fx", "\U0001f3f4x", 2),
+    ],
+)
+def test_anything_else_is_shown_instead_of_obeyed_and_counted(hostile: str, shown: str, blocked: int) -> None:
+    assert guarded(hostile) == (shown, blocked)
+    assert guarded(*hostile) == (shown, blocked)
+    assert guarded(hostile, allow_sequences=False)[0] == re.sub(r"\x1b\[31m", "", shown)
+
+
+@pytest.mark.parametrize(
+    ("unfinished", "shown", "blocked"),
+    [
+        ("text\x1b", "text\u241b", 1),
+        ("text\x1b[3", "text\u241b[3", 1),
+        ("text\r", "text\ufffd", 1),
+        ("\x1b]8;;https://example.org\x1b", "\u241b]8;;https://example.org\u241b", 2),
+        ("\U0001f3f4", "\U0001f3f4", 0),
+        ("\U0001f3f4\U000e0067", "\U0001f3f4", 1),
+    ],
+)
+def test_a_flush_shows_an_unfinished_sequence_as_text(unfinished: str, shown: str, blocked: int) -> None:
+    assert guarded(unfinished) == (shown, blocked)
+
+
+def test_a_sequence_does_not_continue_after_a_flush() -> None:
+    stream = io.StringIO()
+    guard = TerminalGuard(stream)
+    guard.write("\x1b")
+    guard.flush()
+    guard.write("[31m")
+    assert stream.getvalue() == "\u241b[31m"
+
+
+def test_text_before_an_unfinished_sequence_is_not_held_back() -> None:
+    stream = io.StringIO()
+    TerminalGuard(stream).write("text\x1b[")
+    assert stream.getvalue() == "text"
+
+
+def test_without_sequences_ours_are_left_out_and_others_shown() -> None:
+    text = "\x1b[1mbold\x1b[0m \x1b]8;;https://example.org\x1b\\link\x1b]8;;\x1b\\\r\x1b[2K \x1b[6n\r\n"
+    assert guarded(text, allow_sequences=False) == ("bold link \u241b[6n\r\n", 1)
+
+
+pieces = st.sampled_from(
+    [*"\x1b[]8;;?25hm\r\n\\\x9b\x07a \u202e\U0001f3f4\U000e0067\U000e007f\ud83d", "\x1b[31m", "\x1b]8;;", "https://a"]
+)
+
+
+@settings(max_examples=300)
+@given(parts=st.lists(pieces, max_size=30), cuts=st.lists(st.integers(0, 60), max_size=6))
+def test_only_our_own_sequences_come_through_however_they_are_split(parts: list[str], cuts: list[int]) -> None:
+    text = "".join(parts)
+    bounds = sorted({0, len(text), *(min(cut, len(text)) for cut in cuts)})
+    shown, blocked = guarded(*(text[start:end] for start, end in pairwise(bounds)))
+    assert (shown, blocked) == guarded(text)
+    rest = re.sub(r"\x1b\[[0-9;]*[A-HJKm]|\x1b\[\?(25|2026)[hl]|\x1b\]8;;(https?://[!-~]*)?\x1b\\", "", shown)
+    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e]", rest)
+
+
+@given(st.lists(pieces, max_size=30).map("".join))
+def test_without_sequences_no_escape_comes_through(text: str) -> None:
+    shown, _ = guarded(text, allow_sequences=False)
+    assert "\x1b" not in shown
+
+
+@settings(max_examples=200)
+@given(st.text(st.characters(exclude_categories=())))
+def test_safe_text_passes_unchanged(text: str) -> None:
+    safe = safe_text(text)
+    assert guarded(safe) == (safe, 0)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "written"),
+    [
+        ("ascii", "caf\u00e9 \u276f \x1b[1mx\x1b[0m", b"caf? ? \x1b[1mx\x1b[0m"),
+        ("ascii", "\x1b]0;t\x07", b"?]0;t?"),
+        ("latin-1", "caf\u00e9 \u276f", b"caf\xe9 ?"),
+        ("utf-8", "\u276f \ud83d\ude00 \udcff", "\u276f \U0001f600 \ufffd".encode()),
+    ],
+)
+def test_what_the_terminal_cannot_show_becomes_a_question_mark(encoding: str, text: str, written: bytes) -> None:
+    raw = io.BytesIO()
+    guard = TerminalGuard(io.TextIOWrapper(raw, encoding=encoding))
+    guard.write(text)
+    guard.flush()
+    assert raw.getvalue() == written
+    assert guard.encoding == encoding
+
+
+def test_it_answers_for_its_stream() -> None:
+    guard = TerminalGuard(io.StringIO())
+    assert (guard.isatty(), guard.encoding) == (False, "utf-8")
+    with pytest.raises(io.UnsupportedOperation):
+        guard.fileno()

@@ -1,0 +1,86 @@
+"""What is shown can be read on a dark ground and on a light one: few colours, and all of the terminal's own palette."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from prompt_toolkit.styles import merge_styles
+from prompt_toolkit.styles.defaults import default_ui_style
+from rich.console import Console
+from rich.default_styles import DEFAULT_STYLES
+
+from chorus_cli.terminal.prompt.line import STYLE
+from chorus_cli.terminal.screen import palette
+from chorus_cli.terminal.screen.palette import CODE, MARKDOWN
+from tests.terminal.markdown.markdown_corpus import DOCUMENTS
+from tests.terminal.markdown.markdown_screens import Size, streamed
+
+if TYPE_CHECKING:
+    from rich.style import Style
+
+PALETTE_COLOURS = {"red", "blue", "magenta"}
+TERMINAL = Path(palette.__file__).parent
+NUMBERED = re.compile(r"\\x1b\[([0-9;]*(?:[34]|9|10)[0-9;]*)m")
+RED = {"31"}
+NAMES = re.compile(r"\b(?:ansi|bright_?)?(?:black|red|green|yellow|blue|magenta|cyan|white|gr[ae]y)\b|\"#[0-9a-f]{3,6}")
+OWN_GROUND = {"", "default"}
+SHOWN_BY_THE_PROMPT = (
+    "completion-menu",
+    "completion-menu.completion",
+    "completion-menu.completion.current",
+    "completion-menu.meta.completion",
+    "completion-menu.meta.completion.current",
+    "scrollbar.background",
+    "scrollbar.button",
+    "scrollbar.arrow",
+    "search",
+    "incsearch",
+    "incsearch.current",
+    "selected",
+    "control-character",
+    "bottom-toolbar",
+    "bottom-toolbar.text",
+    "warning",
+)
+STYLES = Console(theme=MARKDOWN).get_style
+NAMED = [name for name in DEFAULT_STYLES if name.startswith(("markdown.", "table."))]
+
+
+def is_readable(style: Style) -> bool:
+    """Tell whether letters have a colour of the palette, and no ground but the terminal's own."""
+    return style.bgcolor is None and (style.color is None or style.color.name in PALETTE_COLOURS)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_style_of_markdown_or_of_a_table_names_only_colours_of_the_palette(name: str) -> None:
+    assert is_readable(STYLES(name))
+
+
+@pytest.mark.parametrize("kind", CODE.style_map, ids=str)
+def test_a_style_of_code_names_only_colours_of_the_palette(kind: tuple[str, ...]) -> None:
+    assert is_readable(CODE.get_style_for_token(kind))
+
+
+@pytest.mark.parametrize("name", SHOWN_BY_THE_PROMPT)
+def test_a_style_of_the_prompt_names_only_colours_of_the_palette(name: str) -> None:
+    attributes = merge_styles([default_ui_style(), STYLE]).get_attrs_for_style_str(f"class:{name}")
+    assert attributes.color in OWN_GROUND | {f"ansi{colour}" for colour in PALETTE_COLOURS}
+    assert attributes.bgcolor in OWN_GROUND
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_whatever_markdown_shows_has_the_colours_of_the_palette_on_the_terminal_s_own_ground(name: str) -> None:
+    cells = [cell for row in streamed([DOCUMENTS[name]], Size()).rows() for cell in row]
+    assert {cell.fg for cell in cells} <= OWN_GROUND | PALETTE_COLOURS
+    assert {cell.bg for cell in cells} <= OWN_GROUND
+
+
+def test_no_module_of_the_terminal_writes_another_colour() -> None:
+    """But for the two that are looked at above."""
+    written = {path.name: set(NUMBERED.findall(path.read_text(encoding="utf-8"))) for path in TERMINAL.glob("*.py")}
+    assert {name: numbers for name, numbers in written.items() if numbers - RED} == {}
+    named = {path.name for path in TERMINAL.glob("*.py") if NAMES.search(path.read_text(encoding="utf-8"))}
+    assert named == {"palette.py"}
