@@ -84,7 +84,7 @@ async def _pairs(contest: _Contest, earlier: int, rounds: int) -> list[Pair]:
     """Time one turn of each new conversation, the one after ``earlier`` others."""
     pairs: list[Pair] = []
     for _ in range(_WARMING_ROUNDS + rounds):
-        await contest.app.commands.journal.clear(contest.app.focus.place())
+        await contest.app.commands.journal.clear(contest.app.focus.target())
         for _ in range(earlier):
             await _seconds_of_chorus(contest)
         ours = await _seconds_of_chorus(contest)
@@ -96,7 +96,7 @@ async def _seconds_of_chorus(contest: _Contest) -> float:
     """Have a message answered as the chat does, and read the reply to its end outside the time."""
     begun = time.perf_counter()
     taken: float | None = None
-    place = contest.app.focus.place()
+    place = contest.app.focus.target()
     async for event in contest.conversation.answer(place, _QUESTION):
         if taken is None and isinstance(event, TextDelta):
             taken = time.perf_counter() - begun

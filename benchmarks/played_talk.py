@@ -133,7 +133,7 @@ def _conversation(app: App, clock: _Clock, model: _Model) -> Conversation:
 
 async def _say(app: App, conversation: Conversation, text: str) -> None:
     """Have a message answered, and read the reply for as long as a fold behind the talk takes."""
-    async for event in conversation.answer(app.focus.place(), text):
+    async for event in conversation.answer(app.focus.target(), text):
         if isinstance(event, TurnDone) and event.error is not None:
             raise event.error
     await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
@@ -146,7 +146,7 @@ def _fail(bug: Exception) -> None:
 def _old_rows(app: App, talk: Talk) -> Iterator[StoredRow]:
     """Yield questions and answers, oldest first."""
     chance = random.Random(11)  # noqa: S311 - words, no secret
-    place = app.focus.place()
+    place = app.focus.target()
     pause = timedelta(minutes=talk.minutes_between_old_turns)
     number = timedelta(hours=talk.hours) * _OLD_WINDOWS // pause
     for position in range(number):

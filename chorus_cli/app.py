@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.adapters.machine.paths import Paths, paths, shipped_personas
 from chorus_cli.adapters.machine.system_clock import SystemClock
 from chorus_cli.core.errors import ChorusError
+from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.personas.focus import Focus, Naming
 from chorus_cli.services.personas.personas import Personas
-from chorus_cli.services.uninterrupted import finished
 from chorus_cli.storage.files import file_lock, persona_files
 from chorus_cli.storage.sqlite.log import orphans
 from chorus_cli.storage.sqlite.store import Store
@@ -227,7 +227,7 @@ class App:
         if self._indexing is not None:
             self._indexing.cancel()
             # A second signal must not close the store under it.
-            await finished(asyncio.wait({self._indexing}))
+            await run_to_completion(asyncio.wait({self._indexing}))
 
     def report_bug(self, error: Exception) -> str:
         """Keep a traceback, and return the sentence that says where."""

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from chorus_cli.app import App
     from chorus_cli.commands.framework.command_context import CommandContext
     from chorus_cli.core.context.meter import Meter
+    from chorus_cli.core.context.snapshot import Target
     from chorus_cli.services.editing.unsent import Unsent
-    from chorus_cli.services.personas.place import Place
     from chorus_cli.services.sessions.idle import IdleTimer
     from chorus_cli.services.turns.conversation import Conversation
     from chorus_cli.terminal.prompt.history import InputHistory
@@ -45,11 +45,11 @@ class Chat:
         app = self._app
         return Unsent(app.paths.drafts, app.run, app.clock, app.is_alive)
 
-    async def meter(self, place: Place) -> Meter:
+    async def meter(self, target: Target) -> Meter:
         """Return how full the next request is."""
         from chorus_cli.services.context.report import meter  # noqa: PLC0415
 
-        return await meter(self._app.context, self._app.clock, place)
+        return await meter(self._app.context, self._app.clock, target)
 
     def history(self, slug: str) -> InputHistory:
         """Return what was typed to a persona before; it is read when it is first wanted."""

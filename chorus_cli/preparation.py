@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 def prepare(app: Prepared) -> None:
     """Make what answers, load what it needs, and delete what a crash may have left behind."""
     commands = app.commands
-    place = commands.focus.place()
+    target = commands.focus.target()
     commands.context.counter.count("warm")
-    if place.choice.model != ELIZA:
+    if target.choice.model != ELIZA:
         # Two seconds of import that only those wait for who talk to a provider.
         warm()
     # The schema lies where the settings of personas point to, for editors that complete and check by it.
     persona_files.renew_schema(app.paths.personas, schema_text())
-    commands.context.limit_of(place.choice.model)
+    commands.context.limit_of(target.choice.model)
     commands.models.load()
     file_lock.sweep(app.paths.run)
-    sweep_stale(app.paths.personas / place.persona.slug)
-    sweep_stale(session_files.folder(app.paths.personas, place.persona.slug))
+    sweep_stale(app.paths.personas / target.persona.slug)
+    sweep_stale(session_files.folder(app.paths.personas, target.persona.slug))
     drafts.sweep(app.paths.drafts, commands.clock.now())

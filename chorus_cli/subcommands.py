@@ -94,7 +94,7 @@ async def _ask_model(message: str, chosen: argparse.Namespace, environment: Mapp
 
     async with opened(_options(chosen, environment), environment) as app:
         await app.focus.settle()
-        if app.focus.place().choice.model != ELIZA:
+        if app.focus.target().choice.model != ELIZA:
             app.warm_up()
         return await one_shot.ask(message, app.commands, app.conversation, standard_output(), standard_error())
 
@@ -109,10 +109,10 @@ async def context(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
         if not chosen.json:
             return await one_shot.carry_out("/context", app.commands, standard_output(), standard_error())
         await app.focus.settle()
-        place = app.focus.place()
-        for warning in place.persona.warnings:
+        target = app.focus.target()
+        for warning in target.persona.warnings:
             standard_error().notice(warning)
-        report = await context_report(app.context, app.clock, place)
+        report = await context_report(app.context, app.clock, target)
         _print_json(report.as_json())
     return DONE
 
@@ -197,8 +197,8 @@ async def show_paths(chosen: argparse.Namespace, environment: Mapping[str, str])
     """Print where everything is kept."""
     from chorus_cli.adapters.machine.paths import paths  # noqa: PLC0415
 
-    for name, place in paths(environment, vars(chosen).get("home")).listing():
-        standard_output().line(f"{name:<9} {place}")
+    for name, target in paths(environment, vars(chosen).get("home")).listing():
+        standard_output().line(f"{name:<9} {target}")
     return DONE
 
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandGroup
-from chorus_cli.commands.framework.replies import Message, Refill
+from chorus_cli.commands.framework.replies import Refill, Text
 from chorus_cli.core.errors import ChorusError, CommandError
 from chorus_cli.core.models.events import TurnEvent
 from chorus_cli.services.editing.drafts import Edited
@@ -17,7 +17,7 @@ GROUP: CommandGroup[CommandContext] = CommandGroup("")
 
 
 @GROUP.command("editor")
-async def compose(context: CommandContext) -> Message | Refill | AsyncGenerator[TurnEvent, None]:
+async def compose(context: CommandContext) -> Text | Refill | AsyncGenerator[TurnEvent, None]:
     """Write a message in your editor; it is sent when you save and close, and an empty one is not.
 
     Your text is kept in a draft until it is stored. If the editor ended with an error, it comes to the prompt instead.
@@ -29,10 +29,10 @@ async def compose(context: CommandContext) -> Message | Refill | AsyncGenerator[
     text = edited.text.strip("\r\n").rstrip()
     if edited.may_be_open and not edited.changed:
         # What is saved in that window later must have a place.
-        return Message(f"{edited.doubt} Nothing was sent. The draft stays in {edited.path}.")
+        return Text(f"{edited.doubt} Nothing was sent. The draft stays in {edited.path}.")
     if not text:
         context.editing.finish(edited)
-        return Message(" ".join(filter(None, (edited.doubt, "Nothing was written, so nothing was sent."))))
+        return Text(" ".join(filter(None, (edited.doubt, "Nothing was written, so nothing was sent."))))
     if edited.doubt:
         return Refill(f"{edited.doubt} Nothing was sent; your text is at the prompt and in {edited.path}.", text)
     return _sent(context, edited, text)
@@ -42,7 +42,7 @@ async def _sent(context: CommandContext, edited: Edited, text: str) -> AsyncGene
     """Have the text answered, and delete the draft as soon as it is certain that the text is stored."""
     is_stored = False
     try:
-        async with aclosing(context.conversation.answer(context.focus.place(), text)) as events:
+        async with aclosing(context.conversation.answer(context.focus.target(), text)) as events:
             async for event in events:
                 if not is_stored:
                     is_stored = True

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.commands.framework.replies import Message, Question, Reply
+from chorus_cli.commands.framework.replies import Question, Reply, Text
 from chorus_cli.core.errors import ChorusError, CommandError, EditFormatError, JsoncError
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ async def answered(editing: Editing, edited: Edited, store: Store, what: str) ->
     """
     if edited.may_be_open and not edited.changed:
         # What is saved in that window later must have a place.
-        return Message(f"{edited.doubt} Nothing was changed. The draft stays in {edited.path}.")
+        return Text(f"{edited.doubt} Nothing was changed. The draft stays in {edited.path}.")
     if not edited.changed or not edited.text.strip():
         editing.finish(edited)
         nothing = "Nothing was changed: an empty text was saved." if edited.changed else "Nothing was changed."
-        return Message(f"{edited.doubt} {nothing}" if edited.doubt else nothing)
+        return Text(f"{edited.doubt} {nothing}" if edited.doubt else nothing)
     if edited.doubt:
         return Question(
             f"{edited.doubt}\nUse what was saved?",
@@ -89,8 +89,8 @@ async def _again(editing: Editing, edited: Edited, store: Store, what: str, line
 
 async def _discarded(editing: Editing, edited: Edited, what: str) -> Reply:
     editing.finish(edited)
-    return Message(f"{what} was left as it was; your edit is discarded.")
+    return Text(f"{what} was left as it was; your edit is discarded.")
 
 
-def _kept(edited: Edited, what: str) -> Message:
-    return Message(f"{what} was left as it was; your text is kept in {edited.path}.")
+def _kept(edited: Edited, what: str) -> Text:
+    return Text(f"{what} was left as it was; your text is kept in {edited.path}.")

@@ -12,7 +12,7 @@ from typing import Annotated
 from chorus_cli.commands.framework.arguments import Candidate, Parameter
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandGroup
-from chorus_cli.commands.framework.replies import Message, Question
+from chorus_cli.commands.framework.replies import Question, Text
 from chorus_cli.commands.wording import counted, shortened
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.log.export import Export
@@ -54,7 +54,7 @@ FILE = Parameter(
 
 
 @GROUP.command("copy")
-async def copy(context: CommandContext) -> Message:
+async def copy(context: CommandContext) -> Text:
     """Copy the last reply to the clipboard, as it was written.
 
     By a clipboard tool if there is one, and by the terminal itself, which reaches over SSH.
@@ -62,7 +62,7 @@ async def copy(context: CommandContext) -> Message:
     Examples:
         /copy
     """
-    seen = await context.context.seen(context.focus.place(), context.clock.now())
+    seen = await context.context.seen(context.focus.target(), context.clock.now())
     replies = [
         message
         for message in seen.messages
@@ -72,11 +72,11 @@ async def copy(context: CommandContext) -> Message:
         raise CommandError("No reply is in context, so there is nothing to copy.")
     text = replies[-1].content
     ways = await asyncio.to_thread(context.copy, text)
-    return Message(f'Copied {counted(len(text), "character")} {ways}: "{shortened(text)}"')
+    return Text(f'Copied {counted(len(text), "character")} {ways}: "{shortened(text)}"')
 
 
 @GROUP.command("export")
-async def export(context: CommandContext, file: Annotated[AskedExport | None, FILE] = None) -> Message | Question:
+async def export(context: CommandContext, file: Annotated[AskedExport | None, FILE] = None) -> Text | Question:
     """Write the conversation to a file: Markdown, or JSON if its name ends in .json.
 
     What is in context is written; with "all" at the end everything that was ever said in this thread, as chorus log
@@ -87,22 +87,22 @@ async def export(context: CommandContext, file: Annotated[AskedExport | None, FI
         /export ~/notes/rivendell.md
         /export talk.json all
     """
-    asked, place = file or AskedExport(), context.focus.place()
-    path = exports.file_for(asked.file, place, context.clock.now())
-    export = await context.exporting.export(place, whole=asked.whole)
+    asked, target = file or AskedExport(), context.focus.target()
+    path = exports.file_for(asked.file, target, context.clock.now())
+    export = await context.exporting.export(target, whole=asked.whole)
 
-    async def overwrite() -> Message:
+    async def overwrite() -> Text:
         await exports.write(path, export, replace=True)
         return _written(path, export)
 
     try:
         await exports.write(path, export, replace=False)
     except FileExistsError:
-        declined = Message(f"{path} is as it was; nothing was written.")
+        declined = Text(f"{path} is as it was; nothing was written.")
         return Question(f"{path} exists already. Overwrite it?", overwrite, declined)
     return _written(path, export)
 
 
-def _written(path: Path, export: Export) -> Message:
+def _written(path: Path, export: Export) -> Text:
     what = "all that was said in this thread" if export.is_whole else "what is in context"
-    return Message(f"Wrote {what}, {counted(len(export.messages), 'message')}, to {path.absolute()}")
+    return Text(f"Wrote {what}, {counted(len(export.messages), 'message')}, to {path.absolute()}")

@@ -12,7 +12,7 @@ from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.command_line import look_up
 from chorus_cli.commands.framework.parameters import COMMAND
 from chorus_cli.commands.framework.registry import CommandGroup
-from chorus_cli.commands.framework.replies import Exit, Message, Report, Table
+from chorus_cli.commands.framework.replies import Exit, Report, Table, Text
 from chorus_cli.services.context.report import context_report
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("", "Everything else.")
@@ -27,14 +27,14 @@ HELPED = replace(COMMAND, complete=_commands)
 
 
 @GROUP.command("help", aliases=("?",))
-async def show_help(context: CommandContext, command: Annotated[str | None, HELPED] = None) -> Message | Report:
+async def show_help(context: CommandContext, command: Annotated[str | None, HELPED] = None) -> Text | Report:
     """List the commands, or explain one.
 
     Examples:
         /help
         /help context set
     """
-    return context.registry.menu() if command is None else Message(look_up(context.registry, command).help_text)
+    return context.registry.menu() if command is None else Text(look_up(context.registry, command).help_text)
 
 
 @GROUP.command("status")
@@ -44,14 +44,14 @@ async def status(context: CommandContext) -> Table:
     Examples:
         /status
     """
-    place = context.focus.place()
-    report = await context_report(context.context, context.clock, place)
+    target = context.focus.target()
+    report = await context_report(context.context, context.clock, target)
     rows = (
         ("Chorus", __version__),
-        ("Persona", f"{place.persona.name} ({place.persona.slug})"),
-        ("Thread", str(place.thread_id)),
-        ("Model", f"{place.choice.model} ({place.choice.reason})"),
-        ("Context window", f"{place.persona.settings.context_hours}h"),
+        ("Persona", f"{target.persona.name} ({target.persona.slug})"),
+        ("Thread", str(target.thread_id)),
+        ("Model", f"{target.choice.model} ({target.choice.reason})"),
+        ("Context window", f"{target.persona.settings.context_hours}h"),
         ("In context", f"{len(report.prompt.sent)} messages"),
         ("Tokens", f"{report.meter.tokens:,} of {report.meter.limit:,} ({report.meter.usage:.1%})"),
     )

@@ -10,7 +10,7 @@ from chorus_cli.commands.framework.arguments import Candidate
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.parameters import TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
-from chorus_cli.commands.framework.replies import Message
+from chorus_cli.commands.framework.replies import Text
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("")
 
@@ -30,7 +30,7 @@ MODEL = replace(
 
 
 @GROUP.command("model")
-async def model(context: CommandContext, name: Annotated[str | None, MODEL] = None) -> Message:
+async def model(context: CommandContext, name: Annotated[str | None, MODEL] = None) -> Text:
     """Show which model answers and why, or have this persona answer with another one, now and from now on.
 
     The name is checked against what litellm knows; a provider's new models are taken as they are typed. The word
@@ -42,19 +42,19 @@ async def model(context: CommandContext, name: Annotated[str | None, MODEL] = No
         /model default
     """
     if name is None:
-        return Message(in_force(context))
+        return Text(in_force(context))
     if name.casefold() in _DEFAULT:
         await context.settings.unset(context.focus.slug, "model")
         context.focus.use_model(context.focus.slug, None)
         await context.focus.settle()
-        return Message(in_force(context))
+        return Text(in_force(context))
     doubt = await context.models.doubt(name)
     await context.settings.set(context.focus.slug, "model", name)
     context.focus.use_model(context.focus.slug, name)
-    return Message("\n".join([in_force(context), *([doubt] if doubt else [])]))
+    return Text("\n".join([in_force(context), *([doubt] if doubt else [])]))
 
 
 def in_force(context: CommandContext) -> str:
     """Say which model answers and why."""
-    choice = context.focus.place().choice
+    choice = context.focus.target().choice
     return f"Model: {choice.model} ({choice.reason})"

@@ -10,7 +10,7 @@ from chorus_cli.commands.framework.arguments import Candidate
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.parameters import TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
-from chorus_cli.commands.framework.replies import Message, Question, Reply, Report, Table
+from chorus_cli.commands.framework.replies import Question, Reply, Report, Table, Text
 from chorus_cli.commands.settings import edit_settings
 from chorus_cli.commands.wording import counted, local
 from chorus_cli.core.errors import UnknownPersonaError
@@ -59,7 +59,7 @@ async def listing(context: CommandContext) -> Table:
 
 
 @GROUP.command("switch", default=True)
-async def switch(context: CommandContext, name: Annotated[str, PERSONA]) -> Message | Report | Question:
+async def switch(context: CommandContext, name: Annotated[str, PERSONA]) -> Text | Report | Question:
     """Talk to somebody else, in the thread last used; offers to make a persona that is not known.
 
     A name, an alias or the folder will do, in any case, or the beginning of one if only one begins so.
@@ -74,7 +74,7 @@ async def switch(context: CommandContext, name: Annotated[str, PERSONA]) -> Mess
     except UnknownPersonaError:
         return _offer(context, name)
     if slug == context.focus.slug:
-        return Message(f"You are talking to {context.personas.load(slug).name} already.")
+        return Text(f"You are talking to {context.personas.load(slug).name} already.")
     return await _turn_to(context, slug)
 
 
@@ -114,7 +114,7 @@ async def info(context: CommandContext, name: Annotated[str | None, PERSONA] = N
 
 
 @GROUP.command("archive")
-async def archive(context: CommandContext, name: Annotated[str | None, TO_ARCHIVE] = None) -> Message | Report:
+async def archive(context: CommandContext, name: Annotated[str | None, TO_ARCHIVE] = None) -> Text | Report:
     """Put a persona away: it is no longer listed for talking, and nothing of it is lost.
 
     Without a name it is the one talked to; then the default persona takes over.
@@ -126,7 +126,7 @@ async def archive(context: CommandContext, name: Annotated[str | None, TO_ARCHIV
     slug = context.focus.slug if name is None else context.personas.find(name)
     shown = context.personas.load(slug).name
     await context.roster.archive(slug)
-    done = Message(f"Archived {shown}. /persona unarchive {slug} brings it back.")
+    done = Text(f"Archived {shown}. /persona unarchive {slug} brings it back.")
     if slug != context.focus.slug:
         return done
     arrived = await _turn_to(context, context.personas.first())
@@ -134,7 +134,7 @@ async def archive(context: CommandContext, name: Annotated[str | None, TO_ARCHIV
 
 
 @GROUP.command("unarchive")
-async def unarchive(context: CommandContext, name: Annotated[str, ARCHIVED]) -> Message:
+async def unarchive(context: CommandContext, name: Annotated[str, ARCHIVED]) -> Text:
     """Bring an archived persona back.
 
     Examples:
@@ -142,7 +142,7 @@ async def unarchive(context: CommandContext, name: Annotated[str, ARCHIVED]) -> 
     """
     slug = context.personas.find_archived(name)
     await context.roster.unarchive(slug)
-    return Message(f"{context.personas.load(slug).name} is back. /persona {slug} talks to it.")
+    return Text(f"{context.personas.load(slug).name} is back. /persona {slug} talks to it.")
 
 
 @GROUP.command("delete")
@@ -155,16 +155,16 @@ async def delete(context: CommandContext, name: Annotated[str, ARCHIVED]) -> Que
     slug = context.personas.find_archived(name)
     member = await context.roster.member(slug)
 
-    async def confirmed() -> Message:
-        place = await context.roster.delete(slug)
+    async def confirmed() -> Text:
+        target = await context.roster.delete(slug)
         name = member.persona.name
-        return Message(f"Deleted {name}. Its folder is now {place}; chorus log --persona {slug} prints what was said.")
+        return Text(f"Deleted {name}. Its folder is now {target}; chorus log --persona {slug} prints what was said.")
 
     spoken = counted(member.messages, "message")
     return Question(
         f"Delete {member.persona.name}? Its folder moves to the backups; {spoken} of the log stay.",
         confirmed,
-        Message(f"{member.persona.name} stays as it is."),
+        Text(f"{member.persona.name} stays as it is."),
     )
 
 
@@ -177,7 +177,7 @@ def _offer(context: CommandContext, name: str) -> Question:
         return await _created(context, checked)
 
     text = f"There is no persona called {checked!r}.{_meant(context, checked)} Make a new one?"
-    return Question(text, confirmed, Message("Nobody was made."))
+    return Question(text, confirmed, Text("Nobody was made."))
 
 
 def _meant(context: CommandContext, name: str) -> str:
@@ -198,15 +198,15 @@ async def _created(context: CommandContext, name: str) -> Report:
     if await context.roster.had_a_namesake(slug):
         done += " An earlier persona of that folder is in the log; this one sees nothing of it."
     arrived = await _turn_to(context, slug)
-    return Report((Message(done), *arrived.parts))
+    return Report((Text(done), *arrived.parts))
 
 
 async def _turn_to(context: CommandContext, slug: str) -> Report:
     await context.focus.turn_to(slug)
     await context.focus.settle()
-    place = context.focus.place()
-    says = f"Talking to {place.persona.name}: {place.choice.model} answers ({place.choice.reason})."
-    return Report((Message(says), *map(Message, await context.focus.notices())))
+    target = context.focus.target()
+    says = f"Talking to {target.persona.name}: {target.choice.model} answers ({target.choice.reason})."
+    return Report((Text(says), *map(Text, await context.focus.notices())))
 
 
 def _row(member: Member, *, active: bool) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Annotated
 from chorus_cli.commands.framework.arguments import Parameter
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandGroup
-from chorus_cli.commands.framework.replies import Message
+from chorus_cli.commands.framework.replies import Text
 from chorus_cli.commands.wording import local, speaker
 from chorus_cli.core.errors import PersonaError, TimeSpanError
 from chorus_cli.core.time import timespan
@@ -52,7 +52,7 @@ WORDS = Parameter(
 
 
 @GROUP.command("search")
-async def search(context: CommandContext, words: Annotated[AskedSearch, WORDS]) -> Message:
+async def search(context: CommandContext, words: Annotated[AskedSearch, WORDS]) -> Text:
     """Look for words in everything that was ever said, with every persona, the newest first.
 
     Capitals and accents make no difference. What was taken back, replaced or left behind by /new is found too.
@@ -63,7 +63,7 @@ async def search(context: CommandContext, words: Annotated[AskedSearch, WORDS]) 
         /search refactor* since 3 days ago
     """
     findings = await context.search.find(words.words, Scope(words.since, None, SHOWN), context.tell)
-    return Message(findings_text(findings, context.personas, words.since))
+    return Text(findings_text(findings, context.personas, words.since))
 
 
 def findings_text(findings: Findings, personas: Personas, since: datetime | None) -> str:

@@ -12,7 +12,7 @@ from chorus_cli.commands.framework.arguments import Candidate, Parameter
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.parameters import TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
-from chorus_cli.commands.framework.replies import Message, Report, Table
+from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.persona import PERSONA
 from chorus_cli.commands.wording import counted, local, shortened, speaker
 from chorus_cli.core.errors import CommandError
@@ -65,7 +65,7 @@ WHOSE = Parameter(
 
 
 @GROUP.command("save", stoppable=True, guesses=("save",))
-async def save(context: CommandContext, description: Annotated[str, DESCRIPTION] = "") -> Message:
+async def save(context: CommandContext, description: Annotated[str, DESCRIPTION] = "") -> Text:
     """Save what the model sees now, in all threads, as a session with a summary; the context stays as it is.
 
     Sessions are files in the persona's folder and are kept for ever. Writing the summary may take half a minute; Ctrl-C
@@ -76,7 +76,7 @@ async def save(context: CommandContext, description: Annotated[str, DESCRIPTION]
         /context save auth refactor, don't lose this
     """
     await context.focus.settle()
-    return Message(saved_text(await context.sessions.saving.save(context.focus.place(), description)))
+    return Text(saved_text(await context.sessions.saving.save(context.focus.target(), description)))
 
 
 def saved_text(saved: Saved) -> str:
@@ -99,7 +99,7 @@ def saved_line(saved: Saved) -> str:
 
 
 @GROUP.command("history", guesses=("history", "sessions"))
-async def history(context: CommandContext, whose: Annotated[AskedPage | None, WHOSE] = None) -> Message | Report:
+async def history(context: CommandContext, whose: Annotated[AskedPage | None, WHOSE] = None) -> Text | Report:
     """List the saved sessions, newest first, ten a page; those of another persona by its name.
 
     Of each summary there is the first sentence; /context show has the whole.
@@ -115,22 +115,22 @@ async def history(context: CommandContext, whose: Annotated[AskedPage | None, WH
     listing = await context.sessions.listing(slug)
     problems = _problems(listing.problems)
     if not listing.rows:
-        return Report((Message("No saved sessions."), *problems)) if problems else Message("No saved sessions.")
+        return Report((Text("No saved sessions."), *problems)) if problems else Text("No saved sessions.")
     pages = -(-len(listing.rows) // PAGE_SESSIONS)
     if asked.page > pages:
         raise CommandError(f"There is no page {asked.page}; the last is {pages}.")
     shown = listing.rows[(asked.page - 1) * PAGE_SESSIONS : asked.page * PAGE_SESSIONS]
     heads = ("Session", "When", "Description", "Summary", "Messages")
     table = Table("", heads, tuple(map(_row, shown)), cut=frozenset({"Session", "Description", "Summary"}))
-    more = [Message(_paging(asked, pages))] if pages > 1 else []
+    more = [Text(_paging(asked, pages))] if pages > 1 else []
     return Report((table, *more, *problems))
 
 
-def _problems(sentences: Sequence[str]) -> list[Message]:
+def _problems(sentences: Sequence[str]) -> list[Text]:
     """Show some of what is wrong with files, and count the rest."""
-    shown = [Message(sentence) for sentence in sentences[:_MOST_PROBLEMS]]
+    shown = [Text(sentence) for sentence in sentences[:_MOST_PROBLEMS]]
     rest = len(sentences) - len(shown)
-    return [*shown, Message(f"And {rest} more files cannot be used.")] if rest else shown
+    return [*shown, Text(f"And {rest} more files cannot be used.")] if rest else shown
 
 
 @GROUP.command("show")
@@ -143,26 +143,26 @@ async def show(context: CommandContext, session: Annotated[str, SESSION]) -> Rep
     """
     found = await context.sessions.load(context.focus.slug, session)
     name = context.personas.load(context.focus.slug).name
-    return Report((Table("", ("", ""), _facts(found)), Message(found.summary), Message(_transcript(found, name))))
+    return Report((Table("", ("", ""), _facts(found)), Text(found.summary), Text(_transcript(found, name))))
 
 
 @GROUP.command("restore", guesses=("load",))
-async def restore(context: CommandContext, session: Annotated[str, SESSION]) -> Message:
+async def restore(context: CommandContext, session: Annotated[str, SESSION]) -> Text:
     """Put a saved session in place of what the model sees now, in all threads; /context undo brings that back.
 
     Examples:
         /context restore 2026-02-12_auth-refactor
         /context restore 2026-02-12
     """
-    before = context.focus.place().thread_id
-    found, restored = await context.sessions.restore(context.focus.place(), session)
+    before = context.focus.target().thread_id
+    found, restored = await context.sessions.restore(context.focus.target(), session)
     count = counted(len(found.messages), "message")
     lines = [
         f"Restored session {found.session_id}: {count} in place of the old context. /context undo brings that back.",
         f"{restored.added:,} of them came from the file alone and are in the log now." if restored.added else "",
         f"You are in thread #{restored.thread_id} now." if restored.thread_id != before else "",
     ]
-    return Message("\n".join(line for line in lines if line))
+    return Text("\n".join(line for line in lines if line))
 
 
 def _hint(offer: Offer) -> str:

@@ -12,7 +12,7 @@ from chorus_cli.commands.framework.arguments import Candidate, Parameter
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.parameters import TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
-from chorus_cli.commands.framework.replies import Message, Reply, Report, Table
+from chorus_cli.commands.framework.replies import Reply, Report, Table, Text
 from chorus_cli.commands.model import MODEL, in_force
 from chorus_cli.commands.wording import confirmation, reach, shortened
 from chorus_cli.core.errors import ChorusError, ModelNameError
@@ -51,7 +51,7 @@ def _values(context: CommandContext, before: Sequence[str], text: str) -> Sequen
     # A line that is still being typed may name no setting.
     with suppress(ChorusError):
         setting = settings.setting_of(before[-1].casefold())
-        now = state(context.focus.place().persona, setting)
+        now = state(context.focus.target().persona, setting)
         models = MODEL.complete(context, text) if setting.key in _MODELS else ()
         words = [Candidate(word) for word in (("true", "false") if setting.kind is Kind.FLAG else setting.choices)]
         known = [_candidate(now.default, "the default"), _candidate(now.value, "as it is now")]
@@ -80,30 +80,30 @@ async def listing(context: CommandContext) -> Report:
     Examples:
         /settings
     """
-    persona = context.focus.place().persona
+    persona = context.focus.target().persona
     rows = [
         (each.setting.key, _short(_text(each.setting, each.value)), _file_and_line(each.source), _short(_default(each)))
         for each in states(persona)
     ]
     return Report(
         (
-            Message(f"Settings of {persona.name}: {context.personas.settings_path(persona.slug)}"),
+            Text(f"Settings of {persona.name}: {context.personas.settings_path(persona.slug)}"),
             Table("", ("Setting", "Value", "From", "Default"), tuple(rows)),
-            *(Message(warning) for warning in persona.warnings),
-            Message(_EXAMPLES),
+            *(Text(warning) for warning in persona.warnings),
+            Text(_EXAMPLES),
         )
     )
 
 
 @GROUP.command("show", default=True)
-async def show(context: CommandContext, key: Annotated[Setting, KEY]) -> Message:
+async def show(context: CommandContext, key: Annotated[Setting, KEY]) -> Text:
     """Show one setting whole: its value, where that comes from, what it takes and its default.
 
     Examples:
         /settings context_hours
         /settings show system_prompt
     """
-    persona = context.focus.place().persona
+    persona = context.focus.target().persona
     shown = state(persona, key)
     value = setting_values.as_typed(shown.value) or _text(key, shown.value)
     is_long = len(value) > _LONGEST_LINE or "\n" in value
@@ -116,11 +116,11 @@ async def show(context: CommandContext, key: Annotated[Setting, KEY]) -> Message
         *(("", value) if is_long else ()),
         *(warning for warning in persona.warnings if f" {key.key} " in warning or _UNREADABLE in warning),
     ]
-    return Message("\n".join(lines))
+    return Text("\n".join(lines))
 
 
 @GROUP.command("set")
-async def set_value(context: CommandContext, key: Annotated[Setting, KEY], value: Annotated[str, VALUE]) -> Message:
+async def set_value(context: CommandContext, key: Annotated[Setting, KEY], value: Annotated[str, VALUE]) -> Text:
     """Change one setting of the persona, in its file; everything else in the file stays as it is.
 
     A text is taken as it is typed, a list is parted by commas. A change of context_hours is an operation that
@@ -141,11 +141,11 @@ async def set_value(context: CommandContext, key: Annotated[Setting, KEY], value
     else:
         lines = [f"{key.key} is {after} already, in {path}. Nothing was changed."]
     lines += await _consequences(context, slug, [change])
-    return Message("\n".join([*lines, *([doubt] if doubt else [])]))
+    return Text("\n".join([*lines, *([doubt] if doubt else [])]))
 
 
 @GROUP.command("unset")
-async def unset(context: CommandContext, key: Annotated[Setting, KEY]) -> Message:
+async def unset(context: CommandContext, key: Annotated[Setting, KEY]) -> Text:
     """Remove one setting from the persona's file, so that the default holds.
 
     Examples:
@@ -159,8 +159,8 @@ async def unset(context: CommandContext, key: Annotated[Setting, KEY]) -> Messag
         if change.changed
         else f"{key.key} is not set in {path}"
     )
-    held = _held(state(context.focus.place().persona, key))
-    return Message("\n".join([f"{lead}. What holds now: {held}.", *await _consequences(context, slug, [change])]))
+    held = _held(state(context.focus.target().persona, key))
+    return Text("\n".join([f"{lead}. What holds now: {held}.", *await _consequences(context, slug, [change])]))
 
 
 @GROUP.command("edit")
@@ -196,14 +196,14 @@ async def edit_settings(context: CommandContext, slug: str) -> Reply:
     return await answered(context.editing, edited, store, str(opened.path))
 
 
-async def _saved(context: CommandContext, opened: OpenSettings, changes: Sequence[Change]) -> Message:
+async def _saved(context: CommandContext, opened: OpenSettings, changes: Sequence[Change]) -> Text:
     lines = [f"Saved {opened.path}." if changes else f"Saved {opened.path}; no setting has changed."]
     lines += [f"{change.setting.key}: {_difference(change)}" for change in changes]
     lines += context.personas.load(opened.slug).warnings
     named = [change.after for change in changes if change.setting.key in _MODELS and isinstance(change.after, str)]
     lines += [await _doubt(context, name) for name in named]
     lines += await _consequences(context, opened.slug, changes)
-    return Message("\n".join(line for line in lines if line))
+    return Text("\n".join(line for line in lines if line))
 
 
 async def _doubt(context: CommandContext, name: str) -> str:

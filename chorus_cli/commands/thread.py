@@ -8,7 +8,7 @@ from typing import Annotated
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.parameters import NUMBER, TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
-from chorus_cli.commands.framework.replies import Message, Report, Table
+from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.wording import local, shortened
 from chorus_cli.core.log.messages import Status
 from chorus_cli.storage.sqlite.log.thread_rows import Thread
@@ -28,7 +28,7 @@ async def listing(context: CommandContext) -> Table:
     Examples:
         /thread
     """
-    here = context.focus.place().thread_id
+    here = context.focus.target().thread_id
     rows = [_row(thread, here=thread.id == here) for thread in await context.focus.threads()]
     return Table("", ("", "Thread", "What it is about", "Messages", "Last talked", "State"), tuple(rows))
 
@@ -58,10 +58,10 @@ async def new(context: CommandContext, title: Annotated[str, TITLE] = "") -> Rep
 
 
 async def _arrived(context: CommandContext) -> Report:
-    here = context.focus.place().thread_id
+    here = context.focus.target().thread_id
     (thread,) = [each for each in await context.focus.threads() if each.id == here]
     about = f": {shortened(thread.title)}" if thread.title else ""
-    return Report((Message(f"Thread #{thread.id}{about}"), *map(Message, await context.focus.notices())))
+    return Report((Text(f"Thread #{thread.id}{about}"), *map(Text, await context.focus.notices())))
 
 
 def _row(thread: Thread, *, here: bool) -> tuple[str, ...]:

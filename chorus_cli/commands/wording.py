@@ -88,9 +88,11 @@ def deed(operation: Operation) -> str:
             return f"{counted(len(expanded(operation.folds)), 'message')} summarised"
         case Kind.RETRY:
             return "another reply to the last message"
-        case Kind.UNDO | Kind.REDO if operation.target is not None:
-            target = operation.target
-            what = f"operation {target.operation_id}" if target.operation_id is not None else f"turn {target.turn_id}"
+        case Kind.UNDO | Kind.REDO if operation.subject is not None:
+            subject = operation.subject
+            what = (
+                f"operation {subject.operation_id}" if subject.operation_id is not None else f"turn {subject.turn_id}"
+            )
             return f"{operation.kind} of {what}"
         case _:
             return str(operation.kind)

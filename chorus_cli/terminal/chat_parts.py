@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
     from chorus_cli.commands.framework.command_context import CommandContext
     from chorus_cli.core.context.meter import Meter
+    from chorus_cli.core.context.snapshot import Target
     from chorus_cli.services.editing.unsent import Unsent
-    from chorus_cli.services.personas.place import Place
     from chorus_cli.services.sessions.idle import IdleTimer
     from chorus_cli.services.turns.conversation import Conversation
     from chorus_cli.terminal.prompt.history import InputHistory
@@ -34,7 +34,7 @@ class ChatParts(Protocol):
         """What comes back to the prompt."""
         ...
 
-    async def meter(self, place: Place) -> Meter:
+    async def meter(self, target: Target) -> Meter:
         """Return how full the next request is."""
         ...
 

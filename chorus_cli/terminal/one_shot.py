@@ -27,7 +27,7 @@ async def carry_out(line: str, commands: CommandContext, answers: Screen, asides
     await commands.focus.settle()
     answer = await resolve(commands.registry, line, commands.clock.now()).run(commands)
     if not isinstance(answer, Reply):
-        _refuse_unreadable(commands.focus.place().persona)
+        _refuse_unreadable(commands.focus.target().persona)
         return await _shown(answer, answers, asides)
     if isinstance(answer, Question):
         # Nobody can be asked, so nothing is done.
@@ -39,11 +39,11 @@ async def carry_out(line: str, commands: CommandContext, answers: Screen, asides
 
 async def ask(text: str, commands: CommandContext, conversation: Conversation, answers: Screen, asides: Screen) -> int:
     """Have a message answered and show the reply as it comes; return the exit code."""
-    place = commands.focus.place()
-    for warning in place.persona.warnings:
+    target = commands.focus.target()
+    for warning in target.persona.warnings:
         asides.notice(warning)
-    _refuse_unreadable(place.persona)
-    return await _shown(conversation.answer(place, text), answers, asides)
+    _refuse_unreadable(target.persona)
+    return await _shown(conversation.answer(target, text), answers, asides)
 
 
 async def _shown(events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen) -> int:

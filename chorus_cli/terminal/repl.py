@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.core.errors import ChorusError, PersonaError
+from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.personas.greeting import drafts_notices
-from chorus_cli.services.uninterrupted import finished
 from chorus_cli.terminal.markdown.recurrence import Recurrence
 from chorus_cli.terminal.prompt.command_sign import is_command, unescaped
 from chorus_cli.terminal.prompt.key_bindings import Compose, Leave
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
 
     from chorus_cli.commands.framework.replies import Answer, Question, Reply
+    from chorus_cli.core.context.snapshot import Target
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.services.personas.focus import Focus
-    from chorus_cli.services.personas.place import Place
     from chorus_cli.services.sessions.idle import IdleTimer
     from chorus_cli.terminal.chat_parts import ChatParts
     from chorus_cli.terminal.prompt.history import InputHistory
@@ -97,12 +97,12 @@ class Repl:
                 self._settling.cancel()
             if self._arriving is not None:
                 self._arriving.cancel()
-                await finished(asyncio.wait({self._arriving}))
+                await run_to_completion(asyncio.wait({self._arriving}))
             await self._toolbar.close()
             if "_idle" in vars(self):
-                await finished(self._idle.close())
+                await run_to_completion(self._idle.close())
             for history in self._histories.values():
-                await finished(history.settled())
+                await run_to_completion(history.settled())
 
     @cached_property
     def _idle(self) -> IdleTimer:
@@ -127,24 +127,24 @@ class Repl:
             self._asides.append(line)
 
     async def _talk(self, drawn: Callable[[], None]) -> None:
-        place = self._focus.place()
-        await self._arrive(place, drawn)
+        target = self._focus.target()
+        await self._arrive(target, drawn)
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._foreground.stop)
         while True:
             try:
-                if await self._next(place):
+                if await self._next(target):
                     return
                 # A persona whose folder is gone stays the one that is talked to.
-                place = self._focus.place()
+                target = self._focus.target()
             except Leave:
                 return
             except EOFError:
-                self._keep_unsent(place)
+                self._keep_unsent(target)
                 # A terminal that is closed sends a signal as well, which says how the run ends.
                 await asyncio.sleep(_SIGNAL_SECONDS)
                 return
             except (asyncio.CancelledError, KeyboardInterrupt):
-                self._keep_unsent(place)
+                self._keep_unsent(target)
                 raise
             except ChorusError as error:
                 self._errors.survive(error)
@@ -153,14 +153,14 @@ class Repl:
                 self._errors.survive(error)
                 self._refuse(self._report_bug(error))
 
-    async def _next(self, place: Place) -> bool:
+    async def _next(self, target: Target) -> bool:
         """Take a line and do what it says; return whether to leave."""
         while self._asides:
             self._screen.notice(self._asides.pop(0))
-        self._toolbar.show(place)
-        history, unsent = self._history(place.persona.slug), self._unsent
+        self._toolbar.show(target)
+        history, unsent = self._history(target.persona.slug), self._unsent
         try:
-            line = await self._prompt.read(place.persona, history, unsent.text, gives_way=unsent.gives_way)
+            line = await self._prompt.read(target.persona, history, unsent.text, gives_way=unsent.gives_way)
         except Leave:
             # What had come back was cleared.
             unsent.settle()
@@ -173,17 +173,17 @@ class Repl:
         self._screen.write("\n")
         return False
 
-    def _keep_unsent(self, place: Place) -> None:
-        self._unsent.keep(place.persona.slug, self._prompt.typed or self._foreground.typed_ahead)
+    def _keep_unsent(self, target: Target) -> None:
+        self._unsent.keep(target.persona.slug, self._prompt.typed or self._foreground.typed_ahead)
 
-    async def _arrive(self, place: Place, drawn: Callable[[], None]) -> None:
+    async def _arrive(self, target: Target, drawn: Callable[[], None]) -> None:
         """Greet before the prompt; where an Ollama has to be asked for its model, the greeting comes in above it."""
-        drafts = self._unsent.take_up(place.persona.slug)
+        drafts = self._unsent.take_up(target.persona.slug)
         returned = (_RETURNED,) if self._unsent.text else ()
         notices = (*await self._focus.notices(), *drafts_notices(drafts), *returned)
         if self._focus.is_settled:
             self._toolbar.names_model = True
-            self._greet(place, notices)
+            self._greet(target, notices)
             self._prompt.when_drawn(drawn)
             return
 
@@ -191,9 +191,9 @@ class Repl:
             # A persona whose folder is gone is told of when something is said to it.
             with suppress(PersonaError):
                 await self._focus.settle()
-                self._prompt.above(lambda: self._greet(self._focus.place(), notices))
+                self._prompt.above(lambda: self._greet(self._focus.target(), notices))
                 self._toolbar.names_model = True
-                self._toolbar.show(self._focus.place())
+                self._toolbar.show(self._focus.target())
             drawn()
 
         def begin() -> None:
@@ -201,8 +201,8 @@ class Repl:
 
         self._prompt.when_drawn(begin)
 
-    def _greet(self, place: Place, notices: Iterable[str]) -> None:
-        greet(self._screen, place, [*filter(None, [self._focus.way_to_a_model(place.choice)]), *notices])
+    def _greet(self, target: Target, notices: Iterable[str]) -> None:
+        greet(self._screen, target, [*filter(None, [self._focus.way_to_a_model(target.choice)]), *notices])
 
     def _history(self, slug: str) -> InputHistory:
         if slug not in self._histories:
@@ -217,16 +217,16 @@ class Repl:
         """Carry out a command or have a message answered; return whether to leave."""
         arriving, self._arriving = self._arriving, None
         if arriving is not None:
-            await finished(arriving)
+            await run_to_completion(arriving)
         text = line.strip()
         if is_command(text) and "\n" not in text:
             return await self._command(text)
         try:
-            place = self._focus.place()
+            target = self._focus.target()
         except PersonaError as error:
             self._unsent.text = line
             raise PersonaError(f"{error}{_UNSENT}") from error
-        await self._show(self._parts.conversation.answer(place, unescaped(line)))
+        await self._show(self._parts.conversation.answer(target, unescaped(line)))
         return False
 
     async def _command(self, line: str) -> bool:
@@ -287,7 +287,7 @@ class Repl:
 
     async def _uninterrupted(self, work: Awaitable[T]) -> T:
         """Do ``work`` to its end, with no editor to wait for; if it was to be stopped, what follows is."""
-        outcome, is_stopped = await finished(work, self._parts.commands.editing.end)
+        outcome, is_stopped = await run_to_completion(work, self._parts.commands.editing.end)
         if is_stopped:
             self._foreground.stop()
         return outcome

@@ -25,7 +25,7 @@ class Desk:
         return plain(await self.type(line))
 
     async def windows(self) -> list[WindowChange | None]:
-        return [entry.operation.window for entry in await self.world.journal.entries(self.world.focus.place())]
+        return [entry.operation.window for entry in await self.world.journal.entries(self.world.focus.target())]
 
     def offers(self, line: str) -> dict[str, str]:
         found = completions(self.context.registry, self.context, line)

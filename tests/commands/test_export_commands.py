@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.commands.framework.command_line import completions
-from chorus_cli.commands.framework.replies import Message, Question
+from chorus_cli.commands.framework.replies import Question, Text
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import TextDelta
 
@@ -116,7 +116,7 @@ async def test_a_file_that_exists_is_overwritten_only_after_a_yes(talk: World) -
     assert question.text == f"{path} exists already. Overwrite it?"
     assert "nothing was written" in question.declined.text
     assert path.read_text() == "precious"
-    assert isinstance(await question.confirmed(), Message)
+    assert isinstance(await question.confirmed(), Text)
     assert "Which way?" in path.read_text()
 
 

@@ -33,7 +33,7 @@ async def test_the_thread_is_remembered(world: World) -> None:
     await world.told("/thread new")
     await world.told("/thread 2")
     await world.focus.open(None)
-    assert world.focus.place().thread_id == 2
+    assert world.focus.target().thread_id == 2
 
 
 async def test_a_thread_that_is_not_there_is_a_sentence(world: World) -> None:

@@ -76,23 +76,23 @@ class World:
 
     async def say(self, text: str) -> TurnDone:
         """Send a message and wait for the end of the turn."""
-        *_, done = [event async for event in self.conversation.answer(self.focus.place(), text)]
+        *_, done = [event async for event in self.conversation.answer(self.focus.target(), text)]
         assert isinstance(done, TurnDone)
         return done
 
     async def notices(self, text: str) -> list[str]:
         """Send a message and return what was said beside the reply."""
-        events = [event async for event in self.conversation.answer(self.focus.place(), text)]
+        events = [event async for event in self.conversation.answer(self.focus.target(), text)]
         return [event.text for event in events if isinstance(event, Notice)]
 
     async def seen(self) -> list[str]:
         """Return the contents that are in context now."""
-        seen = await self.context.seen(self.focus.place(), self.clock.now())
+        seen = await self.context.seen(self.focus.target(), self.clock.now())
         return [message.content for message in seen.messages]
 
     async def log(self) -> list[Message]:
         """Return all messages of the persona."""
-        return await self.store.read(message_rows.history, self.focus.place().persona.slug, None, None, 0)
+        return await self.store.read(message_rows.history, self.focus.target().persona.slug, None, None, 0)
 
     async def log_row_with_content(self, position: int) -> Message:
         """Wait until a row of the log is no longer empty, as a checkpoint beside the stream will make it."""

@@ -8,7 +8,7 @@ from chorus_cli.commands.editing import Doubtful, Refused, answered
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.parameters import TIME
 from chorus_cli.commands.framework.registry import CommandGroup
-from chorus_cli.commands.framework.replies import Message, Reply
+from chorus_cli.commands.framework.replies import Reply, Text
 from chorus_cli.commands.wording import counted
 from chorus_cli.core.errors import HeaderLikeError
 from chorus_cli.core.time.timespan import Span
@@ -32,7 +32,7 @@ async def edit(context: CommandContext, time: Annotated[Span | None, TIME] = Non
         /context edit 24h
     """
     shown_since = None if time is None else time.before(context.clock.now())
-    opened = await context.context_editing.open(context.focus.place(), shown_since)
+    opened = await context.context_editing.open(context.focus.target(), shown_since)
 
     async def store(text: str) -> Reply | Refused | Doubtful:
         try:
@@ -52,8 +52,8 @@ async def _stored(
     except OvertakenError:
         return Refused("The context was changed meanwhile, in another window, and stays as it is.")
     if edited is None:
-        return Message(_UNCHANGED)
-    return Message(_success(edited) if edited.messages else _EMPTIED)
+        return Text(_UNCHANGED)
+    return Text(_success(edited) if edited.messages else _EMPTIED)
 
 
 def _success(edited: EditedContext) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.parameters import TIME
 from chorus_cli.commands.framework.registry import CommandGroup
-from chorus_cli.commands.framework.replies import Message, Report, Table
+from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.wording import counted, local, shortened, speaker
 from chorus_cli.core.context.tokens import tokens_of
 from chorus_cli.core.time.timespan import Span
@@ -29,9 +29,9 @@ async def at(context: CommandContext, time: Annotated[Span, TIME]) -> Report:
         /context at yesterday
         /context at monday 9am
     """
-    place = context.focus.place()
+    target = context.focus.target()
     moment = time.before(context.clock.now())
-    past = await context_at(context.context, place, moment)
+    past = await context_at(context.context, target, moment)
     amount = f"{counted(len(past.messages), 'message')}, ~{sum(map(tokens_of, past.messages)):,} tokens"
     lines = [
         f"The context at {local(past.moment)}, with a window of {past.hours}h: {amount}.",
@@ -40,7 +40,7 @@ async def at(context: CommandContext, time: Annotated[Span, TIME]) -> Report:
     if past.summary is not None:
         folded = counted(past.folded_number, "message")
         lines.append(f"The first {folded} were summarised as: {shortened(past.summary.content, _LONGEST_SUMMARY)}")
-    name = place.persona.name
+    name = target.persona.name
     rows = [(local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in past.messages]
     table = [Table("", ("When", "Who", "What"), tuple(rows))] if rows else []
-    return Report((Message("\n".join(lines)), *table))
+    return Report((Text("\n".join(lines)), *table))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.commands.framework.replies import Message, Report, Table
+from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.wording import counted, local, reach, shortened, speaker
 from chorus_cli.core.context.tokens import tokens_of
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 async def previewed(context: CommandContext, choice: WindowChoice, rounded: str = "") -> Report:
     """Say what a window would bring in or drop, what that weighs, and that nothing was changed."""
     preview = await context.window.preview(choice)
-    name = context.focus.place().persona.name
+    name = context.focus.target().persona.name
     lines = [choice.warning, rounded, f"With a context window of {choice.hours}h instead of {preview.hours_now}h:"]
-    begin = Message("\n".join(line for line in lines if line))
+    begin = Text("\n".join(line for line in lines if line))
     moving = [_moved(preview.entering, "come in", name), _moved(preview.leaving, "fall out", name)]
     shown = [table for table in moving if table is not None]
-    same = [] if shown else [Message("The model would see the same messages.")]
-    end = Message(f"{reach(preview.state)}\n{_weight(preview)}\nNothing was changed.")
+    same = [] if shown else [Text("The model would see the same messages.")]
+    end = Text(f"{reach(preview.state)}\n{_weight(preview)}\nNothing was changed.")
     return Report((begin, *shown, *same, end))
 
 

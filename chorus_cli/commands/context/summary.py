@@ -12,7 +12,7 @@ from chorus_cli.commands.framework.arguments import Candidate, Parameter
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.parameters import TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
-from chorus_cli.commands.framework.replies import Message, Reply
+from chorus_cli.commands.framework.replies import Reply, Text
 from chorus_cli.commands.wording import counted, local
 from chorus_cli.core.context.assembly import usable
 from chorus_cli.core.context.summary import Summary
@@ -45,7 +45,7 @@ EDIT_WORD = Parameter(_EDIT, _edit_word, "open it in your editor", _offer_edit)
 
 
 @GROUP.command("compact", aliases=("compact",), stoppable=True)
-async def compact(context: CommandContext, focus: Annotated[str, FOCUS] = "") -> Message:
+async def compact(context: CommandContext, focus: Annotated[str, FOCUS] = "") -> Text:
     """Have the older part of the conversation summarised now; only the last two turns stay word for word.
 
     Nothing is deleted, and /undo brings the words back. It happens by itself when a conversation outgrows its model.
@@ -54,10 +54,10 @@ async def compact(context: CommandContext, focus: Annotated[str, FOCUS] = "") ->
         /context compact
         /compact what we decided about the bridge
     """
-    place = context.focus.place()
-    if not context.folding.is_possible(place):
+    target = context.focus.target()
+    if not context.folding.is_possible(target):
         raise CommandError(_NO_MODEL)
-    compacted = await context.folding.fold_all(place, " ".join(focus.split()))
+    compacted = await context.folding.fold_all(target, " ".join(focus.split()))
     summary = compacted.summary
     if summary is None and compacted.messages:
         raise CommandError("The context was changed meanwhile; nothing was summarised. Try again.")
@@ -65,7 +65,7 @@ async def compact(context: CommandContext, focus: Annotated[str, FOCUS] = "") ->
         raise CommandError(_NOT_ENOUGH)
     tokens = f"~{summary.token_count or 0:,} tokens"
     what = f"added to the summary, which has {tokens}" if compacted.extends else f"summarised in {tokens}"
-    return Message(f"{counted(compacted.messages, 'message')} {what}. /undo takes that back.\n\n{summary.content}")
+    return Text(f"{counted(compacted.messages, 'message')} {what}. /undo takes that back.\n\n{summary.content}")
 
 
 @GROUP.command("summary")
@@ -78,22 +78,22 @@ async def show_summary(context: CommandContext, edit: Annotated[str, EDIT_WORD] 
         /context summary
         /context summary edit
     """
-    view, _ = await context.context.standing(context.focus.place(), context.clock.now())
+    view, _ = await context.context.standing(context.focus.target(), context.clock.now())
     if view.summary is None:
-        return Message(_NO_SUMMARY)
+        return Text(_NO_SUMMARY)
     if edit:
         return await _edited(context, view, view.summary)
-    return Message(f"{_described(view, view.summary)}\n\n{view.summary.content}")
+    return Text(f"{_described(view, view.summary)}\n\n{view.summary.content}")
 
 
 async def _edited(context: CommandContext, view: View, summary: Summary) -> Reply:
-    place = context.focus.place()
+    target = context.focus.target()
 
     async def store(text: str) -> Reply | Refused:
         content = cleaned_input(text)[0].strip()
-        if await context.folding.reword(place, view, content) is None:
+        if await context.folding.reword(target, view, content) is None:
             return Refused("The context was changed meanwhile, and the summary stays as it was.")
-        return Message("The summary is yours from now on. /undo brings the one before back.")
+        return Text("The summary is yours from now on. /undo brings the one before back.")
 
     edited = await context.editing.edit("summary.md", f"{summary.content}\n")
     return await answered(context.editing, edited, store, "The summary")

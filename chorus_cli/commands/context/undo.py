@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandGroup
-from chorus_cli.commands.framework.replies import Message, Question, Refill, Reply
+from chorus_cli.commands.framework.replies import Question, Refill, Reply, Text
 from chorus_cli.commands.wording import deed, turn
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.log.messages import Message as Spoken
@@ -30,16 +30,16 @@ async def undo(context: CommandContext) -> Reply:
     Examples:
         /undo
     """
-    place = context.focus.place()
-    slug, unrecorded = place.persona.slug, context.settings.unrecorded
+    target = context.focus.target()
+    slug, unrecorded = target.persona.slug, context.settings.unrecorded
     try:
-        newest = await context.journal.newest(place)
+        newest = await context.journal.newest(target)
     except JournalError as error:
         passed_over = unrecorded.newest(slug, None)
         raise JournalError(f"{error} {_said_of(passed_over)}" if passed_over else str(error)) from None
 
     async def taken_back() -> Reply:
-        await context.journal.take_back(place, newest)
+        await context.journal.take_back(target, newest)
         unrecorded.forget(slug, newest.at)
         return _undone(newest.done)
 
@@ -48,12 +48,12 @@ async def undo(context: CommandContext) -> Reply:
         return await taken_back()
     older = deed(newest.done) if isinstance(newest.done, Operation) else turn(newest.done)
     question = f"{_said_of(passed_over)}\nTake back what was done before that, {older}?"
-    return Question(question, taken_back, Message("Nothing was taken back."))
+    return Question(question, taken_back, Text("Nothing was taken back."))
 
 
 def _undone(done: Operation | Spoken) -> Reply:
     if isinstance(done, Operation):
-        return Message(f"Undone: {deed(done)}")
+        return Text(f"Undone: {deed(done)}")
     return Refill(f"Undone: {turn(done)}", done.content, gives_way=True)
 
 
@@ -74,14 +74,14 @@ def _way_back(change: Change) -> str:
 
 
 @GROUP.command("redo")
-async def redo(context: CommandContext) -> Message:
+async def redo(context: CommandContext) -> Text:
     """Put back what the last undo took back, as long as nothing has followed it.
 
     Examples:
         /redo
     """
-    redone = await context.journal.redo(context.focus.place())
-    return Message(f"Redone: {deed(redone) if isinstance(redone, Operation) else turn(redone)}")
+    redone = await context.journal.redo(context.focus.target())
+    return Text(f"Redone: {deed(redone) if isinstance(redone, Operation) else turn(redone)}")
 
 
 @GROUP.command("retry")
@@ -93,4 +93,4 @@ async def retry(context: CommandContext) -> AsyncGenerator[TurnEvent, None]:
     Examples:
         /retry
     """
-    return context.conversation.retry(context.focus.place())
+    return context.conversation.retry(context.focus.target())

@@ -11,7 +11,7 @@ from chorus_cli.commands.framework.arguments import Parameter
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.parameters import ASKED_TIME, NUMBER, AskedTime
 from chorus_cli.commands.framework.registry import CommandGroup
-from chorus_cli.commands.framework.replies import Message, Report, Table
+from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.wording import confirmation, deed, local, reach, rounding, turn
 from chorus_cli.core.log.messages import Message as Spoken
 from chorus_cli.core.log.operations import BOUNDARIES, REVERSALS, Operation
@@ -41,19 +41,19 @@ async def show(context: CommandContext) -> Report:
     Examples:
         /context
     """
-    place = context.focus.place()
-    report = await context_report(context.context, context.clock, place)
+    target = context.focus.target()
+    report = await context_report(context.context, context.clock, target)
     state = await context.window.state()
     moments = await context.window.moments(state.since)
-    default = place.persona.defaults.context_hours
+    default = target.persona.defaults.context_hours
     return Report(
         (
-            Message(f"Context window: {state.hours}h (default: {default}h)\n{reach(state)}"),
-            Message(drawn_window(state, moments, context.clock.now())),
+            Text(f"Context window: {state.hours}h (default: {default}h)\n{reach(state)}"),
+            Text(drawn_window(state, moments, context.clock.now())),
             drawn_parts(report),
-            Message(usage(report, place.persona.settings.context_usage_threshold)),
-            *map(Message, place.persona.warnings),
-            Message(_EXAMPLES),
+            Text(usage(report, target.persona.settings.context_usage_threshold)),
+            *map(Text, target.persona.warnings),
+            Text(_EXAMPLES),
         )
     )
 
@@ -66,17 +66,17 @@ async def why(context: CommandContext) -> Report:
         /context why
         /why
     """
-    place = context.focus.place()
-    report = await context_report(context.context, context.clock, place)
+    target = context.focus.target()
+    report = await context_report(context.context, context.clock, target)
     rows = [(part.name, f"{part.tokens:,}", part.reason) for part in report.parts]
     out = [(omission.reason, f"{omission.messages:,}", f"{omission.tokens:,}") for omission in report.omissions]
-    left_out = Table("Left out", ("Why", "Messages", "Tokens"), tuple(out)) if out else Message("Nothing is left out.")
-    end = Message(usage(report, place.persona.settings.context_usage_threshold))
+    left_out = Table("Left out", ("Why", "Messages", "Tokens"), tuple(out)) if out else Text("Nothing is left out.")
+    end = Text(usage(report, target.persona.settings.context_usage_threshold))
     return Report((Table("", ("Part", "Tokens", "Why"), tuple(rows)), left_out, end))
 
 
 @GROUP.command("set", default=True)
-async def set_window(context: CommandContext, time: Annotated[AskedTime | None, WINDOW]) -> Message | Report:
+async def set_window(context: CommandContext, time: Annotated[AskedTime | None, WINDOW]) -> Text | Report:
     """Reach back a given length of time, or with a question mark see what that would change.
 
     The window slides with the clock and is rounded to whole hours from 1 to 168 (7 days). It never reaches across a
@@ -97,11 +97,11 @@ async def set_window(context: CommandContext, time: Annotated[AskedTime | None, 
     state = await context.window.set(time.span)
     told = rounding(time.span, timespan.window_hours(time.span))
     rounded = f"{told}\n" if told else ""
-    return Message(f"{assumed}{rounded}{confirmation(state)}")
+    return Text(f"{assumed}{rounded}{confirmation(state)}")
 
 
 @GROUP.command("add")
-async def add(context: CommandContext, time: Annotated[AskedTime, ASKED_TIME]) -> Message | Report:
+async def add(context: CommandContext, time: Annotated[AskedTime, ASKED_TIME]) -> Text | Report:
     """Reach back further by a length of time.
 
     Examples:
@@ -111,7 +111,7 @@ async def add(context: CommandContext, time: Annotated[AskedTime, ASKED_TIME]) -
 
 
 @GROUP.command("sub")
-async def subtract(context: CommandContext, time: Annotated[AskedTime, ASKED_TIME]) -> Message | Report:
+async def subtract(context: CommandContext, time: Annotated[AskedTime, ASKED_TIME]) -> Text | Report:
     """Reach back less far by a length of time.
 
     Examples:
@@ -121,7 +121,7 @@ async def subtract(context: CommandContext, time: Annotated[AskedTime, ASKED_TIM
 
 
 @GROUP.command(*_DEFAULT, guesses=("reset",))
-async def reset(context: CommandContext) -> Message:
+async def reset(context: CommandContext) -> Text:
     """Reach back as far as the default says.
 
     Examples:
@@ -129,11 +129,11 @@ async def reset(context: CommandContext) -> Message:
     """
     state = await context.window.reset()
     lines = [f"Context window reset to default ({state.hours}h)", state.warning, reach(state)]
-    return Message("\n".join(line for line in lines if line))
+    return Text("\n".join(line for line in lines if line))
 
 
 @GROUP.command("clear", aliases=("new", "clear"))
-async def clear(context: CommandContext) -> Message:
+async def clear(context: CommandContext) -> Text:
     """Begin a new conversation: the model sees nothing of what was said before.
 
     Nothing is deleted; /context undo brings it back. It concerns every thread of the persona.
@@ -142,12 +142,12 @@ async def clear(context: CommandContext) -> Message:
         /new
         /context clear
     """
-    await context.journal.clear(context.focus.place())
-    return Message("--- New conversation ---")
+    await context.journal.clear(context.focus.target())
+    return Text("--- New conversation ---")
 
 
 @GROUP.command("undo")
-async def undo(context: CommandContext, number: Annotated[int | None, NUMBER] = None) -> Message:
+async def undo(context: CommandContext, number: Annotated[int | None, NUMBER] = None) -> Text:
     """Take back the newest operation on the context, or the one with the given number.
 
     What happened by itself, such as a fold into the summary, is only taken back by its number.
@@ -156,11 +156,11 @@ async def undo(context: CommandContext, number: Annotated[int | None, NUMBER] = 
         /context undo
         /context undo 3
     """
-    return Message(f"Undone: {deed(await context.journal.undo(context.focus.place(), number))}")
+    return Text(f"Undone: {deed(await context.journal.undo(context.focus.target(), number))}")
 
 
 @GROUP.command("redo")
-async def redo(context: CommandContext, number: Annotated[int | None, NUMBER] = None) -> Message:
+async def redo(context: CommandContext, number: Annotated[int | None, NUMBER] = None) -> Text:
     """Put back what the last undo took back, or the undone operation with the given number.
 
     Without a number nothing may have followed the undo; by its number an operation comes back whatever followed. A
@@ -170,26 +170,26 @@ async def redo(context: CommandContext, number: Annotated[int | None, NUMBER] = 
         /context redo
         /context redo 3
     """
-    place = context.focus.place()
+    target = context.focus.target()
     if number is None:
-        redone = await context.journal.redo(place)
+        redone = await context.journal.redo(target)
     else:
-        redone = await context.journal.redo_by_number(place, number)
+        redone = await context.journal.redo_by_number(target, number)
     told = f"Redone: {deed(redone) if isinstance(redone, Operation) else turn(redone)}"
     binding = await _newer_boundary(context, redone)
-    return Message(f"{told}\n{binding}" if binding else told)
+    return Text(f"{told}\n{binding}" if binding else told)
 
 
 @GROUP.command("ops")
-async def operations(context: CommandContext) -> Message | Table:
+async def operations(context: CommandContext) -> Text | Table:
     """List what was done to the context, with the numbers that undo and redo take.
 
     Examples:
         /context ops
     """
-    entries = await context.journal.entries(context.focus.place())
+    entries = await context.journal.entries(context.focus.target())
     if not entries:
-        return Message("Nothing was done to this context yet.")
+        return Text("Nothing was done to this context yet.")
     rows = [
         (str(entry.operation.id), local(entry.operation.created_at), deed(entry.operation), _standing(entry))
         for entry in entries
@@ -197,16 +197,16 @@ async def operations(context: CommandContext) -> Message | Table:
     return Table("", ("No.", "When", "What", ""), tuple(rows))
 
 
-async def _shifted(context: CommandContext, time: AskedTime, sign: Literal[1, -1]) -> Message | Report:
+async def _shifted(context: CommandContext, time: AskedTime, sign: Literal[1, -1]) -> Text | Report:
     if not time.preview:
-        return Message(confirmation(await context.window.shift(time.span, sign)))
-    hours = context.focus.place().persona.settings.context_hours
+        return Text(confirmation(await context.window.shift(time.span, sign)))
+    hours = context.focus.target().persona.settings.context_hours
     return await previewed(context, timespan.shifted(hours, time.span, sign))
 
 
 async def _newer_boundary(context: CommandContext, redone: Operation | Spoken) -> str:
     """Say which boundary keeps a boundary that was put back from being seen, if one does."""
-    base = (await context.context.seen(context.focus.place(), context.clock.now())).base
+    base = (await context.context.seen(context.focus.target(), context.clock.now())).base
     if not isinstance(redone, Operation) or redone.kind not in BOUNDARIES or base is None or base.id == redone.id:
         return ""
     newer = f"{deed(base)} of {local(base.created_at)}"

@@ -9,7 +9,7 @@ from chorus_cli.core.models.events import TurnEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Text:
     """A sentence or a paragraph."""
 
     text: str
@@ -32,7 +32,7 @@ class Table:
 class Report:
     """Several answers, one below the other."""
 
-    parts: tuple[Message | Table, ...]
+    parts: tuple[Text | Table, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Question:
 
     text: str
     confirmed: Callable[[], Awaitable[Reply]]
-    declined: Message
+    declined: Text
     discarded: Callable[[], Awaitable[Reply]] | None = None
     kept_as_text: Callable[[], Awaitable[Reply]] | None = None
 
@@ -74,7 +74,7 @@ class Question:
         return {"y": self.confirmed, "n": None, **{key: work for key, work in offered.items() if work is not None}}
 
 
-Reply = Message | Table | Report | Question | Refill | Exit
+Reply = Text | Table | Report | Question | Refill | Exit
 Answer = Reply | AsyncGenerator[TurnEvent, None]
 """What awaiting a command gives: a reply, or the events of a turn it has begun."""
 
@@ -82,7 +82,7 @@ Answer = Reply | AsyncGenerator[TurnEvent, None]
 def plain(reply: Reply) -> str:
     """Render a reply as text without colours or control sequences, for output that is no terminal."""
     match reply:
-        case Message(text) | Refill(text):
+        case Text(text) | Refill(text):
             return text
         case Table():
             return _plain_table(reply)

@@ -126,8 +126,8 @@ def _out(
     after = base.id if base else 0
     replaced = {row for operation in later if operation.kind is Kind.RETRY for row in operation.replaced}
     undone_turns = {
-        target.turn_id
-        for target, word in journal.last_words(operations).items()
-        if word.kind is Kind.UNDO and word.id > after and target.turn_id is not None
+        subject.turn_id
+        for subject, word in journal.last_words(operations).items()
+        if word.kind is Kind.UNDO and word.id > after and subject.turn_id is not None
     }
     return lambda row: row.id in replaced or row.turn_id in undone_turns

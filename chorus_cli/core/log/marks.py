@@ -52,9 +52,9 @@ def log_marks(operations: Sequence[Operation]) -> LogMarks:
     """Read the marks off the operations of a persona."""
     effective = journal.effective(operations)
     lasting = {operation.id for operation in effective}
-    undone = (target for target, word in journal.last_words(operations).items() if word.kind is Kind.UNDO)
+    undone = (subject for subject, word in journal.last_words(operations).items() if word.kind is Kind.UNDO)
     return LogMarks(
-        undone_turns=frozenset(target.turn_id for target in undone if target.turn_id is not None),
+        undone_turns=frozenset(subject.turn_id for subject in undone if subject.turn_id is not None),
         replaced=frozenset(row for operation in effective for row in operation.replaced),
         undone_operations=frozenset(operation.id for operation in operations if operation.id not in lasting),
     )

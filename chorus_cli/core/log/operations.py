@@ -37,7 +37,7 @@ REVERSALS = frozenset({Kind.UNDO, Kind.REDO})
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Subject:
     """What an undo or a redo speaks of: an operation, or a turn by the id of its user message."""
 
     operation_id: int | None = None
@@ -72,7 +72,7 @@ class Operation:
     created_at: datetime
     members: tuple[int, ...] = ()
     replaced: frozenset[int] = frozenset()
-    target: Target | None = None
+    subject: Subject | None = None
     window: WindowChange | None = None
     begins: bool = False
     automatic: bool = False
@@ -92,15 +92,15 @@ def own(operations: Sequence[Operation]) -> list[Operation]:
     return [operation for operation in operations if operation.id > max(beginnings, default=0)]
 
 
-def last_words(operations: Iterable[Operation]) -> dict[Target, Operation]:
+def last_words(operations: Iterable[Operation]) -> dict[Subject, Operation]:
     """Return, for each operation or turn that was ever taken back, the newest undo or redo that names it."""
-    newest: dict[Target, Operation] = {}
+    newest: dict[Subject, Operation] = {}
     for operation in operations:
-        if operation.target is None:
+        if operation.subject is None:
             continue
-        known = newest.get(operation.target)
+        known = newest.get(operation.subject)
         if known is None or operation.id > known.id:
-            newest[operation.target] = operation
+            newest[operation.subject] = operation
     return newest
 
 
@@ -109,7 +109,7 @@ def effective(operations: Sequence[Operation]) -> list[Operation]:
     words = last_words(operations)
 
     def counts(operation: Operation) -> bool:
-        word = words.get(Target(operation_id=operation.id))
+        word = words.get(Subject(operation_id=operation.id))
         return operation.kind not in REVERSALS and (word is None or word.kind is Kind.REDO)
 
     return sorted(filter(counts, operations), key=lambda operation: operation.id)
@@ -146,13 +146,13 @@ def redoable(operations: Sequence[Operation], newest_turn_id: int) -> Operation 
     would change what it answered to.
     """
     open_undos: list[Operation] = []
-    vain = {operation.target.operation_id for operation in operations if operation.automatic and operation.target}
+    vain = {operation.subject.operation_id for operation in operations if operation.automatic and operation.subject}
     counting = [operation for operation in operations if not operation.automatic and operation.id not in vain]
     for operation in sorted(counting, key=lambda operation: operation.id):
         if operation.kind is Kind.UNDO:
             open_undos.append(operation)
         elif operation.kind is Kind.REDO:
-            open_undos = [undo for undo in open_undos if undo.target != operation.target]
+            open_undos = [undo for undo in open_undos if undo.subject != operation.subject]
         else:
             open_undos.clear()
     still_open = [undo for undo in open_undos if undo.after_message_id >= newest_turn_id]

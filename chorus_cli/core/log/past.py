@@ -37,7 +37,7 @@ def _found(operation: Operation, by_id: dict[int, Operation]) -> tuple[JsonValue
     """Return what a change of the window found, in a tuple of one; ``None`` for what changes no window."""
     if operation.window is not None:
         return (operation.window.before,)
-    target = by_id.get(operation.target.operation_id or 0) if operation.target else None
-    if target is None or target.window is None:
+    subject = by_id.get(operation.subject.operation_id or 0) if operation.subject else None
+    if subject is None or subject.window is None:
         return None
-    return (target.window.after if operation.kind is Kind.UNDO else target.window.before,)
+    return (subject.window.after if operation.kind is Kind.UNDO else subject.window.before,)

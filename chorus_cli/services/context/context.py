@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.context.assembly import Prompt
     from chorus_cli.core.context.budget import Limit, Room
+    from chorus_cli.core.context.snapshot import Target
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.personas.persona import Persona
     from chorus_cli.ports import TokenCounter
-    from chorus_cli.services.personas.place import Place
     from chorus_cli.storage.sqlite.context.rows import ContextRows
     from chorus_cli.storage.sqlite.store import Connection, Store
 
@@ -49,35 +49,35 @@ class Context:
     beginnings: HeldBeginnings = field(default_factory=HeldBeginnings)
     _foundations: dict[tuple[str, str], Foundation] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    async def seen(self, place: Place, now: datetime) -> View:
+    async def seen(self, target: Target, now: datetime) -> View:
         """Return the view that a request made at ``now`` would have, every message of it counted."""
-        return (await self.standing(place, now))[0]
+        return (await self.standing(target, now))[0]
 
-    async def standing(self, place: Place, now: datetime) -> tuple[View, Sequence[Operation]]:
+    async def standing(self, target: Target, now: datetime) -> tuple[View, Sequence[Operation]]:
         """Return that view with the operations that it was computed from."""
-        rows = await self.store.read(self.rows, place, now)
-        return await self.view(place, rows), rows.operations
+        rows = await self.store.read(self.rows, target, now)
+        return await self.view(target, rows), rows.operations
 
-    def hold(self, connection: Connection, place: Place, since: datetime, now: datetime) -> None:
+    def hold(self, connection: Connection, target: Target, since: datetime, now: datetime) -> None:
         """Keep the beginning of a request that is being made for those that follow it."""
-        newest = operation_rows.newest_id(connection, place.persona.slug, place.thread_id)
-        self.held.hold(place, since, now, newest)
+        newest = operation_rows.newest_id(connection, target.persona.slug, target.thread_id)
+        self.held.hold(target, since, now, newest)
 
-    def since_before(self, place: Place, last_spoken: datetime | None) -> datetime | None:
+    def since_before(self, target: Target, last_spoken: datetime | None) -> datetime | None:
         """Return where the window of the last request began, as far as that is known; ``None`` if there was none."""
         if last_spoken is None:
             return None
-        return self.held.last(place) or cutoff(last_spoken, place.persona.settings.context_hours)
+        return self.held.last(target) or cutoff(last_spoken, target.persona.settings.context_hours)
 
-    def rows(self, connection: Connection, place: Place, now: datetime) -> ContextRows:
+    def rows(self, connection: Connection, target: Target, now: datetime) -> ContextRows:
         """Return what the view of a request made at ``now`` is computed from, as is all that is shown of it."""
-        newest = operation_rows.newest_id(connection, place.persona.slug, place.thread_id)
-        since = self.held.cutoff(place, now, newest)
-        return context_rows(connection, place.persona.slug, place.thread_id, since)
+        newest = operation_rows.newest_id(connection, target.persona.slug, target.thread_id)
+        since = self.held.cutoff(target, now, newest)
+        return context_rows(connection, target.persona.slug, target.thread_id, since)
 
-    async def view(self, place: Place, rows: ContextRows) -> View:
+    async def view(self, target: Target, rows: ContextRows) -> View:
         """Return the view that rows of the store make, every message of it counted."""
-        view = view_of(rows, place.thread_id)
+        view = view_of(rows, target.thread_id)
         summary = view.summary
         if summary is not None and summary.token_count is None:
             tokens = await asyncio.to_thread(self.counter.count, summary.content)
@@ -86,9 +86,11 @@ class Context:
                 await self.store.write(summary_rows.store_token_count, summary.operation_id, tokens)
         return replace(view, messages=await self.counted(view.messages), summary=summary)
 
-    async def assembled(self, place: Place, foundation: Foundation, messages: Sequence[Message], room: Room) -> Prompt:
+    async def assembled(
+        self, target: Target, foundation: Foundation, messages: Sequence[Message], room: Room
+    ) -> Prompt:
         """Build a request of messages that are counted; what is too large is cut in a thread."""
-        begins_at = self.beginnings.first(place)
+        begins_at = self.beginnings.first(target)
         if foundation.tokens + total_tokens(messages) <= room.budget:
             return assemble(foundation, messages, room, self.counter.count, begins_at)
         return await asyncio.to_thread(assemble, foundation, messages, room, self.counter.count, begins_at)
@@ -106,19 +108,19 @@ class Context:
         self._foundations[prompt, text] = measured
         return measured
 
-    async def budget(self, place: Place, operations: Sequence[Operation] = ()) -> Budget:
+    async def budget(self, target: Target, operations: Sequence[Operation] = ()) -> Budget:
         """Return how large a request to the model of ``place`` may be; ``operations`` say if a fold was taken back."""
-        chosen = place.persona.settings
-        limit = await asyncio.to_thread(self.limit_of, place.choice.model)
+        chosen = target.persona.settings
+        limit = await asyncio.to_thread(self.limit_of, target.choice.model)
         if chosen.context_token_limit is not None:
             limit = replace(limit, tokens=chosen.context_token_limit, source="context_token_limit")
-        text = await self.store.read(meta_rows.value, meta_rows.calibration_key(place.choice.model))
+        text = await self.store.read(meta_rows.value, meta_rows.calibration_key(target.choice.model))
         allowed = budget(limit, chosen.context_usage_threshold, chosen.max_output_tokens, calibration.read(text))
-        return self.budget_after(place, allowed, operations)
+        return self.budget_after(target, allowed, operations)
 
-    def budget_after(self, place: Place, allowed: Budget, operations: Sequence[Operation]) -> Budget:
+    def budget_after(self, target: Target, allowed: Budget, operations: Sequence[Operation]) -> Budget:
         """Return a budget as the operations leave it: a fold that was taken back lets requests be longer."""
-        output = place.persona.settings.max_output_tokens
+        output = target.persona.settings.max_output_tokens
         return stretched(allowed, output) if fold_is_undone(operations) else allowed
 
     async def learn(self, model: str, estimated_tokens: int, reported_tokens: int) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chorus_cli.core.context.assembly import Prompt
-    from chorus_cli.services.personas.place import Place
+    from chorus_cli.core.context.snapshot import Target
 
 
 class HeldBeginnings:
@@ -18,17 +18,17 @@ class HeldBeginnings:
     def __init__(self) -> None:
         self._first: dict[tuple[str, int], int] = {}
 
-    def first(self, place: Place) -> int | None:
+    def first(self, target: Target) -> int | None:
         """Return the message, ``None`` if the last request left nothing out or was of another process."""
-        return self._first.get(_key(place))
+        return self._first.get(_key(target))
 
-    def hold(self, place: Place, prompt: Prompt) -> None:
+    def hold(self, target: Target, prompt: Prompt) -> None:
         """Let the requests that follow begin as this one, which is about to be sent."""
         if prompt.too_large and prompt.sent:
-            self._first[_key(place)] = prompt.sent[0].id
+            self._first[_key(target)] = prompt.sent[0].id
         else:
-            self._first.pop(_key(place), None)
+            self._first.pop(_key(target), None)
 
 
-def _key(place: Place) -> tuple[str, int]:
-    return place.persona.slug, place.thread_id
+def _key(target: Target) -> tuple[str, int]:
+    return target.persona.slug, target.thread_id

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.context.assembly import Prompt
     from chorus_cli.core.context.budget import Budget
+    from chorus_cli.core.context.snapshot import Target
     from chorus_cli.core.context.summary import Summary
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.messages import Message
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from chorus_cli.core.models.exchange import PromptMessage
     from chorus_cli.ports import Clock
     from chorus_cli.services.context.context import Context
-    from chorus_cli.services.personas.place import Place
     from chorus_cli.storage.sqlite.context.left_out_rows import LeftOut
     from chorus_cli.storage.sqlite.context.rows import ContextRows
     from chorus_cli.storage.sqlite.store import Connection
@@ -55,7 +55,7 @@ class Omission:
 class ContextReport:
     """The next request without the message that would open it."""
 
-    place: Place
+    target: Target
     budget: Budget
     view: View
     prompt: Prompt
@@ -70,9 +70,9 @@ class ContextReport:
     def as_json(self) -> dict[str, object]:
         """Return the report in the shape that ``chorus context --json`` promises."""
         return {
-            "persona": self.place.persona.slug,
-            "thread": self.place.thread_id,
-            "model": self.place.choice.model,
+            "persona": self.target.persona.slug,
+            "thread": self.target.thread_id,
+            "model": self.target.choice.model,
             "limit": self.budget.limit.tokens,
             "budget": self.budget.tokens,
             "tokens": self.meter.tokens,
@@ -85,24 +85,24 @@ class ContextReport:
         }
 
 
-async def context_report(context: Context, clock: Clock, place: Place) -> ContextReport:
+async def context_report(context: Context, clock: Clock, target: Target) -> ContextReport:
     """Measure the context of ``place`` as it is now; nothing is sent and nothing changes."""
-    rows, unreached = await context.store.read(_read, context, place, clock.now())
-    view = await context.view(place, rows)
-    prompt, allowed = await _measured(context, place, view, rows.operations)
-    parts = _parts(place, prompt, view)
+    rows, unreached = await context.store.read(_read, context, target, clock.now())
+    view = await context.view(target, rows)
+    prompt, allowed = await _measured(context, target, view, rows.operations)
+    parts = _parts(target, prompt, view)
     expected = allowed.corrected_parts([part.tokens for part in parts])
     parts = tuple(replace(part, tokens=tokens) for part, tokens in zip(parts, expected, strict=True))
     omissions = tuple(
         replace(omission, tokens=allowed.corrected(omission.tokens)) for omission in _omissions(view, prompt, unreached)
     )
-    return ContextReport(place, allowed, view, prompt, parts, omissions)
+    return ContextReport(target, allowed, view, prompt, parts, omissions)
 
 
-async def meter(context: Context, clock: Clock, place: Place) -> Meter:
+async def meter(context: Context, clock: Clock, target: Target) -> Meter:
     """Return how full the next request is."""
-    view, operations = await context.standing(place, clock.now())
-    return _metered(*await _measured(context, place, view, operations))
+    view, operations = await context.standing(target, clock.now())
+    return _metered(*await _measured(context, target, view, operations))
 
 
 def _metered(prompt: Prompt, allowed: Budget) -> Meter:
@@ -110,20 +110,20 @@ def _metered(prompt: Prompt, allowed: Budget) -> Meter:
 
 
 def _read(
-    connection: Connection, context: Context, place: Place, now: datetime
+    connection: Connection, context: Context, target: Target, now: datetime
 ) -> tuple[ContextRows, Mapping[str, LeftOut]]:
     """Read what is in context and count the rest of the thread in one go, so that nothing falls between the two."""
-    rows = context.rows(connection, place, now)
-    rest = left_out(connection, place.persona.slug, place.thread_id, view_of(rows, place.thread_id))
+    rows = context.rows(connection, target, now)
+    rest = left_out(connection, target.persona.slug, target.thread_id, view_of(rows, target.thread_id))
     return rows, rest
 
 
 async def _measured(
-    context: Context, place: Place, view: View, operations: Sequence[Operation]
+    context: Context, target: Target, view: View, operations: Sequence[Operation]
 ) -> tuple[Prompt, Budget]:
-    foundation = (await context.foundation(place.persona)).with_summary(view.summary)
-    allowed = await context.budget(place, operations)
-    return await context.assembled(place, foundation, view.verbatim, allowed.room), allowed
+    foundation = (await context.foundation(target.persona)).with_summary(view.summary)
+    allowed = await context.budget(target, operations)
+    return await context.assembled(target, foundation, view.verbatim, allowed.room), allowed
 
 
 def _omissions(view: View, prompt: Prompt, unreached: Mapping[str, LeftOut]) -> tuple[Omission, ...]:
@@ -157,15 +157,15 @@ def _says_something(row: Message) -> bool:
     return bool(row.content or row.tool_calls)
 
 
-def _parts(place: Place, prompt: Prompt, view: View) -> tuple[Part, ...]:
-    documents = place.persona.documents
-    hours = place.persona.settings.context_hours
+def _parts(target: Target, prompt: Prompt, view: View) -> tuple[Part, ...]:
+    documents = target.persona.documents
+    hours = target.persona.settings.context_hours
     names = ", ".join(document.name for document in documents)
     since = " since the boundary" if view.base is not None else ""
     foundation = prompt.foundation
     parts = [
         Part("system prompt", foundation.system_prompt_tokens + TOKENS_PER_MESSAGE, "always sent"),
-        Part("documents", foundation.document_tokens, names or f"no .md files in docs of {place.persona.slug}"),
+        Part("documents", foundation.document_tokens, names or f"no .md files in docs of {target.persona.slug}"),
     ]
     if view.summary is not None and foundation.summary_tokens:
         parts.append(Part("summary", foundation.summary_tokens, _stands_for(view, view.summary)))

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from chorus_cli.core.context.snapshot import Target
     from chorus_cli.core.editing.matching import Member, Sheet
     from chorus_cli.core.editing.scope import EditScope
     from chorus_cli.core.log.messages import Message
     from chorus_cli.ports import Clock
     from chorus_cli.services.context.context import Context
-    from chorus_cli.services.personas.place import Place
     from chorus_cli.storage.sqlite.context.editable_rows import EditableRows
     from chorus_cli.storage.sqlite.context.rows import ContextRows
     from chorus_cli.storage.sqlite.store import Connection
@@ -40,7 +40,7 @@ class OpenContext:
     ``line``, counted from 1, is the one of the text that says where the context starts.
     """
 
-    place: Place
+    target: Target
     sheet: Sheet
     line: int
     scope: EditScope
@@ -63,7 +63,7 @@ class ContextEditing:
     clock: Clock
     is_alive: Callable[[str], bool]
 
-    async def open(self, place: Place, shown_since: datetime | None = None) -> OpenContext:
+    async def open(self, target: Target, shown_since: datetime | None = None) -> OpenContext:
         """Lay out the thread's history and its context; only what is younger than ``shown_since``, if that is given.
 
         Raises:
@@ -71,19 +71,19 @@ class ContextEditing:
         """
         now = self.clock.now()
         await self.context.store.write(orphans.mend, self.is_alive, now)
-        context, rows = await self.context.store.read(self._read, place, now, shown_since)
-        seen = view_of(context, place.thread_id)
+        context, rows = await self.context.store.read(self._read, target, now, shown_since)
+        seen = view_of(context, target.thread_id)
         if any(row.status is Status.STREAMING and row.introduced_by is not None for row in seen.messages):
             raise JournalError("Another reply is being written in another window. Edit the context when it is done.")
         scope = edit_scope(seen.messages, rows.history, rows.operations, rows.newest_id, shown_since)
-        sheet = await asyncio.to_thread(laid_out, place.persona.name, scope.before, scope.context)
-        return OpenContext(place, sheet, _context_line(sheet.text), scope, newest_change(rows.operations))
+        sheet = await asyncio.to_thread(laid_out, target.persona.name, scope.before, scope.context)
+        return OpenContext(target, sheet, _context_line(sheet.text), scope, newest_change(rows.operations))
 
     def _read(
-        self, connection: Connection, place: Place, now: datetime, shown_since: datetime | None
+        self, connection: Connection, target: Target, now: datetime, shown_since: datetime | None
     ) -> tuple[ContextRows, EditableRows]:
-        rows = editable_rows(connection, place.persona.slug, place.thread_id, shown_since)
-        return self.context.rows(connection, place, now), rows
+        rows = editable_rows(connection, target.persona.slug, target.thread_id, shown_since)
+        return self.context.rows(connection, target, now), rows
 
     async def save(self, opened: OpenContext, text: str, *, header_like_is_text: bool = False) -> EditedContext | None:
         """Make the edited text the context, and return what it holds; ``None`` if nothing in it has changed.
@@ -105,12 +105,12 @@ class ContextEditing:
         rows = {row.id: row for row in (*opened.scope.before, *opened.scope.settled)}
         members = with_hidden(edit.members, opened.scope)
         new = NewOperation(
-            opened.place.persona.slug,
+            opened.target.persona.slug,
             Kind.EDIT,
             self.clock.now(),
-            thread_id=opened.place.thread_id,
+            thread_id=opened.target.thread_id,
             after_message_id=opened.scope.after_message_id,
-            members=tuple(_stored(member, rows, opened.place.thread_id) for member in members),
+            members=tuple(_stored(member, rows, opened.target.thread_id) for member in members),
         )
         if not new.members:
             return EditedContext(0, EditCounts())

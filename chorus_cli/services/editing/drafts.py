@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import EditorError
 from chorus_cli.core.settings.jsonc_reader import BYTE_ORDER_MARK
-from chorus_cli.services.uninterrupted import finished
+from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.storage.files import drafts
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Editing:
         """Have the editor open a draft; return what it complains of, and whether it may only have opened a window."""
         began = self.clock.monotonic()
         self._is_ended = False
-        complaint, cancelled = await finished(self.editor.open(path, line), self.end)
+        complaint, cancelled = await run_to_completion(self.editor.open(path, line), self.end)
         if cancelled:
             raise asyncio.CancelledError
         if self._is_ended:

@@ -19,8 +19,8 @@ from chorus_cli.core.log.operations import Kind, fold_is_undone
 from chorus_cli.core.log.runs import runs
 from chorus_cli.core.sessions.slices import transcript
 from chorus_cli.core.text.cutting import cut_in_the_middle
+from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.folding.summarizer import model_of
-from chorus_cli.services.uninterrupted import finished
 from chorus_cli.storage.sqlite.context import summary_rows
 from chorus_cli.storage.sqlite.context.rows import context_rows, view_of
 from chorus_cli.storage.sqlite.log import operation_rows
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.context.budget import Budget
+    from chorus_cli.core.context.snapshot import Target
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.messages import Message
     from chorus_cli.ports import Clock
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.folding.summarizer import Summarizer
-    from chorus_cli.services.personas.place import Place
     from chorus_cli.storage.sqlite.store import Connection
 
 _LEAST_GAIN = 1 / 8
@@ -91,15 +91,15 @@ class Folding:
         self._clock = clock
         self._locks: dict[int, asyncio.Lock] = {}
 
-    def is_possible(self, place: Place) -> bool:
+    def is_possible(self, target: Target) -> bool:
         """Return whether there is a model that writes summaries."""
-        return self._summarizer.can_summarize(place)
+        return self._summarizer.can_summarize(target)
 
-    async def is_due(self, place: Place) -> bool:
+    async def is_due(self, target: Target) -> bool:
         """Return whether it is time to fold, and there is something to be folded and a model for it."""
-        return self.is_possible(place) and await self._planned(place) is not None
+        return self.is_possible(target) and await self._planned(target) is not None
 
-    async def fold(self, place: Place) -> Summary | None:
+    async def fold(self, target: Target) -> Summary | None:
         """Fold as many of the oldest turns as bring the next request to about half of the limit, if it is time.
 
         Return ``None`` if it is not, there is nothing to fold, or the context has changed meanwhile.
@@ -108,34 +108,34 @@ class Folding:
             ModelError: the summary could not be written; the one before stands.
             StorageError: it could not be stored.
         """
-        async with self._lock(place):
+        async with self._lock(target):
             # Whoever had the lock before may have made room.
-            fold = await self._planned(place)
-            return await self._carried_out(place, fold, "", automatic=True) if fold else None
+            fold = await self._planned(target)
+            return await self._carried_out(target, fold, "", automatic=True) if fold else None
 
-    async def fold_all(self, place: Place, focus: str) -> Compacted:
+    async def fold_all(self, target: Target, focus: str) -> Compacted:
         """Fold everything but the last two turns, at the user's wish.
 
         Raises:
             ModelError: the summary could not be written; the one before stands.
             StorageError: it could not be stored.
         """
-        async with self._lock(place):
-            view, operations = await self._context.standing(place, self._clock.now())
+        async with self._lock(target):
+            view, operations = await self._context.standing(target, self._clock.now())
             messages = tuple(row for group in folding.foldable(view.verbatim) for row in group)
             if not usable(messages):
                 return Compacted(None, 0, extends=False)
-            fold = Fold(view, messages, await self._context.budget(place, operations))
-            summary = await self._carried_out(place, fold, focus, automatic=False)
+            fold = Fold(view, messages, await self._context.budget(target, operations))
+            summary = await self._carried_out(target, fold, focus, automatic=False)
             return Compacted(summary, len(usable(messages)), extends=view.summary is not None)
 
-    async def reword(self, place: Place, view: View, content: str) -> Summary | None:
+    async def reword(self, target: Target, view: View, content: str) -> Summary | None:
         """Store the user's own words as the summary of what it stands for now; ``None`` if that has changed.
 
         Raises:
             MessageRefusedError: they would take more than a quarter of every request.
         """
-        allowed = await self._context.budget(place)
+        allowed = await self._context.budget(target)
         count = await asyncio.to_thread(self._context.counter.count, content)
         most = allowed.room.budget // _MOST_OWN_WORDS
         if count > most:
@@ -143,16 +143,16 @@ class Folding:
                 f"The summary has ~{count:,} tokens, which every request would have to carry; it may have {most:,}."
             )
         new = NewSummary(content, count, None, self._clock.now())
-        return await self._context.store.write(_stored, place, Fold(view, (), allowed), new, automatic=False)
+        return await self._context.store.write(_stored, target, Fold(view, (), allowed), new, automatic=False)
 
-    def _lock(self, place: Place) -> asyncio.Lock:
-        return self._locks.setdefault(place.thread_id, asyncio.Lock())
+    def _lock(self, target: Target) -> asyncio.Lock:
+        return self._locks.setdefault(target.thread_id, asyncio.Lock())
 
-    async def _planned(self, place: Place) -> Fold | None:
+    async def _planned(self, target: Target) -> Fold | None:
         """Return what to fold if it is time: before a request is too large, when that brings much, and when it is."""
-        view, operations = await self._context.standing(place, self._clock.now())
-        allowed = await self._context.budget(place, operations)
-        foundation = await self._context.foundation(place.persona)
+        view, operations = await self._context.standing(target, self._clock.now())
+        allowed = await self._context.budget(target, operations)
+        foundation = await self._context.foundation(target.persona)
         spoken_tokens = total_tokens(usable(view.verbatim))
         tokens = allowed.corrected(foundation.with_summary(view.summary).tokens + spoken_tokens)
         if tokens <= (allowed.tokens if fold_is_undone(operations) else allowed.aside_tokens):
@@ -164,28 +164,30 @@ class Folding:
             return None
         return Fold(view, tuple(messages), allowed)
 
-    async def _carried_out(self, place: Place, fold: Fold, focus: str, *, automatic: bool) -> Summary | None:
+    async def _carried_out(self, target: Target, fold: Fold, focus: str, *, automatic: bool) -> Summary | None:
         """Have the summary written, and store it to its end, even if whoever waits for it is stopped meanwhile."""
         task = folding.task(fold.allowed.summary_room, focus)
-        entries = transcript(usable(fold.messages), place.persona.name)
+        entries = transcript(usable(fold.messages), target.persona.name)
         so_far = fold.view.summary.content if fold.view.summary else ""
-        written = await self._summarizer.extended(place, task, so_far, entries)
-        new = await asyncio.to_thread(self._measured, place, written, fold.allowed.summary_room * _LONGEST_SUMMARY)
-        stored, stopped = await finished(self._context.store.write(_stored, place, fold, new, automatic=automatic))
+        written = await self._summarizer.extended(target, task, so_far, entries)
+        new = await asyncio.to_thread(self._measured, target, written, fold.allowed.summary_room * _LONGEST_SUMMARY)
+        stored, stopped = await run_to_completion(
+            self._context.store.write(_stored, target, fold, new, automatic=automatic)
+        )
         # Whoever asked for it and stopped it too late is told what was done.
         if stopped and (automatic or stored is None):
             raise asyncio.CancelledError
         return stored
 
-    def _measured(self, place: Place, text: str, longest_tokens: int) -> NewSummary:
+    def _measured(self, target: Target, text: str, longest_tokens: int) -> NewSummary:
         count = self._context.counter.count
         content = cut_in_the_middle(text, count(text), longest_tokens, count)
-        return NewSummary(content, count(content), model_of(place), self._clock.now())
+        return NewSummary(content, count(content), model_of(target), self._clock.now())
 
 
-def _stored(connection: Connection, place: Place, fold: Fold, new: NewSummary, *, automatic: bool) -> Summary | None:
+def _stored(connection: Connection, target: Target, fold: Fold, new: NewSummary, *, automatic: bool) -> Summary | None:
     """Store a fold if the context is still the one that it was made of: the same boundary, summary and messages."""
-    slug, thread_id = place.persona.slug, place.thread_id
+    slug, thread_id = target.persona.slug, target.thread_id
     ids = fold.message_ids
     present = view_of(context_rows(connection, slug, thread_id, fold.view.cutoff), thread_id)
     same = present.base == fold.view.base and _operation_id(present.summary) == _operation_id(fold.view.summary)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ChorusError, ModelError, StorageError
 from chorus_cli.core.log.runs import expanded
-from chorus_cli.services.uninterrupted import finished
+from chorus_cli.services.cancellation import run_to_completion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from chorus_cli.core.context.snapshot import Target
     from chorus_cli.core.context.summary import Summary
     from chorus_cli.services.folding.folding import Folding
-    from chorus_cli.services.personas.place import Place
 
 _TURNS_OF_REST = 3
 _FAILED = "a failed fold"
@@ -43,32 +43,32 @@ class MakingRoom:
         """Fold behind the talk too from now on; ``tell`` says a sentence beside it."""
         self._tell = tell
 
-    def turn_begins(self, place: Place) -> None:
+    def turn_begins(self, target: Target) -> None:
         """Count a turn, for what failed is tried again some turns later."""
-        folds = self._of(place)
+        folds = self._of(target)
         folds.resting_turns = max(0, folds.resting_turns - 1)
 
-    async def is_worth_trying(self, place: Place) -> bool:
+    async def is_worth_trying(self, target: Target) -> bool:
         """Return whether a fold may help: there is something to fold, a model, and the last try is a while ago."""
-        return not self._of(place).resting_turns and await self.folding.is_due(place)
+        return not self._of(target).resting_turns and await self.folding.is_due(target)
 
-    async def at_once(self, place: Place) -> str:
+    async def at_once(self, target: Target) -> str:
         """Fold now, unless a fold behind the talk has just made room or failed; return what the user should be told."""
-        running = self._behind.get(place.thread_id)
+        running = self._behind.get(target.thread_id)
         if running is not None:
             await asyncio.wait({running})
-        return "" if self._of(place).resting_turns else await self._folded(place)
+        return "" if self._of(target).resting_turns else await self._folded(target)
 
-    def behind(self, place: Place) -> None:
+    def behind(self, target: Target) -> None:
         """Fold behind the talk if it is time, unless that is being done already."""
-        running = self._behind.get(place.thread_id)
+        running = self._behind.get(target.thread_id)
         if self._tell is None or (running is not None and not running.done()):
             return
-        self._behind[place.thread_id] = asyncio.create_task(self._fold_behind(place, self._tell))
+        self._behind[target.thread_id] = asyncio.create_task(self._fold_behind(target, self._tell))
 
-    def news(self, place: Place, shortfalls: Mapping[str, str]) -> list[str]:
+    def news(self, target: Target, shortfalls: Mapping[str, str]) -> list[str]:
         """Return of the sentences about a request, by what they speak of, those that were not so of the one before."""
-        folds = self._of(place)
+        folds = self._of(target)
         new = [sentence for subject, sentence in shortfalls.items() if subject not in folds.told]
         folds.told = {*shortfalls, *(folds.told & {_FAILED})}
         return new
@@ -79,13 +79,13 @@ class MakingRoom:
         for task in tasks:
             task.cancel()
         if tasks:
-            await finished(asyncio.wait(tasks))
+            await run_to_completion(asyncio.wait(tasks))
 
-    async def _fold_behind(self, place: Place, tell: Callable[[str], None]) -> None:
+    async def _fold_behind(self, target: Target, tell: Callable[[str], None]) -> None:
         try:
-            if not await self.is_worth_trying(place):
+            if not await self.is_worth_trying(target):
                 return
-            notice = await self._folded(place)
+            notice = await self._folded(target)
         except ChorusError:
             # Whatever keeps it from being looked at is told to whoever talks next.
             return
@@ -95,25 +95,25 @@ class MakingRoom:
         if notice:
             tell(notice)
 
-    async def _folded(self, place: Place) -> str:
+    async def _folded(self, target: Target) -> str:
         try:
-            summary = await self.folding.fold(place)
+            summary = await self.folding.fold(target)
         except (ModelError, StorageError) as error:
-            return self._failed(place, error)
+            return self._failed(target, error)
         if summary is None:
             return ""
-        self._of(place).told.clear()
+        self._of(target).told.clear()
         return folded_text(summary)
 
-    def _failed(self, place: Place, error: ChorusError) -> str:
-        self._of(place).resting_turns = _TURNS_OF_REST
-        if _FAILED in self._of(place).told:
+    def _failed(self, target: Target, error: ChorusError) -> str:
+        self._of(target).resting_turns = _TURNS_OF_REST
+        if _FAILED in self._of(target).told:
             return ""
-        self._of(place).told.add(_FAILED)
+        self._of(target).told.add(_FAILED)
         return f"The older part of the conversation could not be summarised: {error} It is tried again by itself."
 
-    def _of(self, place: Place) -> _Folds:
-        return self._folds.setdefault(place.thread_id, _Folds())
+    def _of(self, target: Target) -> _Folds:
+        return self._folds.setdefault(target.thread_id, _Folds())
 
 
 def folded_text(summary: Summary) -> str:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from chorus_cli.core.context.budget import Budget
+    from chorus_cli.core.context.snapshot import Target
     from chorus_cli.ports import ModelClient
     from chorus_cli.services.context.context import Context
-    from chorus_cli.services.personas.place import Place
 
 PATIENCE_SECONDS = 30.0
 
@@ -48,11 +48,11 @@ class Summarizer:
     context: Context
     patience_seconds: float = PATIENCE_SECONDS
 
-    def can_summarize(self, place: Place) -> bool:
+    def can_summarize(self, target: Target) -> bool:
         """Return whether the model can do it at all: ELIZA cannot."""
-        return model_of(place) != ELIZA
+        return model_of(target) != ELIZA
 
-    async def extended(self, place: Place, task: str, so_far: str, entries: Sequence[str]) -> str:
+    async def extended(self, target: Target, task: str, so_far: str, entries: Sequence[str]) -> str:
         """Return the summary ``so_far``, which may be empty, extended by the entries of a transcript, oldest first.
 
         ``task`` tells the model what to write. What does not fit its limit at once goes in slices, each with what the
@@ -62,21 +62,21 @@ class Summarizer:
             ModelError: the model refused, failed, said nothing, or took too long.
         """
         try:
-            return await self._extended(place, task, so_far, entries)
+            return await self._extended(target, task, so_far, entries)
         except TimeoutError as error:
             raise ModelError(
-                f"{model_of(place)} did not write a summary within {self.patience_seconds:g} s."
+                f"{model_of(target)} did not write a summary within {self.patience_seconds:g} s."
             ) from error
 
-    async def _extended(self, place: Place, task: str, so_far: str, entries: Sequence[str]) -> str:
-        allowed = await self._budget(place)
+    async def _extended(self, target: Target, task: str, so_far: str, entries: Sequence[str]) -> str:
+        allowed = await self._budget(target)
         rest = list(entries)
         while rest:
             part, rest = await asyncio.to_thread(self._next, task, so_far, rest, allowed.room.budget)
             heading = f"{_SO_FAR}\n\n{so_far}\n\n{_NEXT_PART}" if so_far else _BEGINNING
             messages = (PromptMessage("system", task), PromptMessage("user", f"{heading}\n\n{part.text}"))
             request = ModelRequest(
-                model_of(place),
+                model_of(target),
                 messages,
                 context_tokens=allowed.limit.tokens,
                 prompt_tokens=allowed.corrected(part.prompt_tokens),
@@ -85,14 +85,14 @@ class Summarizer:
                 so_far = await self._reply(request)
         return so_far
 
-    async def _budget(self, place: Place) -> Budget:
+    async def _budget(self, target: Target) -> Budget:
         """Return what a request to the summary model may have; the persona's own limit is that of another model."""
-        if model_of(place) == place.choice.model:
-            return await self.context.budget(place)
-        settings = replace(place.persona.settings, context_token_limit=None, max_output_tokens=None)
-        persona = replace(place.persona, settings=settings)
-        choice = ModelChoice(model_of(place), "from summary_model")
-        return await self.context.budget(replace(place, persona=persona, choice=choice))
+        if model_of(target) == target.choice.model:
+            return await self.context.budget(target)
+        settings = replace(target.persona.settings, context_token_limit=None, max_output_tokens=None)
+        persona = replace(target.persona, settings=settings)
+        choice = ModelChoice(model_of(target), "from summary_model")
+        return await self.context.budget(replace(target, persona=persona, choice=choice))
 
     def _next(self, task: str, so_far: str, rest: Sequence[str], budget_tokens: int) -> tuple[_Part, list[str]]:
         count = self.context.counter.count
@@ -119,6 +119,6 @@ class Summarizer:
         return text
 
 
-def model_of(place: Place) -> str:
+def model_of(target: Target) -> str:
     """Return the model that writes summaries."""
-    return place.persona.settings.summary_model or place.choice.model
+    return target.persona.settings.summary_model or target.choice.model

@@ -21,9 +21,9 @@ from chorus_cli.storage.files.atomic_file import write_atomically
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from chorus_cli.core.context.snapshot import Target
     from chorus_cli.ports import Clock
     from chorus_cli.services.context.context import Context
-    from chorus_cli.services.personas.place import Place
 
 _MARKDOWN = frozenset({".md", ".markdown"})
 _JSON = ".json"
@@ -44,7 +44,7 @@ class Exporting:
     context: Context
     clock: Clock
 
-    async def export(self, place: Place, *, whole: bool) -> Export:
+    async def export(self, target: Target, *, whole: bool) -> Export:
         """Return what is in context, or everything that was ever said in the thread.
 
         Raises:
@@ -52,13 +52,13 @@ class Exporting:
         """
         now, marks = self.clock.now(), NO_MARKS
         if whole:
-            selection = Selection(place.persona.slug, place.thread_id)
+            selection = Selection(target.persona.slug, target.thread_id)
             operations = await operations_of(self.context.store, selection)
             entries = tuple([entry async for entry in transcript(self.context.store, selection, operations)])
             marks = log_marks(operations)
         else:
-            entries = (await self.context.seen(place, now)).messages
-        export = Export(place.persona.slug, place.persona.name, place.thread_id, now, whole, entries, marks)
+            entries = (await self.context.seen(target, now)).messages
+        export = Export(target.persona.slug, target.persona.name, target.thread_id, now, whole, entries, marks)
         if not export.messages:
             otherwise = "" if whole else " /export FILE all writes everything that was said in this thread."
             raise CommandError(
@@ -67,7 +67,7 @@ class Exporting:
         return export
 
 
-def file_for(typed: str, place: Place, now: datetime) -> Path:
+def file_for(typed: str, target: Target, now: datetime) -> Path:
     """Return the file that is meant: what was typed, in the present folder; if that is a folder, a new name in it.
 
     Raises:
@@ -78,7 +78,7 @@ def file_for(typed: str, place: Place, now: datetime) -> Path:
     except RuntimeError:
         raise CommandError(f"There is no home folder for {typed}, so nothing was written.") from None
     if typed.endswith("/") or _is_folder(path):
-        return path / f"{place.persona.slug}_{now:%Y-%m-%d_%H%M}.md"
+        return path / f"{target.persona.slug}_{now:%Y-%m-%d_%H%M}.md"
     if not path.suffix:
         return path.with_name(f"{path.name}.md")
     if path.suffix.lower() not in _WRITTEN:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import JournalError, SettingsError
 from chorus_cli.core.log import operations as journal
 from chorus_cli.core.log.messages import Status
-from chorus_cli.core.log.operations import REVERSALS, Kind, Operation, Target, WindowChange
+from chorus_cli.core.log.operations import REVERSALS, Kind, Operation, Subject, WindowChange
 from chorus_cli.storage.sqlite.context.window_changes import put_window_back
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
@@ -16,11 +16,11 @@ from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from chorus_cli.core.context.snapshot import Target
     from chorus_cli.core.log.messages import Message
     from chorus_cli.ports import Clock
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.personas.personas import Personas
-    from chorus_cli.services.personas.place import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class Journal:
     clock: Clock
     personas: Personas
 
-    async def clear(self, place: Place) -> Operation:
+    async def clear(self, target: Target) -> Operation:
         """Begin a new conversation in every thread of the persona; a reply still running stays behind."""
-        new = NewOperation(place.persona.slug, Kind.CLEAR, self.clock.now())
+        new = NewOperation(target.persona.slug, Kind.CLEAR, self.clock.now())
         return await self.context.store.write(operation_rows.introduce, new)
 
     async def clear_unless_spoken(self, slug: str, through_message_id: int) -> bool:
@@ -59,31 +59,31 @@ class Journal:
             await self.context.store.write(operation_rows.introduce_unless_spoken, new, through_message_id) is not None
         )
 
-    async def entries(self, place: Place) -> list[Entry]:
+    async def entries(self, target: Target) -> list[Entry]:
         """Return every operation that concerns the thread, oldest first."""
-        operations = await self._operations(place)
+        operations = await self._operations(target)
         counting = {operation.id for operation in journal.effective(operations)}
         return [Entry(operation, operation.id in counting) for operation in operations]
 
-    async def undo(self, place: Place, number: int | None) -> Operation:
+    async def undo(self, target: Target, number: int | None) -> Operation:
         """Take back operation ``number``, or the newest one of the user's that counts, and return it.
 
         Raises:
             JournalError: there is nothing to take back, or it is taken back already.
             SettingsError: the setting that it changed was changed again since.
         """
-        chosen = _to_undo(await self._operations(place), number)
-        await self._take_back(place, chosen)
+        chosen = _to_undo(await self._operations(target), number)
+        await self._take_back(target, chosen)
         return chosen
 
-    async def newest(self, place: Place) -> Newest:
+    async def newest(self, target: Target) -> Newest:
         """Return the newest thing that the user said or did here and that can be taken back.
 
         Raises:
             JournalError: there is nothing.
         """
-        operations = await self._operations(place)
-        turn_id = await self._newest_turn_in_view(place)
+        operations = await self._operations(target)
+        turn_id = await self._newest_turn_in_view(target)
         operation = journal.undoable(operations)
         if operation is None and not turn_id:
             raise JournalError("There is nothing to undo here.")
@@ -92,21 +92,21 @@ class Journal:
             done = operation
         else:
             done = await self._question(turn_id)
-        word = journal.last_words(operations).get(_target(done))
+        word = journal.last_words(operations).get(_subject(done))
         return Newest(done, word.created_at if word else _made_at(done))
 
-    async def take_back(self, place: Place, newest: Newest) -> None:
+    async def take_back(self, target: Target, newest: Newest) -> None:
         """Take back the newest thing that the user said or did; what was done since is none of this.
 
         Raises:
             SettingsError: the setting that the operation changed was changed again since.
         """
         if isinstance(newest.done, Operation):
-            await self._take_back(place, newest.done)
+            await self._take_back(target, newest.done)
         else:
-            await self._record(place, Kind.UNDO, _target(newest.done), place.thread_id)
+            await self._record(target, Kind.UNDO, _subject(newest.done), target.thread_id)
 
-    async def redo(self, place: Place) -> Operation | Message:
+    async def redo(self, target: Target) -> Operation | Message:
         """Put back what the newest undo took back, unless something has followed it, and return it.
 
         What concerns every thread is followed by what is said in any of them.
@@ -115,41 +115,41 @@ class Journal:
             JournalError: there is nothing to put back.
             SettingsError: the setting that it changed was changed again since.
         """
-        newest_turn = await self.context.store.read(message_rows.newest_turn_id, place.thread_id)
-        operations = await self._operations(place)
+        newest_turn = await self.context.store.read(message_rows.newest_turn_id, target.thread_id)
+        operations = await self._operations(target)
         undone = journal.redoable(operations, newest_turn)
-        if undone is None or undone.target is None or await self._is_followed_elsewhere(place, undone):
+        if undone is None or undone.subject is None or await self._is_followed_elsewhere(target, undone):
             raise JournalError(
                 "There is nothing to redo. Without a number only an undo that nothing has followed is taken back; "
                 "/context redo NUMBER takes back any, and /context ops lists the numbers."
             )
-        return await self._put_back(place, undone.target, operations)
+        return await self._put_back(target, undone.subject, operations)
 
-    async def redo_by_number(self, place: Place, number: int) -> Operation | Message:
+    async def redo_by_number(self, target: Target, number: int) -> Operation | Message:
         """Put back what undo ``number``, or any undo of operation ``number``, took back, whatever followed; return it.
 
         Raises:
             JournalError: there is no such operation, or it is not taken back.
             SettingsError: the setting that it changed was changed again since.
         """
-        operations = await self._operations(place)
-        return await self._put_back(place, _to_redo(operations, number), operations)
+        operations = await self._operations(target)
+        return await self._put_back(target, _to_redo(operations, number), operations)
 
-    async def _operations(self, place: Place) -> list[Operation]:
-        return journal.own(await self.context.store.read(operation_rows.all_of, place.persona.slug, place.thread_id))
+    async def _operations(self, target: Target) -> list[Operation]:
+        return journal.own(await self.context.store.read(operation_rows.all_of, target.persona.slug, target.thread_id))
 
-    async def _newest_turn_in_view(self, place: Place) -> int:
-        seen = await self.context.seen(place, self.clock.now())
+    async def _newest_turn_in_view(self, target: Target) -> int:
+        seen = await self.context.seen(target, self.clock.now())
         # What an operation put in is taken back with that; it is no turn of the user's.
         put_in = {message.id for message in seen.messages if message.introduced_by is not None}
         return max({message.turn_id for message in seen.messages} - put_in, default=0)
 
-    async def _is_followed_elsewhere(self, place: Place, undone: Operation) -> bool:
+    async def _is_followed_elsewhere(self, target: Target, undone: Operation) -> bool:
         """Return whether something was said, in whichever thread, since an undo that concerns them all."""
         if undone.thread_id is not None:
             return False
         rows = await self.context.store.read(
-            message_rows.history, place.persona.slug, None, None, undone.after_message_id
+            message_rows.history, target.persona.slug, None, None, undone.after_message_id
         )
         return any(row.introduced_by is None or _is_another_reply(row) for row in rows)
 
@@ -159,36 +159,36 @@ class Journal:
             raise JournalError(f"Turn {turn_id} cannot be taken back: its first message is not in the log.")
         return found[0]
 
-    async def _put_back(self, place: Place, target: Target, operations: list[Operation]) -> Operation | Message:
-        if target.turn_id is not None:
-            question = await self._question(target.turn_id)
-            await self._record(place, Kind.REDO, target, place.thread_id)
+    async def _put_back(self, target: Target, subject: Subject, operations: list[Operation]) -> Operation | Message:
+        if subject.turn_id is not None:
+            question = await self._question(subject.turn_id)
+            await self._record(target, Kind.REDO, subject, target.thread_id)
             return question
-        chosen = next(known for known in operations if known.id == target.operation_id)
-        await self._record(place, Kind.REDO, target, chosen.thread_id, chosen.window)
+        chosen = next(known for known in operations if known.id == subject.operation_id)
+        await self._record(target, Kind.REDO, subject, chosen.thread_id, chosen.window)
         return chosen
 
-    async def _take_back(self, place: Place, chosen: Operation) -> None:
+    async def _take_back(self, target: Target, chosen: Operation) -> None:
         change = WindowChange(chosen.window.after, chosen.window.before) if chosen.window else None
-        await self._record(place, Kind.UNDO, Target(operation_id=chosen.id), chosen.thread_id, change)
+        await self._record(target, Kind.UNDO, Subject(operation_id=chosen.id), chosen.thread_id, change)
 
     async def _record(
-        self, place: Place, kind: Kind, target: Target, thread_id: int | None, change: WindowChange | None = None
+        self, target: Target, kind: Kind, subject: Subject, thread_id: int | None, change: WindowChange | None = None
     ) -> None:
-        new = NewOperation(place.persona.slug, kind, self.clock.now(), thread_id=thread_id, target=target)
+        new = NewOperation(target.persona.slug, kind, self.clock.now(), thread_id=thread_id, subject=subject)
         if change is None:
             await self.context.store.write(operation_rows.introduce, new)
             return
         try:
             await self.context.store.write(
-                put_window_back, self.personas.settings_path(place.persona.slug), change, new
+                put_window_back, self.personas.settings_path(target.persona.slug), change, new
             )
         except SettingsError as error:
             raise SettingsError(f"{error} Earlier operations go by their number: /context ops lists them.") from error
 
 
-def _target(done: Operation | Message) -> Target:
-    return Target(operation_id=done.id) if isinstance(done, Operation) else Target(turn_id=done.id)
+def _subject(done: Operation | Message) -> Subject:
+    return Subject(operation_id=done.id) if isinstance(done, Operation) else Subject(turn_id=done.id)
 
 
 def _made_at(done: Operation | Message) -> datetime:
@@ -214,18 +214,18 @@ def _to_undo(operations: list[Operation], number: int | None) -> Operation:
     return chosen
 
 
-def _to_redo(operations: list[Operation], number: int) -> Target:
+def _to_redo(operations: list[Operation], number: int) -> Subject:
     chosen = _numbered(operations, number)
     if chosen.kind is Kind.REDO:
         raise JournalError(f"Operation {number} puts something back itself; it cannot be redone.")
-    target = Target(operation_id=number) if chosen.target is None else chosen.target
-    word = journal.last_words(operations).get(target)
+    subject = Subject(operation_id=number) if chosen.subject is None else chosen.subject
+    word = journal.last_words(operations).get(subject)
     if word is None or word.kind is Kind.REDO:
-        name = f"Operation {number}" if chosen.target is None else f"What operation {number} took back"
+        name = f"Operation {number}" if chosen.subject is None else f"What operation {number} took back"
         raise JournalError(f"{name} is not undone, so there is nothing to put back.")
     if word.automatic:
-        raise JournalError(f"Operation {target.operation_id} brought nothing, so there is nothing to put back.")
-    return target
+        raise JournalError(f"Operation {subject.operation_id} brought nothing, so there is nothing to put back.")
+    return subject
 
 
 def _numbered(operations: list[Operation], number: int) -> Operation:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
 from chorus_cli.core.log import operations as journal
-from chorus_cli.core.log.operations import Kind, Target
+from chorus_cli.core.log.operations import Kind, Subject
 from chorus_cli.core.log.search_query import search_query
 from chorus_cli.services.log.transcript import message_as_json
 from chorus_cli.storage.sqlite.log import index_renewal, operation_rows, search_index
@@ -174,7 +174,7 @@ class Search:
 
 
 def _is_taken_back(message: Message, operations: Sequence[Operation]) -> bool:
-    last = journal.last_words(operations).get(Target(turn_id=message.turn_id))
+    last = journal.last_words(operations).get(Subject(turn_id=message.turn_id))
     replaced = any(message.id in operation.replaced for operation in journal.effective(operations))
     return replaced or (last is not None and last.kind is Kind.UNDO)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.core.context.snapshot import Target
 from chorus_cli.core.models.choice import ModelChoice, detected_model, named_model, way_to_a_model
 from chorus_cli.core.personas.persona import DEFAULT_PERSONA
 from chorus_cli.services.personas.greeting import notices
-from chorus_cli.services.personas.place import Place
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.log import thread_rows
 
@@ -103,26 +103,26 @@ class Focus:
 
     async def notices(self) -> tuple[str, ...]:
         """Return what somebody who comes to this place should know before typing."""
-        return await notices(self._store, self.place(), self._clock.now())
+        return await notices(self._store, self.target(), self._clock.now())
 
     def way_to_a_model(self, choice: ModelChoice) -> str:
         """Say how to have a language model answer instead of ELIZA; empty if one does."""
         return way_to_a_model(choice, self._naming.environment)
 
-    def place(self) -> Place:
+    def target(self) -> Target:
         """Return the present focus, the persona's files read afresh; ELIZA answers until the choice is settled."""
         persona = self._personas.load(self._slug)
-        return Place(persona, self._thread_id, self._named(persona) or self._detected or detected_model(None))
+        return Target(persona, self._thread_id, self._named(persona) or self._detected or detected_model(None))
 
-    async def place_of(self, slug: str) -> Place:
+    async def target_of(self, slug: str) -> Target:
         """Return where a message to the persona ``slug`` would go, the model that answers found out if need be."""
         if slug == self._slug:
             await self.settle()
-            return self.place()
+            return self.target()
         persona = await asyncio.to_thread(self._personas.load, slug)
         named = self._named(persona)
         thread_id = await self._store.read(thread_rows.last_used, slug)
-        return Place(persona, thread_id, named or await self._detect())
+        return Target(persona, thread_id, named or await self._detect())
 
     @property
     def is_settled(self) -> bool:

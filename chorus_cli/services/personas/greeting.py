@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from chorus_cli.core.context.snapshot import Target
     from chorus_cli.core.context.view import View
-    from chorus_cli.services.personas.place import Place
     from chorus_cli.storage.sqlite.context.window_rows import WindowFill
     from chorus_cli.storage.sqlite.store import Store
 
@@ -24,14 +24,14 @@ _HOURS_PER_DAY = 24
 _SHORT_WINDOW_HOURS = 12
 
 
-async def notices(store: Store, place: Place, now: datetime) -> tuple[str, ...]:
+async def notices(store: Store, target: Target, now: datetime) -> tuple[str, ...]:
     """Return the sentences: what is wrong with the persona's files, and what the window leaves out."""
-    hours = place.persona.settings.context_hours
+    hours = target.persona.settings.context_hours
     fill = await store.read(
-        window_fill, place.persona.slug, place.thread_id, cutoff(now, hours), cutoff(now, MAXIMUM_CONTEXT_HOURS)
+        window_fill, target.persona.slug, target.thread_id, cutoff(now, hours), cutoff(now, MAXIMUM_CONTEXT_HOURS)
     )
     left_out = window_notice(fill, hours, now)
-    return (*place.persona.warnings, *([left_out] if left_out else ()))
+    return (*target.persona.warnings, *([left_out] if left_out else ()))
 
 
 def drafts_notices(kept: Sequence[Path]) -> tuple[str, ...]:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
 
+    from chorus_cli.core.context.snapshot import Target
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.messages import Message
     from chorus_cli.services.context.context import Context
-    from chorus_cli.services.personas.place import Place
     from chorus_cli.storage.sqlite.context.rows import ContextRows
     from chorus_cli.storage.sqlite.store import Connection
 
@@ -82,26 +82,26 @@ class _Found:
     operation_id: int
 
 
-async def copied(context: Context, place: Place, now: datetime) -> ContextCopy:
+async def copied(context: Context, target: Target, now: datetime) -> ContextCopy:
     """Copy the views of all threads of the persona, as they are at ``now``, every message counted."""
-    since = cutoff(now, place.persona.settings.context_hours)
-    found = await context.store.read(_read, context, place, since, now)
+    since = cutoff(now, target.persona.settings.context_hours)
+    found = await context.store.read(_read, context, target, since, now)
     threads: list[ThreadCopy] = []
     running: list[int] = []
     for thread_id, rows in found.rows.items():
-        view = await context.view(replace(place, thread_id=thread_id), rows)
+        view = await context.view(replace(target, thread_id=thread_id), rows)
         running += [message.turn_id for message in view.messages if message.status is Status.STREAMING]
         messages = tuple(filter(_can_be_saved, view.messages))
-        if messages or thread_id == place.thread_id:
+        if messages or thread_id == target.thread_id:
             threads.append(ThreadCopy(_saved_thread(thread_id, found.titles[thread_id], view), view, messages))
     return ContextCopy(tuple(threads), now, since, len(running), min(running, default=None), found.operation_id)
 
 
-def _read(connection: Connection, context: Context, place: Place, since: datetime, now: datetime) -> _Found:
+def _read(connection: Connection, context: Context, target: Target, since: datetime, now: datetime) -> _Found:
     """Read it in one go, so that a session is of one moment."""
     # A thread whose window is held still has a request of the last minutes, so it is younger than ``since`` anyway.
-    titles = thread_rows.titles_in_context(connection, place.persona.slug, place.thread_id, since)
-    rows = {each: context.rows(connection, replace(place, thread_id=each), now) for each in titles}
+    titles = thread_rows.titles_in_context(connection, target.persona.slug, target.thread_id, since)
+    rows = {each: context.rows(connection, replace(target, thread_id=each), now) for each in titles}
     return _Found(titles, rows, operation_rows.newest_id_of_all(connection))
 
 

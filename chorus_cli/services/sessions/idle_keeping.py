@@ -42,8 +42,8 @@ class IdleKeeping:
         return await self.store.read(persona_rows.last_spoken_at, slug)
 
     async def _unsaved(self, slug: str) -> Sequence[Message]:
-        return await self.saving.unsaved(await self.focus.place_of(slug))
+        return await self.saving.unsaved(await self.focus.target_of(slug))
 
     async def _save(self, slug: str, description: str) -> str | None:
-        saved = await self.saving.save_idle(await self.focus.place_of(slug), description)
+        saved = await self.saving.save_idle(await self.focus.target_of(slug), description)
         return self.worded(saved) if saved else None

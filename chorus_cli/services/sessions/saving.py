@@ -15,8 +15,8 @@ from chorus_cli.core.sessions.format import Session, saved
 from chorus_cli.core.sessions.names import slug, stem
 from chorus_cli.core.sessions.slices import transcript
 from chorus_cli.core.text.safe_text import cleaned_input
+from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.sessions.copy import copied
-from chorus_cli.services.uninterrupted import finished
 from chorus_cli.storage.files import session_files
 from chorus_cli.storage.sqlite.sessions import session_rows
 from chorus_cli.storage.sqlite.sessions.session_rows import IDLE, MANUAL, Saving, Standing
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from chorus_cli.core.context.snapshot import Target
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.sessions.format import SavedMessage, SavedThread
     from chorus_cli.ports import Clock
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.folding.summarizer import Summarizer
-    from chorus_cli.services.personas.place import Place
     from chorus_cli.services.sessions.copy import ContextCopy
     from chorus_cli.storage.sqlite.sessions.session_rows import SessionRow
     from chorus_cli.storage.sqlite.store import Connection
@@ -63,27 +63,27 @@ class SessionSaving:
     context: Context
     summarizer: Summarizer
 
-    async def save(self, place: Place, description: str) -> Saved:
+    async def save(self, target: Target, description: str) -> Saved:
         """Save what all threads of the persona have in context now.
 
         Raises:
             SessionError: there is nothing in context, or the file cannot be written; nothing was saved.
         """
-        copy = await copied(self.context, place, self.clock.now())
+        copy = await copied(self.context, target, self.clock.now())
         if not copy.messages:
-            raise SessionError(_nothing(place, copy))
-        session, summary = await self._new(place, description, copy)
+            raise SessionError(_nothing(target, copy))
+        session, summary = await self._new(target, description, copy)
         standing = Standing(copy.through_message_id, copy.through_message_id, copy.operation_id)
         row = await self._stored(session_rows.create, Saving(session, MANUAL, standing))
         if row is None:
             raise SessionError("The session could not be saved. Try again.")
         return Saved(row, copy.in_progress, summary.problem)
 
-    async def unsaved(self, place: Place) -> tuple[Message, ...]:
+    async def unsaved(self, target: Target) -> tuple[Message, ...]:
         """Return what is in context, in any thread, and was said since the last save."""
-        return await self._unsaved(place, await copied(self.context, place, self.clock.now()))
+        return await self._unsaved(target, await copied(self.context, target, self.clock.now()))
 
-    async def save_idle(self, place: Place, description: str) -> Saved | None:
+    async def save_idle(self, target: Target, description: str) -> Saved | None:
         """Save after a silence, unless nothing was said since the last save.
 
         The last session that was saved so is extended if no boundary was set since and nothing in it was taken back; it
@@ -92,18 +92,18 @@ class SessionSaving:
         Raises:
             SessionError: the file cannot be written; what was saved before stands.
         """
-        copy = await copied(self.context, place, self.clock.now())
-        through = await self.context.store.read(session_rows.through, place.persona.slug)
+        copy = await copied(self.context, target, self.clock.now())
+        through = await self.context.store.read(session_rows.through, target.persona.slug)
         if not copy.said_after(through):
             return None
-        known = await self.context.store.read(session_rows.idle_session, place.persona.slug)
+        known = await self.context.store.read(session_rows.idle_session, target.persona.slug)
         old = await self._file_of(known[0]) if known else None
         if known is None or old is None or not _holds(copy, old):
             write, summarized = session_rows.create, 0
-            session, summary = await self._new(place, description, copy)
+            session, summary = await self._new(target, description, copy)
         else:
             write, summarized = session_rows.rewrite, known[1]
-            session, summary = await self._extended(place, copy, old, summarized)
+            session, summary = await self._extended(target, copy, old, summarized)
         reached = summarized if summary.problem else copy.through_message_id
         standing = Standing(copy.through_message_id, reached, copy.operation_id)
         row = await self._stored(write, Saving(session, IDLE, standing, through))
@@ -111,42 +111,42 @@ class SessionSaving:
 
     async def _stored(self, write: Write, saving: Saving) -> SessionRow | None:
         """Write a session to its end, even if whoever waits for it is stopped meanwhile."""
-        row, stopped = await finished(self.context.store.write(write, self.personas, saving))
+        row, stopped = await run_to_completion(self.context.store.write(write, self.personas, saving))
         if stopped:
             raise asyncio.CancelledError
         return row
 
-    async def _unsaved(self, place: Place, copy: ContextCopy) -> tuple[Message, ...]:
-        return copy.said_after(await self.context.store.read(session_rows.through, place.persona.slug))
+    async def _unsaved(self, target: Target, copy: ContextCopy) -> tuple[Message, ...]:
+        return copy.said_after(await self.context.store.read(session_rows.through, target.persona.slug))
 
-    async def _new(self, place: Place, description: str, copy: ContextCopy) -> tuple[Session, _Summary]:
+    async def _new(self, target: Target, description: str, copy: ContextCopy) -> tuple[Session, _Summary]:
         messages = tuple(map(saved, copy.messages))
         described = " ".join(cleaned_input(description)[0].split())
-        summary = await self._summary(place, "", messages, messages)
+        summary = await self._summary(target, "", messages, messages)
         session = Session(
             session_id=stem(copy.now, slug(described, messages[0].content)),
-            persona=place.persona.slug,
+            persona=target.persona.slug,
             timestamp=copy.now.astimezone(UTC),
             description=described,
             summary=summary.text,
             token_estimate=sum(map(tokens_of, copy.messages)),
             window_start=copy.window_start,
             window_end=copy.now.astimezone(UTC),
-            active_thread_id=place.thread_id,
+            active_thread_id=target.thread_id,
             threads=tuple(each.thread for each in copy.threads),
             messages=messages,
         )
         return session, summary
 
     async def _extended(
-        self, place: Place, copy: ContextCopy, old: Session, summarized_through: int
+        self, target: Target, copy: ContextCopy, old: Session, summarized_through: int
     ) -> tuple[Session, _Summary]:
         """Return a session as it is now, with what has left the context meanwhile by age alone."""
         gone = [message for message in old.messages if message.timestamp <= copy.since_in(message.thread_id)]
         messages, aged = _merged(gone, copy)
         new = tuple(map(saved, copy.said_after(summarized_through)))
         so_far = old.summary if session_summary.can_be_extended(old.summary) else ""
-        summary = await self._summary(place, so_far, new if so_far else messages, messages)
+        summary = await self._summary(target, so_far, new if so_far else messages, messages)
         known = {each.thread.id for each in copy.threads}
         session = replace(
             old,
@@ -154,21 +154,21 @@ class SessionSaving:
             summary=summary.text,
             token_estimate=sum(map(tokens_of, copy.messages)) + await asyncio.to_thread(self._tokens, aged),
             window_end=copy.now.astimezone(UTC),
-            active_thread_id=place.thread_id,
+            active_thread_id=target.thread_id,
             threads=(*(each for each in old.threads if each.id not in known), *_threads(copy, aged)),
             messages=messages,
         )
         return session, summary
 
     async def _summary(
-        self, place: Place, so_far: str, said: Sequence[SavedMessage], whole: Sequence[SavedMessage]
+        self, target: Target, so_far: str, said: Sequence[SavedMessage], whole: Sequence[SavedMessage]
     ) -> _Summary:
         """Extend a summary by what was said; what it is made of stands when that fails."""
-        if not self.summarizer.can_summarize(place):
+        if not self.summarizer.can_summarize(target):
             return _Summary(session_summary.extract(whole))
-        entries = transcript(said, place.persona.name)
+        entries = transcript(said, target.persona.name)
         try:
-            written = await self.summarizer.extended(place, session_summary.TASK, so_far, entries)
+            written = await self.summarizer.extended(target, session_summary.TASK, so_far, entries)
         except ModelError as error:
             return _Summary(so_far or session_summary.FAILED, str(error))
         return _Summary(session_summary.short(written))
@@ -214,11 +214,11 @@ def _threads(copy: ContextCopy, aged: Sequence[SavedMessage]) -> Iterator[SavedT
         yield replace(each.thread, summarised=0) if each.thread.id in longer else each.thread
 
 
-def _nothing(place: Place, copy: ContextCopy) -> str:
+def _nothing(target: Target, copy: ContextCopy) -> str:
     if copy.in_progress:
         return "There is nothing to save yet: only a reply that is still being written is in context."
-    hours = place.persona.settings.context_hours
+    hours = target.persona.settings.context_hours
     return (
-        f"There is nothing to save: {place.persona.name} has nothing in context. The window is {hours}h; "
+        f"There is nothing to save: {target.persona.name} has nothing in context. The window is {hours}h; "
         "/context shows what binds, and /context history what is saved already."
     )

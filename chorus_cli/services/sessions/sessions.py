@@ -17,12 +17,12 @@ from chorus_cli.storage.sqlite.sessions import session_rows
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from chorus_cli.core.context.snapshot import Target
     from chorus_cli.core.sessions.format import Session
     from chorus_cli.core.sessions.reader import Head
     from chorus_cli.ports import Clock
     from chorus_cli.services.personas.focus import Focus
     from chorus_cli.services.personas.personas import Personas
-    from chorus_cli.services.personas.place import Place
     from chorus_cli.services.sessions.saving import SessionSaving
     from chorus_cli.storage.sqlite.sessions.restoring import Restored
     from chorus_cli.storage.sqlite.sessions.session_rows import SessionRow
@@ -80,15 +80,15 @@ class Sessions:
         session_id = await self._find(persona, typed)
         return await asyncio.to_thread(session_files.read, self.personas.folder, persona, session_id)
 
-    async def restore(self, place: Place, typed: str) -> tuple[Session, Restored]:
+    async def restore(self, target: Target, typed: str) -> tuple[Session, Restored]:
         """Put a session in place of what is in context, in every thread, and turn to the thread that was active.
 
         Raises:
             SessionError: as `load`; nothing was changed.
         """
-        session = await self.load(place.persona.slug, typed)
+        session = await self.load(target.persona.slug, typed)
         now = self.clock.now()
-        restored = await self.store.write(session_restoring.restore, place.persona.slug, session, now)
+        restored = await self.store.write(session_restoring.restore, target.persona.slug, session, now)
         self.focus.go_on_in(restored.thread_id)
         return session, restored
 

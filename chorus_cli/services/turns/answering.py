@@ -12,8 +12,8 @@ from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import Asking, Notice, ReplyEnd, TextDelta, TurnDone
 from chorus_cli.core.models.outcome import outcome
 from chorus_cli.core.models.retry import PAUSES_SECONDS, pause_before_retry
+from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.turns.reply_writer import ReplyWriter
-from chorus_cli.services.uninterrupted import finished
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
@@ -73,10 +73,10 @@ class Answering:
         except ModelError as error:
             failure = error
         except BaseException:
-            await finished(self._finish(writer, row, Status.INTERRUPTED, {}))
+            await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, {}))
             raise
         ended = outcome(writer.text, end.finish_reason, failure)
-        _, stopped = await finished(self._finish(writer, row, ended.status, end.usage))
+        _, stopped = await run_to_completion(self._finish(writer, row, ended.status, end.usage))
         if stopped:
             raise asyncio.CancelledError
         yield TurnDone(row.id, ended.status, end.usage, ended.error)
@@ -84,7 +84,7 @@ class Answering:
     async def abandon(self, row: Message) -> None:
         """Mark a reply as interrupted that was stopped before it began."""
         writer = ReplyWriter(self.store, self.outside.counter, self.outside.clock, row)
-        await finished(self._finish(writer, row, Status.INTERRUPTED, {}))
+        await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, {}))
 
     def rescued(self, error: ChorusError, persona: str, role: str, content: str) -> ChorusError:
         """Keep what the database refused in a file, and return the error that says where."""

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.context.assembly import Foundation, Prompt
     from chorus_cli.core.context.budget import Budget
+    from chorus_cli.core.context.snapshot import Target
     from chorus_cli.core.context.summary import Summary
     from chorus_cli.core.log.messages import Message
-    from chorus_cli.services.personas.place import Place
     from chorus_cli.storage.sqlite.context.rows import ContextRows
     from chorus_cli.storage.sqlite.log.message_rows import OpenedTurn
 
@@ -83,11 +83,11 @@ class Reopened:
     reply: Message
 
 
-def request(place: Place, ready: Ready) -> ModelRequest:
+def request(target: Target, ready: Ready) -> ModelRequest:
     """Return what the model is asked."""
-    chosen = place.persona.settings
+    chosen = target.persona.settings
     return ModelRequest(
-        place.choice.model,
+        target.choice.model,
         ready.prompt.messages,
         chosen.temperature,
         chosen.max_output_tokens,

@@ -10,7 +10,7 @@ from chorus_cli.core.errors import MessageRefusedError
 if TYPE_CHECKING:
     from chorus_cli.core.context.assembly import Foundation, Prompt
     from chorus_cli.core.context.budget import Budget
-    from chorus_cli.services.personas.place import Place
+    from chorus_cli.core.context.snapshot import Target
     from chorus_cli.services.turns.opened_turn import Limits
 
 LARGEST_MESSAGE_BYTES = 8_000_000
@@ -32,7 +32,7 @@ def refuse_unreadable(content: str) -> None:
         )
 
 
-def refuse_unfitting(place: Place, message_tokens: int, limits: Limits, *, preamble_tokens: int = 0) -> None:
+def refuse_unfitting(target: Target, message_tokens: int, limits: Limits, *, preamble_tokens: int = 0) -> None:
     """Refuse a message that does not fit the model, even alone; the sentence has all sizes.
 
     Raises:
@@ -40,32 +40,32 @@ def refuse_unfitting(place: Place, message_tokens: int, limits: Limits, *, pream
     """
     needed_tokens = limits.foundation.tokens + preamble_tokens + message_tokens + TOKENS_PER_MESSAGE
     if needed_tokens > limits.allowed.room.budget:
-        raise _unfitting(place, message_tokens, limits.foundation, limits.allowed)
+        raise _unfitting(target, message_tokens, limits.foundation, limits.allowed)
 
 
-def _unfitting(place: Place, message_tokens: int, foundation: Foundation, allowed: Budget) -> MessageRefusedError:
-    may_have = f"a request to {place.choice.model} may have {allowed.tokens:,}"
+def _unfitting(target: Target, message_tokens: int, foundation: Foundation, allowed: Budget) -> MessageRefusedError:
+    may_have = f"a request to {target.choice.model} may have {allowed.tokens:,}"
     if allowed.corrected(foundation.tokens) >= allowed.tokens:
         return MessageRefusedError(
-            f"{place.persona.name} leaves no room for a message: the system prompt has "
+            f"{target.persona.name} leaves no room for a message: the system prompt has "
             f"~{allowed.corrected(foundation.system_prompt_tokens):,} tokens and the documents "
             f"{allowed.corrected(foundation.document_tokens):,}, but {may_have}. "
             "The message was not stored; shorten them, or choose a model with a larger limit."
         )
     return MessageRefusedError(
-        f"The message is too large for {place.choice.model}: it has ~{allowed.corrected(message_tokens):,} tokens and "
+        f"The message is too large for {target.choice.model}: it has ~{allowed.corrected(message_tokens):,} tokens and "
         f"the system prompt and documents {allowed.corrected(foundation.tokens):,}, but a request may have "
         f"{allowed.tokens:,} of the model's {allowed.limit.tokens:,}. It was not stored; shorten it or choose a model "
         "with a larger limit."
     )
 
 
-def shortfalls(place: Place, prompt: Prompt) -> dict[str, str]:
+def shortfalls(target: Target, prompt: Prompt) -> dict[str, str]:
     """Say what of the context is not, or not whole, in a request; each sentence under what it speaks of."""
     found: dict[str, str] = {}
     if number := len(prompt.too_large):
         found["left out"] = (
-            f"The oldest {_counted(number)} in the window did not fit {place.choice.model} and stayed out of this "
+            f"The oldest {_counted(number)} in the window did not fit {target.choice.model} and stayed out of this "
             "request. They are still in the log."
         )
     if prompt.left_out_summary is not None:
@@ -74,7 +74,7 @@ def shortfalls(place: Place, prompt: Prompt) -> dict[str, str]:
         )
     if number := len(prompt.cut):
         found["cut"] = (
-            f"{_counted(number).capitalize()} did not fit {place.choice.model} whole and went without the middle. "
+            f"{_counted(number).capitalize()} did not fit {target.choice.model} whole and went without the middle. "
             "The log has all of it."
         )
     return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.safe_text import safe_line
-from chorus_cli.services.uninterrupted import finished
+from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.terminal.screen.painted_rows import widest
 from chorus_cli.terminal.screen.signs import knows_unicode
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from chorus_cli.core.context.meter import Meter
-    from chorus_cli.services.personas.place import Place
+    from chorus_cli.core.context.snapshot import Target
 
-    Measure = Callable[[Place], Awaitable[Meter]]
+    Measure = Callable[[Target], Awaitable[Meter]]
     Piece = tuple[int, str]
 
 _RENEWED_SECONDS = 60.0
@@ -37,16 +37,16 @@ class Toolbar:
         self.names_model = False
         self._measure = measure
         self._report_bug = report_bug
-        self._place: Place | None = None
+        self._place: Target | None = None
         self._meter: Meter | None = None
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def show(self, place: Place) -> None:
+    def show(self, target: Target) -> None:
         """Speak of another place, or of the same after something was done."""
-        if self._place is None or (place.persona.slug, place.thread_id) != _whereabouts(self._place):
+        if self._place is None or (target.persona.slug, target.thread_id) != _whereabouts(self._place):
             self._meter = None
-        self._place = place
+        self._place = target
         self.renew()
 
     def renew(self) -> None:
@@ -62,7 +62,7 @@ class Toolbar:
         """Stop measuring."""
         if self._task is not None:
             self._task.cancel()
-            await finished(asyncio.wait({self._task}))
+            await run_to_completion(asyncio.wait({self._task}))
 
     def text(self, columns: int) -> list[tuple[str, str]]:
         """Return the line in pieces of style and text, without what there is no room for in so many columns."""
@@ -91,22 +91,22 @@ class Toolbar:
                     await self._news.wait()
 
     async def _renew(self) -> None:
-        place = self._place
-        if place is None:
+        target = self._place
+        if target is None:
             return
-        meter = await self._measure(place)
-        if self._place is place:
+        meter = await self._measure(target)
+        if self._place is target:
             self._meter = meter
 
 
-def ranked(place: Place, meter: Meter | None, *, unicode: bool, names_model: bool) -> tuple[Piece, ...]:
+def ranked(target: Target, meter: Meter | None, *, unicode: bool, names_model: bool) -> tuple[Piece, ...]:
     """Return what there is to say of a place in the order of the line, each piece with its rank: 0 goes last."""
     pieces = (
-        (2, safe_line(place.persona.name)),
-        (3, safe_line(place.choice.model) if names_model else ""),
-        (1, f"{place.persona.settings.context_hours}h"),
+        (2, safe_line(target.persona.name)),
+        (3, safe_line(target.choice.model) if names_model else ""),
+        (1, f"{target.persona.settings.context_hours}h"),
         (0, metered(meter, unicode=unicode) if meter else ""),
-        (4, f"thread {place.thread_id}"),
+        (4, f"thread {target.thread_id}"),
     )
     return tuple(piece for piece in pieces if piece[1])
 
@@ -131,5 +131,5 @@ def metered(meter: Meter, *, unicode: bool) -> str:
     return f"{drawn} {meter.tokens:,} / {meter.limit:,} ({meter.usage:.0%})"
 
 
-def _whereabouts(place: Place) -> tuple[str, int]:
-    return place.persona.slug, place.thread_id
+def _whereabouts(target: Target) -> tuple[str, int]:
+    return target.persona.slug, target.thread_id

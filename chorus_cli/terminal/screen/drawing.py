@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, TextIO, cast
 
-from chorus_cli.commands.framework.replies import Exit, Message, Refill, Report, Table, plain
+from chorus_cli.commands.framework.replies import Exit, Refill, Report, Table, Text, plain
 from chorus_cli.core.text.safe_text import safe_line
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def draw(reply: Reply, screen: Screen) -> None:
         case Report(parts) if screen.is_terminal:
             for part in parts:
                 draw(part, screen)
-        case Message(text) | Refill(text):
+        case Text(text) | Refill(text):
             screen.paragraph(text)
         case _:
             screen.line(plain(reply))

@@ -9,12 +9,12 @@ from chorus_cli import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from chorus_cli.services.personas.place import Place
+    from chorus_cli.core.context.snapshot import Target
     from chorus_cli.terminal.screen.output import Screen
 
 
-def greet(screen: Screen, place: Place, notices: Iterable[str]) -> None:
+def greet(screen: Screen, target: Target, notices: Iterable[str]) -> None:
     """Show them."""
-    screen.notice(f"Chorus {__version__}: {place.choice.model} answers ({place.choice.reason}).")
+    screen.notice(f"Chorus {__version__}: {target.choice.model} answers ({target.choice.reason}).")
     for notice in notices:
         screen.notice(notice)

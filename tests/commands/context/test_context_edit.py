@@ -116,7 +116,7 @@ async def test_edited_members_leave_together_when_the_window_has_passed(talk: Wo
 
 async def test_messages_that_arrive_meanwhile_follow_the_edited_ones(talk: World) -> None:
     editing = talk.commands.context_editing
-    opened = await editing.open(talk.focus.place())
+    opened = await editing.open(talk.focus.target())
     await talk.say("Meanwhile")
     assert await editing.save(opened, opened.sheet.text.replace("Human: A2", "Human: A two")) is not None
     assert await talk.seen() == ["A1", "B1", "A two", "B2", "A3", "B3", "Meanwhile", "ok"]
@@ -128,7 +128,7 @@ async def test_a_reply_still_running_when_the_editor_opens_follows_too(talk: Wor
     turn = asyncio.create_task(talk.say("A4"))
     await talk.log_row_with_status(7, Status.STREAMING)
     editing = talk.commands.context_editing
-    opened = await editing.open(talk.focus.place())
+    opened = await editing.open(talk.focus.target())
     assert "A4" not in opened.sheet.text
     may_end.set()
     await turn
@@ -138,9 +138,9 @@ async def test_a_reply_still_running_when_the_editor_opens_follows_too(talk: Wor
 
 async def test_a_retry_or_an_undo_meanwhile_is_not_overwritten(talk: World) -> None:
     editing = talk.commands.context_editing
-    opened = await editing.open(talk.focus.place())
+    opened = await editing.open(talk.focus.target())
     talk.model.say("B3 again")
-    _ = [event async for event in talk.conversation.retry(talk.focus.place())]
+    _ = [event async for event in talk.conversation.retry(talk.focus.target())]
     with pytest.raises(OvertakenError):
         await editing.save(opened, opened.sheet.text.replace("Human: A2", "Human: A two"))
     assert (await talk.seen())[-1] == "B3 again"
@@ -151,7 +151,7 @@ async def test_while_a_retry_runs_the_context_cannot_be_edited(talk: World) -> N
     talk.model.enqueue(TextDelta("B"), may_end, TextDelta("3!"), ReplyEnd("stop"))
 
     async def retry() -> None:
-        _ = [event async for event in talk.conversation.retry(talk.focus.place())]
+        _ = [event async for event in talk.conversation.retry(talk.focus.target())]
 
     running = asyncio.create_task(retry())
     await talk.log_row_with_status(6, Status.STREAMING)
@@ -175,7 +175,7 @@ async def test_what_is_not_shown_stays_in_its_place(talk: World) -> None:
 
 async def test_a_new_conversation_begun_meanwhile_is_not_overwritten_and_the_text_is_kept(talk: World) -> None:
     editing = talk.commands.context_editing
-    opened = await editing.open(talk.focus.place())
+    opened = await editing.open(talk.focus.target())
     await talk.told("/new")
     with pytest.raises(OvertakenError):
         await editing.save(opened, opened.sheet.text.replace("Human: A2", "Human: A two"))
@@ -194,7 +194,7 @@ async def test_a_new_conversation_begun_meanwhile_is_not_overwritten_and_the_tex
 async def test_endings_that_change_nothing_say_so(talk: World, change: Callable[[Path], object], reply: str) -> None:
     talk.editor.enqueue(change)
     assert await talk.told("/context edit") == reply
-    assert await talk.journal.entries(talk.focus.place()) == []
+    assert await talk.journal.entries(talk.focus.target()) == []
 
 
 async def test_a_text_that_cannot_be_read_is_told_with_its_line_and_edited_again(talk: World) -> None:
@@ -231,7 +231,7 @@ async def test_an_edit_that_is_not_used_is_kept_or_discarded(talk: World, compla
     assert discarded.discarded is not None
     assert plain(await discarded.discarded()) == "The context was left as it was; your edit is discarded."
     assert [path.exists() for path in talk.editor.opened] == [True, False]
-    assert await talk.journal.entries(talk.focus.place()) == []
+    assert await talk.journal.entries(talk.focus.target()) == []
 
 
 async def test_new_messages_can_be_written_by_hand(talk: World) -> None:
@@ -255,6 +255,6 @@ async def test_an_edit_concerns_only_its_thread(talk: World) -> None:
 
 async def test_a_retried_reply_is_shown_once(talk: World) -> None:
     talk.model.say("B3 again")
-    _ = [event async for event in talk.conversation.retry(talk.focus.place())]
+    _ = [event async for event in talk.conversation.retry(talk.focus.target())]
     await talk.told("/context edit")
     assert talk.editor.shown[-1].count("chorus: B3") == 1

@@ -186,13 +186,13 @@ async def test_what_is_no_time_is_refused_in_a_sentence_and_leaves_file_and_wind
     assert str(refusal.value) == sentence
     assert world.settings_text() == BEFORE
     assert (await world.window.state()).hours == 10
-    assert await world.journal.entries(world.focus.place()) == []
+    assert await world.journal.entries(world.focus.target()) == []
 
 
 @pytest.mark.parametrize("line", ["/context reset", "/context default", "/context set reset", "/context set Default "])
 async def test_the_default_is_reached_back_to_by_its_words(world: World, line: str) -> None:
     assert (await world.told(line)).startswith("Context window reset to default (8h)\n")
     assert "context_hours" not in world.settings_text()
-    [entry] = await world.journal.entries(world.focus.place())
+    [entry] = await world.journal.entries(world.focus.target())
     assert (await world.window.state()).hours == 8
     assert entry.operation.window is not None

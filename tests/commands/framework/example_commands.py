@@ -10,7 +10,7 @@ from typing import Annotated
 from chorus_cli.commands.framework.arguments import Candidate
 from chorus_cli.commands.framework.parameters import COMMAND, NUMBER, TEXT, TIME
 from chorus_cli.commands.framework.registry import CommandGroup, CommandRegistry
-from chorus_cli.commands.framework.replies import Exit, Message, Reply
+from chorus_cli.commands.framework.replies import Exit, Reply, Text
 from chorus_cli.core.models.events import TextDelta
 from chorus_cli.core.time.timespan import Span, format_span
 
@@ -38,13 +38,13 @@ everywhere: CommandGroup[Desk] = CommandGroup("", "Everywhere.")
 
 
 @window.command("")
-async def show(desk: Desk) -> Message:
+async def show(desk: Desk) -> Text:
     """Show the window.
 
     Examples:
         /context
     """
-    return Message(f"window of {len(desk.personas)}")
+    return Text(f"window of {len(desk.personas)}")
 
 
 @window.command("set", default=True)
@@ -63,88 +63,88 @@ async def set_window(_desk: Desk, time: Annotated[Span, TIME]) -> Reply:
     Raises:
         ChorusError: never.
     """
-    return Message(f"set to {format_span(time.seconds)}")
+    return Text(f"set to {format_span(time.seconds)}")
 
 
 @window.command("reset", "default")
-async def reset(_desk: Desk) -> Message:
+async def reset(_desk: Desk) -> Text:
     """Take the default again.
 
     Examples:
         /context reset
     """
-    return Message("reset")
+    return Text("reset")
 
 
 @window.command("clear", aliases=("new", "clear"))
-async def clear(_desk: Desk) -> Message:
+async def clear(_desk: Desk) -> Text:
     """Begin a new conversation.
 
     Examples:
         /new
     """
-    return Message("cleared")
+    return Text("cleared")
 
 
 @window.command("undo")
-async def undo(_desk: Desk, number: Annotated[int | None, NUMBER] = None) -> Message:
+async def undo(_desk: Desk, number: Annotated[int | None, NUMBER] = None) -> Text:
     """Take an operation back.
 
     Examples:
         /context undo
         /context undo #3
     """
-    return Message(f"undone {number}")
+    return Text(f"undone {number}")
 
 
 @saving.command("save")
-async def save(_desk: Desk, description: Annotated[str, DESCRIPTION] = "") -> Message:
+async def save(_desk: Desk, description: Annotated[str, DESCRIPTION] = "") -> Text:
     """Save the view.
 
     Examples:
         /context save don't lose this
     """
-    return Message(f"saved {description!r}")
+    return Text(f"saved {description!r}")
 
 
 @saving.command("history", guesses=("sessions",))
-async def history(_desk: Desk, persona: Annotated[str, PERSONA] = "") -> Message:
+async def history(_desk: Desk, persona: Annotated[str, PERSONA] = "") -> Text:
     """List saved sessions.
 
     Examples:
         /context history
     """
-    return Message(f"history of {persona!r}")
+    return Text(f"history of {persona!r}")
 
 
 @memory.command("add")
-async def add(_desk: Desk, kind: Annotated[str, PERSONA], text: Annotated[str, TEXT]) -> Message:
+async def add(_desk: Desk, kind: Annotated[str, PERSONA], text: Annotated[str, TEXT]) -> Text:
     """Keep a text.
 
     Examples:
         /memory add task buy bread
     """
-    return Message(f"{kind}: {text}")
+    return Text(f"{kind}: {text}")
 
 
 @memory.command("pin")
-async def pin(_desk: Desk, number: Annotated[int, NUMBER]) -> Message:
+async def pin(_desk: Desk, number: Annotated[int, NUMBER]) -> Text:
     """Keep an item hot.
 
     Examples:
         /memory pin 3
     """
-    return Message(f"pinned {number}")
+    return Text(f"pinned {number}")
 
 
 @everywhere.command("help", "?")
-async def help_command(_desk: Desk, command: Annotated[str, COMMAND] = "") -> Message:
+async def help_command(_desk: Desk, command: Annotated[str, COMMAND] = "") -> Text:
     """Say what there is.
 
     Examples:
         /help context set
     """
-    return Message(command)
+    return Text(command)
 
 
 @everywhere.command("retry")

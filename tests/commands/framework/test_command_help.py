@@ -6,7 +6,7 @@ import pytest
 
 from chorus_cli.commands.framework.command_line import look_up, resolve
 from chorus_cli.commands.framework.registry import Command
-from chorus_cli.commands.framework.replies import Exit, Message, Report, Table, plain
+from chorus_cli.commands.framework.replies import Exit, Report, Table, Text, plain
 from chorus_cli.core.errors import CommandError
 from tests.commands.framework.example_commands import COMMANDS, NOW, REGISTRY, Desk
 
@@ -74,7 +74,7 @@ def test_the_markdown_table_has_a_row_for_each_command() -> None:
 
 def test_a_report_is_rendered_as_plain_text_in_columns() -> None:
     table = Table("Sessions", ("id", "count"), (("2026-02-12_auth", "47"), ("x", "a\nb")))
-    assert plain(Report((Message("Two."), table))) == (
+    assert plain(Report((Text("Two."), table))) == (
         "Two.\n\nSessions\nid               count\n2026-02-12_auth  47\nx                a b"
     )
     assert plain(Table("", ("id",), ())) == "id"

@@ -9,45 +9,45 @@ import pytest
 from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.parameters import TIME
 from chorus_cli.commands.framework.registry import CommandGroup, CommandRegistry
-from chorus_cli.commands.framework.replies import Message
+from chorus_cli.commands.framework.replies import Text
 from chorus_cli.core.time.timespan import Span
 from tests.commands.framework.example_commands import NOW, Desk, undo
 
 
-async def _documented(_desk: Desk) -> Message:
+async def _documented(_desk: Desk) -> Text:
     """Do it.
 
     Examples:
         /it
     """
-    return Message("done")
+    return Text("done")
 
 
-async def _second(_desk: Desk, _time: Annotated[Span, TIME]) -> Message:
+async def _second(_desk: Desk, _time: Annotated[Span, TIME]) -> Text:
     """Do it with a time.
 
     Examples:
         /it 2h
     """
-    return Message("done")
+    return Text("done")
 
 
-async def _undocumented(_desk: Desk) -> Message:
-    return Message("done")
+async def _undocumented(_desk: Desk) -> Text:
+    return Text("done")
 
 
-async def _without_example(_desk: Desk) -> Message:
+async def _without_example(_desk: Desk) -> Text:
     """Do it."""
-    return Message("done")
+    return Text("done")
 
 
-async def _example_without_slash(_desk: Desk) -> Message:
+async def _example_without_slash(_desk: Desk) -> Text:
     """Do it.
 
     Examples:
         it
     """
-    return Message("done")
+    return Text("done")
 
 
 def _fresh(name: str = "it", summary: str = "It.", aliases: tuple[str, ...] = ()) -> CommandGroup[Desk]:

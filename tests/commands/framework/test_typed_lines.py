@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.commands.framework.arguments import Candidate
 from chorus_cli.commands.framework.command_line import Completions, completions, resolve
-from chorus_cli.commands.framework.replies import Exit, Message
+from chorus_cli.commands.framework.replies import Exit, Text
 from chorus_cli.core.errors import ChorusError, TimeSpanError
 from chorus_cli.core.models.events import TextDelta
 from tests.commands.framework.example_commands import NOW, REGISTRY, Desk, window
@@ -55,7 +55,7 @@ def _refusal(line: str) -> str:
     ],
 )
 async def test_a_line_is_carried_out(line: str, answer: str) -> None:
-    assert await resolve(REGISTRY, line, NOW).run(Desk()) == Message(answer)
+    assert await resolve(REGISTRY, line, NOW).run(Desk()) == Text(answer)
 
 
 async def test_a_command_may_answer_with_events() -> None:

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 from chorus_cli.core.context.view import cutoff, view
 from chorus_cli.core.log import operations as journal
 from chorus_cli.core.log.messages import Message, Status
-from chorus_cli.core.log.operations import Kind, Operation, Target, WindowChange
+from chorus_cli.core.log.operations import Kind, Operation, Subject, WindowChange
 from chorus_cli.storage.sqlite.context.rows import context_rows
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 from chorus_cli.storage.sqlite.log.message_rows import ReplyState
@@ -89,25 +89,25 @@ class KeptPast(RuleBasedStateMachine):
         assert stored.id == self._next_operation()
         after = self._newest_row() if new.after_message_id is None else new.after_message_id
         deed = Deed(stored.id, new.kind.value, new.persona, new.thread_id, after, new.created_at, stored.members)
-        deed = replace(deed, replaced=new.replaced, target=named(new.target), hours=hours(new.window))
+        deed = replace(deed, replaced=new.replaced, subject=named(new.subject), hours=hours(new.window))
         self.past.append(deed)
         return deed
 
     def _reverse(self, kind: Kind, deed: Deed) -> None:
-        target = Target(operation_id=deed.id)
-        self._do(NewOperation(deed.persona, kind, self.now, deed.thread, target=target))
+        subject = Subject(operation_id=deed.id)
+        self._do(NewOperation(deed.persona, kind, self.now, deed.thread, subject=subject))
         if deed.hours is not None:
             self.hours[deed.persona] = deed.hours[0 if kind is Kind.UNDO else 1]
 
     def _undo_everything(self, place: Place) -> None:
         operations = operation_rows.all_of(self.connection, place.persona, place.thread)
         for operation in journal.effective(operations):
-            target = Target(operation_id=operation.id)
-            new = NewOperation(place.persona, Kind.UNDO, self.now, operation.thread_id, target=target)
+            subject = Subject(operation_id=operation.id)
+            new = NewOperation(place.persona, Kind.UNDO, self.now, operation.thread_id, subject=subject)
             operation_rows.introduce(self.connection, new)
-        for target, word in journal.last_words(operations).items():
-            if target.turn_id is not None and word.kind is Kind.UNDO:
-                new = NewOperation(place.persona, Kind.REDO, self.now, place.thread, target=target)
+        for subject, word in journal.last_words(operations).items():
+            if subject.turn_id is not None and word.kind is Kind.UNDO:
+                new = NewOperation(place.persona, Kind.REDO, self.now, place.thread, subject=subject)
                 operation_rows.introduce(self.connection, new)
 
     def _end_trial(self) -> None:
@@ -119,13 +119,13 @@ def number(found: Operation | Deed | None) -> int | None:
     return found.id if found else None
 
 
-def named(target: Target | None) -> tuple[str, int] | None:
-    if target is None:
+def named(subject: Subject | None) -> tuple[str, int] | None:
+    if subject is None:
         return None
-    if target.turn_id is not None:
-        return "turn", target.turn_id
-    assert target.operation_id is not None
-    return "operation", target.operation_id
+    if subject.turn_id is not None:
+        return "turn", subject.turn_id
+    assert subject.operation_id is not None
+    return "operation", subject.operation_id
 
 
 def hours(change: WindowChange | None) -> tuple[int, int] | None:

@@ -41,7 +41,7 @@ class Deed:
     at: datetime
     members: tuple[int, ...] = ()
     replaced: frozenset[int] = frozenset()
-    target: tuple[str, int] | None = None
+    subject: tuple[str, int] | None = None
     hours: tuple[int, int] | None = None
 
 
@@ -60,13 +60,13 @@ def deeds_of(past: Past, place: Place) -> list[Deed]:
     return [event for event in past if isinstance(event, Deed) and concerns(event, place)]
 
 
-def taken_back(target: tuple[str, int], deeds: list[Deed]) -> bool:
-    words = [deed.kind for deed in deeds if deed.target == target]
+def taken_back(subject: tuple[str, int], deeds: list[Deed]) -> bool:
+    words = [deed.kind for deed in deeds if deed.subject == subject]
     return bool(words) and words[-1] == "undo"
 
 
 def standing(deeds: list[Deed]) -> list[Deed]:
-    return [deed for deed in deeds if deed.target is None and not taken_back(("operation", deed.id), deeds)]
+    return [deed for deed in deeds if deed.subject is None and not taken_back(("operation", deed.id), deeds)]
 
 
 def in_order(rows: list[Said]) -> list[int]:
@@ -147,7 +147,7 @@ def naive_redoable(past: Past, place: Place) -> Deed | None:
         elif event.kind == "undo":
             undos.append(event)
         elif event.kind == "redo":
-            undos = [undo for undo in undos if undo.target != event.target]
+            undos = [undo for undo in undos if undo.subject != event.subject]
         else:
             undos = []
     return undos[-1] if undos else None

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from chorus_cli.core.context.view import View, cutoff, view
 from chorus_cli.core.log.messages import Message, Role
-from chorus_cli.core.log.operations import Kind, Operation, Target
+from chorus_cli.core.log.operations import Kind, Operation, Subject
 
 NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 THREAD = 1
@@ -48,7 +48,7 @@ def retry(id_: int, *replaced: int) -> Operation:
 
 
 def reversal(id_: int, kind: Kind, *, operation: int | None = None, turn: int | None = None) -> Operation:
-    return Operation(id_, kind, THREAD, 0, NOW, target=Target(operation, turn))
+    return Operation(id_, kind, THREAD, 0, NOW, subject=Subject(operation, turn))
 
 
 def ids(seen: View) -> list[int]:

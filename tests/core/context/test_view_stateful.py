@@ -16,7 +16,7 @@ from hypothesis.stateful import invariant, precondition, rule, run_state_machine
 
 from chorus_cli.core.context.view import cutoff, view
 from chorus_cli.core.log import operations as journal
-from chorus_cli.core.log.operations import Kind, Target, WindowChange
+from chorus_cli.core.log.operations import Kind, Subject, WindowChange
 from chorus_cli.storage.sqlite.context.left_out_rows import left_out
 from chorus_cli.storage.sqlite.context.rows import context_rows, view_of
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, orphans
@@ -150,18 +150,18 @@ class ViewMachine(KeptPast):
         rows = {row.turn for row in said_in(self.past, place.thread) if row.id in self._expected(place)}
         if rows:
             turn = data.draw(st.sampled_from(sorted(rows)))
-            target = Target(turn_id=turn)
-            self._do(NewOperation(place.persona, Kind.UNDO, self.now, place.thread, target=target))
+            subject = Subject(turn_id=turn)
+            self._do(NewOperation(place.persona, Kind.UNDO, self.now, place.thread, subject=subject))
 
     @rule(place=SOMEWHERE)
     def redo(self, place: Place) -> None:
         undo = naive_redoable(self.past, place)
-        if undo is None or undo.target is None:
+        if undo is None or undo.subject is None:
             return
-        what, number = undo.target
+        what, number = undo.subject
         if what == "turn":
-            target = Target(turn_id=number)
-            self._do(NewOperation(place.persona, Kind.REDO, self.now, undo.thread, target=target))
+            subject = Subject(turn_id=number)
+            self._do(NewOperation(place.persona, Kind.REDO, self.now, undo.thread, subject=subject))
         else:
             self._reverse(Kind.REDO, next(deed for deed in deeds_of(self.past, place) if deed.id == number))
 

@@ -9,7 +9,7 @@ import pytest
 from chorus_cli.core.log.operations import (
     Kind,
     Operation,
-    Target,
+    Subject,
     base,
     effective,
     fold_is_undone,
@@ -33,9 +33,9 @@ def journal(story: str) -> list[Operation]:
         if name == "say":
             newest_message = int(about)
             continue
-        target = None
+        subject = None
         if about:
-            target = Target(turn_id=int(about[1:])) if about.startswith("t") else Target(operation_id=int(about))
+            subject = Subject(turn_id=int(about[1:])) if about.startswith("t") else Subject(operation_id=int(about))
         kind, number = Kind(name.rstrip("*")), len(operations) + 1
         operations.append(
             Operation(
@@ -44,7 +44,7 @@ def journal(story: str) -> list[Operation]:
                 None,
                 newest_message,
                 NOW,
-                target=target,
+                subject=subject,
                 automatic=name.endswith("*"),
                 folds=((1, number),),
             )
@@ -150,8 +150,8 @@ def test_redo_puts_back_the_newest_undo_that_nothing_has_followed(story: str, ex
 def test_the_newest_word_on_each_target_is_known_in_whatever_order_the_journal_is_read() -> None:
     story = journal("clear undo:1 redo:1 undo:t1 clear undo:5")
     for operations in (story, story[::-1]):
-        newest = {target: word.id for target, word in last_words(operations).items()}
-        assert newest == {Target(operation_id=1): 3, Target(turn_id=1): 4, Target(operation_id=5): 6}
+        newest = {subject: word.id for subject, word in last_words(operations).items()}
+        assert newest == {Subject(operation_id=1): 3, Subject(turn_id=1): 4, Subject(operation_id=5): 6}
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def sending(*sent: Message, without: tuple[Message, ...] = ()) -> Prompt:
 
 
 async def test_a_beginning_is_held_while_something_has_no_room(world: World) -> None:
-    held, here = HeldBeginnings(), world.focus.place()
+    held, here = HeldBeginnings(), world.focus.target()
     for prompt, first in (
         (sending(OLD, NEW), None),
         (sending(NEW, without=(OLD,)), 3),
@@ -34,7 +34,7 @@ async def test_a_beginning_is_held_while_something_has_no_room(world: World) -> 
 
 
 async def test_each_conversation_has_a_beginning_of_its_own(world: World) -> None:
-    held, here = HeldBeginnings(), world.focus.place()
+    held, here = HeldBeginnings(), world.focus.target()
     held.hold(here, sending(NEW, without=(OLD,)))
     elsewhere = replace(here, thread_id=here.thread_id + 1)
     assert held.first(elsewhere) is None

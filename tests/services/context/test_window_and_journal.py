@@ -70,7 +70,7 @@ async def test_reset_removes_the_key_and_the_default_of_all_personas_holds(world
 async def test_undo_and_redo_of_the_window_write_the_file(world: World) -> None:
     await world.window.set(span("24h", world))
     await world.window.shift(span("1 day", world), 1)
-    place = world.focus.place()
+    place = world.focus.target()
     assert (await world.journal.undo(place, None)).kind is Kind.WINDOW
     assert (await world.window.state()).hours == 24
     await world.journal.undo(place, None)
@@ -84,14 +84,14 @@ async def test_undo_refuses_when_the_file_was_changed_since(world: World) -> Non
     await world.window.set(span("24h", world))
     world.configure('{"context_hours": 99}')
     with pytest.raises(SettingsError, match="says 99 for context_hours by now, not 24"):
-        await world.journal.undo(world.focus.place(), None)
+        await world.journal.undo(world.focus.target(), None)
     assert world.settings_text() == '{"context_hours": 99}'
 
 
 async def test_the_same_window_again_is_no_operation(world: World) -> None:
     for _ in range(2):
         await world.window.set(span("24h", world))
-    assert len(await world.journal.entries(world.focus.place())) == 1
+    assert len(await world.journal.entries(world.focus.target())) == 1
 
 
 async def test_a_broken_file_is_never_overwritten(world: World) -> None:
@@ -100,12 +100,12 @@ async def test_a_broken_file_is_never_overwritten(world: World) -> None:
         await world.window.set(span("48h", world))
     assert world.settings_text() == '{"context_hours": 24,, }'
     assert (await world.window.state()).hours == 8
-    assert "nothing in this file counts until it is mended" in world.focus.place().persona.warnings[0]
+    assert "nothing in this file counts until it is mended" in world.focus.target().persona.warnings[0]
 
 
 async def test_widening_never_crosses_a_clear(world: World) -> None:
     await world.say("Before")
-    await world.journal.clear(world.focus.place())
+    await world.journal.clear(world.focus.target())
     await world.say("After")
     state = await world.window.set(span("7d", world))
     assert state.boundary is not None
@@ -115,7 +115,7 @@ async def test_widening_never_crosses_a_clear(world: World) -> None:
 
 async def test_undoing_a_clear_brings_everything_back_and_redo_hides_it_again(world: World) -> None:
     await world.say("Before")
-    place = world.focus.place()
+    place = world.focus.target()
     await world.journal.clear(place)
     await world.journal.undo(place, None)
     assert await world.seen() == ["Before", "ok"]
@@ -125,7 +125,7 @@ async def test_undoing_a_clear_brings_everything_back_and_redo_hides_it_again(wo
 
 async def test_redo_is_over_once_something_was_said(world: World) -> None:
     await world.say("Before")
-    place = world.focus.place()
+    place = world.focus.target()
     await world.journal.clear(place)
     await world.journal.undo(place, None)
     await world.say("Now")
@@ -143,7 +143,7 @@ async def test_redo_is_over_once_something_was_said(world: World) -> None:
     ],
 )
 async def test_what_cannot_be_undone_is_said(world: World, number: int | None, sentence: str) -> None:
-    place = world.focus.place()
+    place = world.focus.target()
     await world.journal.clear(place)
     await world.journal.undo(place, 1)
     with pytest.raises(JournalError, match=sentence):
@@ -152,18 +152,18 @@ async def test_what_cannot_be_undone_is_said(world: World, number: int | None, s
 
 async def test_clear_time_survives_restart(world: World, tmp_path: Path) -> None:
     await world.say("Before")
-    await world.journal.clear(world.focus.place())
+    await world.journal.clear(world.focus.target())
     again = await built(tmp_path / "elsewhere", world.store, world.clock, world.model, limit_tokens=10_000)
     assert await again.seen() == []
 
 
 async def test_the_report_names_every_part_and_what_stays_out(world: World) -> None:
     await world.say("Cleared away")
-    await world.journal.clear(world.focus.place())
+    await world.journal.clear(world.focus.target())
     await world.say("Too old")
     world.clock.advance(timedelta(hours=9))
     await world.say("In view")
-    report = await context_report(world.context, world.clock, world.focus.place())
+    report = await context_report(world.context, world.clock, world.focus.target())
     assert [part.name for part in report.parts] == ["system prompt", "documents", "messages"]
     assert sum(part.tokens for part in report.parts) == report.prompt.tokens
     assert [(omission.reason, omission.messages) for omission in report.omissions] == [
@@ -175,16 +175,16 @@ async def test_the_report_names_every_part_and_what_stays_out(world: World) -> N
 
 @pytest.mark.parametrize("factor", [0.897, 1.0, 1.36])
 async def test_parts_of_the_report_add_up_also_when_estimates_are_corrected(world: World, factor: float) -> None:
-    key = meta_rows.calibration_key(world.focus.place().choice.model)
+    key = meta_rows.calibration_key(world.focus.target().choice.model)
     await world.store.write(meta_rows.store, key, calibration.written(Calibration(factor, 0.0)))
     await world.say("one two three four five six seven " * 7)
-    report = await context_report(world.context, world.clock, world.focus.place())
+    report = await context_report(world.context, world.clock, world.focus.target())
     assert sum(part.tokens for part in report.parts) == report.meter.tokens
     assert report.meter.tokens == report.budget.corrected(report.prompt.tokens)
 
 
 async def _left_out(world: World) -> dict[str, int]:
-    report = await context_report(world.context, world.clock, world.focus.place())
+    report = await context_report(world.context, world.clock, world.focus.target())
     return {omission.reason: omission.messages for omission in report.omissions}
 
 
@@ -202,7 +202,7 @@ async def test_what_an_undone_restore_had_put_in_is_counted_apart(world: World) 
 
 async def test_another_reply_is_counted_whether_it_is_in_context_or_taken_back(world: World) -> None:
     await world.say("One")
-    async for _ in world.conversation.retry(world.focus.place()):
+    async for _ in world.conversation.retry(world.focus.target()):
         pass
     assert await _left_out(world) == {"taken back": 1}
     await world.told("/undo")

@@ -85,7 +85,7 @@ class Talk:
 
     async def summary(self) -> str:
         """Return the summary that would be sent now, empty if there is none."""
-        view = await self.world.context.seen(self.world.focus.place(), self.world.clock.now())
+        view = await self.world.context.seen(self.world.focus.target(), self.world.clock.now())
         return view.summary.content if view.summary else ""
 
 

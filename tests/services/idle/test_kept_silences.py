@@ -169,10 +169,10 @@ def kept_by(world: World, told: list[str]) -> IdleTimer:
         return world.personas.load(slug)
 
     async def unsaved(_slug: str) -> Sequence[Message]:
-        return await saving.unsaved(world.focus.place())
+        return await saving.unsaved(world.focus.target())
 
     async def save(_slug: str, description: str) -> str | None:
-        saved = await saving.save_idle(world.focus.place(), description)
+        saved = await saving.save_idle(world.focus.target(), description)
         return f"{saved.row.session_id}, {saved.row.message_count} messages." if saved else None
 
     async def no_other_window(_slug: str) -> datetime | None:

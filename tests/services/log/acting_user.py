@@ -60,7 +60,7 @@ class ActingUser(ExpectingUser):
         asked = max((index for index, line in enumerate(view) if line.human), default=None)
         if asked is None:
             with pytest.raises(JournalError):
-                self.story.run(anext(self.story.world.conversation.retry(self.story.place())))
+                self.story.run(anext(self.story.world.conversation.retry(self.story.target())))
             return
         self.story.retry(ending, reply)
         self._check_request([line.text for line in view[: asked + 1]])
@@ -99,7 +99,7 @@ class ActingUser(ExpectingUser):
         self._tick()
         view, hours = self._view(), data.draw(st.sampled_from((None, None, None, 1, 4)))
         since = self.now - timedelta(hours=hours) if hours else None
-        opened = self.story.run(self.story.world.commands.context_editing.open(self.story.place(), since))
+        opened = self.story.run(self.story.world.commands.context_editing.open(self.story.target(), since))
         hidden = [line for line in view if since and line.said <= since]
         above, below = self._laid_out(opened.sheet.text, [line for line in view if line not in hidden])
         wanted_above, wanted = edited_lines(data, above, below, self._word)
@@ -116,7 +116,7 @@ class ActingUser(ExpectingUser):
         """The message comes from another window; it follows what was edited."""
         self._tick()
         number, view, editing = self.here.next_number, self._view(), self.story.world.commands.context_editing
-        opened = self.story.run(editing.open(self.story.place()))
+        opened = self.story.run(editing.open(self.story.target()))
         kept = [line for line in view if data.draw(st.booleans())]
         self._say("reply")
         self._tick()

@@ -95,7 +95,7 @@ class ExpectingUser:
         if not self.pasts:
             return
         past = self.pasts[data.draw(st.integers(0, len(self.pasts) - 1))]
-        place, world = self.story.place(past.slug, past.thread), self.story.world
+        place, world = self.story.target(past.slug, past.thread), self.story.world
         then = self.story.run(context_at(world.context, place, past.moment))
         assert [row.content for row in then.messages if row.content] == [line.text for line in past.lines]
 

@@ -77,7 +77,7 @@ async def test_an_undone_turn_and_a_replaced_reply_are_found_and_marked(world: W
     world.model.say("the first answer")
     await world.say("a question")
     world.model.say("the second answer")
-    async for _ in world.conversation.retry(world.focus.place()):
+    async for _ in world.conversation.retry(world.focus.target()):
         pass
     await world.say("another question")
     await world.told("/undo")

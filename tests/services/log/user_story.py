@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from chorus_cli.core.context.assembly import LEAD
+from chorus_cli.core.context.snapshot import Target
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.log.messages import Role
 from chorus_cli.core.models.events import TurnEvent
-from chorus_cli.services.personas.place import Place
 from chorus_cli.storage.sqlite.migrations import migrate
 from chorus_cli.storage.sqlite.store import Store
 from tests.fakes import FakeClock, ScriptedModel
@@ -91,26 +91,26 @@ class UserStory:
 
     @property
     def thread(self) -> int:
-        return self.world.focus.place().thread_id
+        return self.world.focus.target().thread_id
 
     @property
     def now(self) -> datetime:
         return self.clock.now()
 
-    def place(self, slug: str | None = None, thread: int | None = None) -> Place:
-        place = self.world.focus.place()
+    def target(self, slug: str | None = None, thread: int | None = None) -> Target:
+        target = self.world.focus.target()
         persona = self.world.personas.load(slug or self.slug)
-        return replace(place, persona=persona, thread_id=thread or place.thread_id)
+        return replace(target, persona=persona, thread_id=thread or target.thread_id)
 
     # What is said
 
     def say(self, text: str, ending: Ending, reply: str) -> None:
         self._prepare(ending, reply)
-        self.run(self._heard(self.world.conversation.answer(self.place(), text), ending))
+        self.run(self._heard(self.world.conversation.answer(self.target(), text), ending))
 
     def retry(self, ending: Ending, reply: str) -> None:
         self._prepare(ending, reply)
-        self.run(self._heard(self.world.conversation.retry(self.place()), ending))
+        self.run(self._heard(self.world.conversation.retry(self.target()), ending))
 
     def asked(self) -> list[tuple[str, str]]:
         """Return the words of each message of the last request, and the whole that they were sent in."""
@@ -138,12 +138,12 @@ class UserStory:
 
     def seen(self, slug: str, threads: Sequence[int]) -> dict[int, Shown]:
         """Return what is in context in each of the threads."""
-        return self.run(self._seen(self.place(slug), threads))
+        return self.run(self._seen(self.target(slug), threads))
 
-    async def _seen(self, place: Place, threads: Sequence[int]) -> dict[int, Shown]:
+    async def _seen(self, target: Target, threads: Sequence[int]) -> dict[int, Shown]:
         found: dict[int, Shown] = {}
         for thread in threads:
-            view = await self.world.context.seen(replace(place, thread_id=thread), self.now)
+            view = await self.world.context.seen(replace(target, thread_id=thread), self.now)
             found[thread] = [
                 (row.content, row.role is Role.USER, row.timestamp) for row in view.messages if row.content
             ]
@@ -162,7 +162,7 @@ class UserStory:
         return first
 
     def newest_operation(self) -> int:
-        return self.run(self.world.journal.entries(self.place()))[-1].operation.id
+        return self.run(self.world.journal.entries(self.target()))[-1].operation.id
 
     # How a context is edited
 
@@ -181,7 +181,7 @@ class UserStory:
         )
 
     def block(self, line: Line) -> Block:
-        speaker = "Human" if line.human else self.world.focus.place().persona.name
+        speaker = "Human" if line.human else self.world.focus.target().persona.name
         return Block(f"{line.said:%Y-%m-%d %H:%M:%S}", speaker, line.text)
 
 

@@ -31,7 +31,7 @@ def persona_settings(world: World) -> PersonaSettings:
 
 
 async def window_changes(world: World) -> list[WindowChange | None]:
-    entries = await world.journal.entries(world.focus.place())
+    entries = await world.journal.entries(world.focus.target())
     return [entry.operation.window for entry in entries if entry.operation.kind is Kind.WINDOW and entry.counts]
 
 
@@ -45,7 +45,7 @@ async def test_every_setting_says_where_it_comes_from_and_what_its_default_is(wo
     config = world.folder / "config.jsonc"
     config.write_text('{"defaults": {"context_hours": 12,\n"temperature": 0.5}}', encoding="utf-8")
     own = world.personas.settings_path(ME)
-    persona = world.focus.place().persona
+    persona = world.focus.target().persona
     assert state(persona, setting_of("context_hours")) == SettingState(
         setting_of("context_hours"), 24, f"{own}:2", 12, f"{config}:1"
     )
@@ -83,10 +83,10 @@ async def test_what_is_set_holds_from_then_on_until_it_is_unset(
     world.configure('{ "mine": 1, /* last */ }')
     setting = setting_of(key)
     assert await persona_settings.set(ME, key, value) == Change(setting, None, value)
-    assert state(world.focus.place().persona, setting).value == value
+    assert state(world.focus.target().persona, setting).value == value
     assert await persona_settings.set(ME, key, value) == Change(setting, value, value, changed=False)
     assert await persona_settings.unset(ME, key) == Change(setting, value, None)
-    assert state(world.focus.place().persona, setting).source == "default"
+    assert state(world.focus.target().persona, setting).source == "default"
     assert await persona_settings.unset(ME, key) == Change(setting, None, None, changed=False)
     assert world.settings_text() == '{ "mine": 1, /* last */ }'
 
@@ -137,9 +137,9 @@ async def test_a_window_that_is_set_or_unset_is_an_operation_that_undo_takes_bac
     await persona_settings.unset(ME, "context_hours")
     await persona_settings.unset(ME, "context_hours")
     assert await window_changes(world) == [WindowChange(None, 24), WindowChange(24, None)]
-    await world.journal.undo(world.focus.place(), None)
+    await world.journal.undo(world.focus.target(), None)
     assert (await world.window.state()).hours == 24
-    await world.journal.undo(world.focus.place(), None)
+    await world.journal.undo(world.focus.target(), None)
     assert (await world.window.state()).hours == 8
 
 
@@ -229,8 +229,8 @@ async def test_a_window_that_is_edited_is_an_operation_too(world: World, persona
     await persona_settings.save(await persona_settings.open(ME), '{ "context_hours": 24, "tools": false }')
     await persona_settings.save(await persona_settings.open(ME), '{ "tools": false }')
     assert await window_changes(world) == [WindowChange(12, 24), WindowChange(24, None)]
-    await world.journal.undo(world.focus.place(), None)
-    await world.journal.undo(world.focus.place(), None)
+    await world.journal.undo(world.focus.target(), None)
+    await world.journal.undo(world.focus.target(), None)
     assert world.settings_text() == '{ "tools": false, "context_hours": 12 }'
 
 
@@ -244,9 +244,9 @@ async def test_mending_a_broken_file_is_a_change_of_the_window_that_held_until_t
         Change(setting_of("context_hours"), None, 24),
     )
     assert await window_changes(world) == [WindowChange(None, 24)]
-    await world.journal.undo(world.focus.place(), None)
+    await world.journal.undo(world.focus.target(), None)
     assert (await world.window.state()).hours == 8
-    await world.journal.redo(world.focus.place())
+    await world.journal.redo(world.focus.target())
     assert (await world.window.state()).hours == 24
 
 

@@ -210,7 +210,7 @@ async def test_a_new_folder_takes_nobodys_alias(people: World) -> None:
 async def test_a_persona_without_a_past_begins_without_an_operation(world: World) -> None:
     await world.roster.create("Ada")
     await world.focus.turn_to("ada")
-    assert await world.journal.entries(world.focus.place()) == []
+    assert await world.journal.entries(world.focus.target()) == []
 
 
 async def test_the_members_are_counted_and_the_archived_come_last(people: World) -> None:
@@ -226,13 +226,13 @@ async def test_the_members_are_counted_and_the_archived_come_last(people: World)
 
 
 async def test_a_talk_goes_on_in_the_thread_last_used(people: World) -> None:
-    first = people.focus.place().thread_id
+    first = people.focus.target().thread_id
     await people.say("Here")
     newer = "INSERT INTO threads(persona, created_at) VALUES ('chorus', '2026-01-01T00:00:00Z')"
     await people.store.write(lambda connection: connection.execute(newer))
     await people.focus.turn_to("frodo")
     await people.focus.turn_to("chorus")
-    assert people.focus.place().thread_id == first
+    assert people.focus.target().thread_id == first
     assert await people.seen() == ["Here", "ok"]
 
 
@@ -240,13 +240,13 @@ async def test_each_persona_has_its_own_window_and_its_own_model(people: World) 
     await people.told("/context 24h")
     await people.focus.turn_to("frodo")
     people.focus.use_model("frodo", "openai/other")
-    assert (people.focus.place().persona.settings.context_hours, people.focus.place().choice.model) == (
+    assert (people.focus.target().persona.settings.context_hours, people.focus.target().choice.model) == (
         8,
         "openai/other",
     )
     await people.focus.turn_to("chorus")
-    assert people.focus.place().persona.settings.context_hours == 24
-    assert people.focus.place().choice.model == "openai/test"
+    assert people.focus.target().persona.settings.context_hours == 24
+    assert people.focus.target().choice.model == "openai/test"
 
 
 async def test_who_left_by_a_window_is_told_what_brings_it_back(world: World) -> None:
@@ -275,6 +275,6 @@ async def test_who_left_by_a_window_is_told_what_brings_it_back(world: World) ->
 
 async def test_a_new_conversation_leaves_nothing_to_tell(world: World) -> None:
     await world.say("Something")
-    await world.journal.clear(world.focus.place())
+    await world.journal.clear(world.focus.target())
     world.clock.advance(timedelta(hours=14))
     assert await world.focus.notices() == ()

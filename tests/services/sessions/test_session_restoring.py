@@ -38,14 +38,14 @@ async def test_restore_session_loads_messages(talked: World) -> None:
     await save(talked)
     talked.clock.advance(timedelta(days=30))
     await restore(talked)
-    seen = await talked.context.seen(talked.focus.place(), talked.clock.now())
+    seen = await talked.context.seen(talked.focus.target(), talked.clock.now())
     assert [message.content for message in seen.messages] == ["Hello", "Hi there", "How are you?", "ok"]
     assert f"{seen.messages[0].timestamp:%Y-%m-%d}" == "2026-02-12"
 
 
 async def test_what_is_said_next_follows_the_restored_messages(talked: World) -> None:
     await save(talked)
-    await talked.journal.clear(talked.focus.place())
+    await talked.journal.clear(talked.focus.target())
     await restore(talked)
     await talked.say("And now?")
     asked = [content for _, content in talked.asked()]
@@ -65,13 +65,13 @@ async def test_restoring_twice_gives_no_duplicates(talked: World) -> None:
 
 async def test_undo_brings_the_earlier_context_back_exactly(talked: World) -> None:
     await save(talked)
-    await talked.journal.clear(talked.focus.place())
+    await talked.journal.clear(talked.focus.target())
     await talked.say("Something else")
-    before = await talked.context.seen(talked.focus.place(), talked.clock.now())
+    before = await talked.context.seen(talked.focus.target(), talked.clock.now())
     await restore(talked)
     assert await talked.seen() != [message.content for message in before.messages]
     await undo(talked)
-    assert await talked.context.seen(talked.focus.place(), talked.clock.now()) == before
+    assert await talked.context.seen(talked.focus.target(), talked.clock.now()) == before
 
 
 async def test_restore_is_one_operation_of_all_threads(talked: World) -> None:
@@ -81,13 +81,13 @@ async def test_restore_is_one_operation_of_all_threads(talked: World) -> None:
     await talked.focus.open_thread("Athens")
     await talked.say("To Athens")
     await restore(talked)
-    assert talked.focus.place().thread_id == 2
+    assert talked.focus.target().thread_id == 2
     assert await talked.seen() == ["To Rome", "ok"]
     await talked.focus.turn_to_thread(1)
     assert len(await talked.seen()) == 4
     await talked.focus.turn_to_thread(3)
     assert await talked.seen() == []
-    (entry,) = await talked.journal.entries(talked.focus.place())
+    (entry,) = await talked.journal.entries(talked.focus.target())
     assert (entry.operation.kind, entry.operation.thread_id) == (Kind.RESTORE, None)
 
 
@@ -96,9 +96,9 @@ async def test_the_active_thread_is_turned_to_also_after_a_restart_and_although_
     await talked.focus.open_thread("Other")
     await sql(talked, "UPDATE threads SET closed_at = '2026-02-12T15:00:00Z' WHERE id = 1")
     await restore(talked)
-    assert talked.focus.place().thread_id == 1
+    assert talked.focus.target().thread_id == 1
     await talked.focus.open(None)
-    assert talked.focus.place().thread_id == 1
+    assert talked.focus.target().thread_id == 1
 
 
 async def test_an_active_thread_in_which_nothing_was_said_is_turned_to_as_well(talked: World) -> None:
@@ -106,7 +106,7 @@ async def test_an_active_thread_in_which_nothing_was_said_is_turned_to_as_well(t
     await save(talked)
     await talked.focus.turn_to_thread(1)
     await restore(talked)
-    assert talked.focus.place().thread_id == 2
+    assert talked.focus.target().thread_id == 2
     assert await count(talked, "threads") == 2
 
 
@@ -130,10 +130,10 @@ async def test_a_file_of_another_machine_works_and_twice_gives_no_duplicates(tal
     foreign = file_of_far_away()
     folder(talked).mkdir()
     (folder(talked) / "2025-01-01_far.json").write_text(json.dumps(foreign), encoding="utf-8")
-    session, restored = await talked.sessions.restore(talked.focus.place(), "2025")
+    session, restored = await talked.sessions.restore(talked.focus.target(), "2025")
     assert (session.session_id, restored.added) == ("2025-01-01_far", 5)
-    assert talked.focus.place().thread_id == restored.thread_id not in {1, 7}
-    seen = await talked.context.seen(talked.focus.place(), talked.clock.now())
+    assert talked.focus.target().thread_id == restored.thread_id not in {1, 7}
+    seen = await talked.context.seen(talked.focus.target(), talked.clock.now())
     assert [(row.role, row.content) for row in seen.messages] == [
         (Role.USER, "What is 6 x 7?"),
         (Role.TOOL_USE, ""),
@@ -145,7 +145,7 @@ async def test_a_file_of_another_machine_works_and_twice_gives_no_duplicates(tal
     assert seen.messages[0].preamble == "(a preamble)"
     assert {row.introduced_by for row in seen.messages} == {restored.operation.id}
     tables = [await count(talked, table) for table in ("messages", "threads")]
-    again = (await talked.sessions.restore(talked.focus.place(), "2025"))[1]
+    again = (await talked.sessions.restore(talked.focus.target(), "2025"))[1]
     assert (again.added, again.thread_id) == (0, restored.thread_id)
     assert [await count(talked, table) for table in ("messages", "threads")] == tables
 
@@ -192,7 +192,7 @@ async def test_rows_that_were_put_in_with_plain_sql_are_known_again(world: World
             f"2026-02-12T{time}",
         )
     await save(world)
-    await world.journal.clear(world.focus.place())
+    await world.journal.clear(world.focus.target())
     await restore(world)
     assert await count(world, "messages") == 3
     await sql(world, "INSERT INTO threads(id, persona) VALUES (9, 'chorus')")
@@ -254,8 +254,8 @@ async def test_a_restore_that_fails_half_way_leaves_nothing(talked: World) -> No
         "CREATE TRIGGER full BEFORE INSERT ON messages WHEN new.content = '42' BEGIN SELECT RAISE(ABORT, 'full'); END",
     )
     tables = [await count(talked, table) for table in ("messages", "threads", "operations")]
-    before, thread = await talked.seen(), talked.focus.place().thread_id
+    before, thread = await talked.seen(), talked.focus.target().thread_id
     with pytest.raises(StorageError):
         await restore(talked, "2025")
     assert [await count(talked, table) for table in ("messages", "threads", "operations")] == tables
-    assert (await talked.seen(), talked.focus.place().thread_id) == (before, thread)
+    assert (await talked.seen(), talked.focus.target().thread_id) == (before, thread)

@@ -79,7 +79,7 @@ async def test_save_session_empty_context_raises(world: World) -> None:
     with pytest.raises(SessionError, match="There is nothing to save: chorus has nothing in context"):
         await save(world)
     await world.say("Hello")
-    await world.journal.clear(world.focus.place())
+    await world.journal.clear(world.focus.target())
     with pytest.raises(SessionError, match="nothing to save"):
         await save(world)
     assert not folder(world).exists()
@@ -92,7 +92,7 @@ async def test_the_same_name_on_the_same_day_is_numbered(talked: World) -> None:
 
 
 async def test_only_what_the_window_and_the_boundary_hold_is_saved(talked: World) -> None:
-    await talked.journal.clear(talked.focus.place())
+    await talked.journal.clear(talked.focus.target())
     await talked.say("Old")
     talked.clock.advance(timedelta(hours=9))
     await talked.say("New")
@@ -145,7 +145,7 @@ async def test_generate_summary_handles_llm_failure_gracefully(
     talked: World, failure: tuple[ModelError | TextDelta | ReplyEnd, ...]
 ) -> None:
     talked.model.enqueue(*failure)
-    saved = await talked.sessions.saving.save(talked.focus.place(), "")
+    saved = await talked.sessions.saving.save(talked.focus.target(), "")
     assert saved.row.summary == FAILED == "(summary generation failed)"
     assert saved.problem
     assert file_of(talked, saved.row.session_id)["summary"] == FAILED
@@ -156,7 +156,7 @@ async def test_a_summary_that_takes_too_long_does_not_keep_the_session_from_bein
     hurried = Summarizer(talked.model, talked.context, 0.02)
     saving = SessionSaving(talked.personas.folder, talked.clock, talked.context, hurried)
     talked.model.enqueue(asyncio.Event())
-    saved = await saving.save(talked.focus.place(), "Slow")
+    saved = await saving.save(talked.focus.target(), "Slow")
     assert saved.row.summary == FAILED
     assert "did not write a summary within 0.02 s" in saved.problem
 
@@ -164,7 +164,7 @@ async def test_a_summary_that_takes_too_long_does_not_keep_the_session_from_bein
 async def test_a_session_of_eliza_gets_a_labelled_extract(talked: World) -> None:
     talked.focus.use_model("chorus", ELIZA)
     requests = len(talked.model.requests)
-    saved = await talked.sessions.saving.save(talked.focus.place(), "")
+    saved = await talked.sessions.saving.save(talked.focus.target(), "")
     assert saved.row.summary == "Extract, as ELIZA does not summarise: “Hello” … “How are you?”"
     assert len(talked.model.requests) == requests
 

@@ -27,7 +27,7 @@ async def test_stopping_a_reply_keeps_what_has_arrived(world: World) -> None:
     arrived = asyncio.Event()
 
     async def listen() -> None:
-        async with aclosing(world.conversation.answer(world.focus.place(), "Hello")) as events:
+        async with aclosing(world.conversation.answer(world.focus.target(), "Hello")) as events:
             await words_come(events)
             arrived.set()
             await words_come(events)
@@ -43,7 +43,7 @@ async def test_stopping_a_reply_keeps_what_has_arrived(world: World) -> None:
 
 async def test_a_listener_that_goes_away_keeps_what_has_arrived(world: World) -> None:
     world.model.enqueue(TextDelta("Half"), TextDelta("Rest"), ReplyEnd("stop"))
-    async with aclosing(world.conversation.answer(world.focus.place(), "Hello")) as events:
+    async with aclosing(world.conversation.answer(world.focus.target(), "Hello")) as events:
         await words_come(events)
     reply = (await world.log())[-1]
     assert (reply.content, reply.status) == ("Half", Status.INTERRUPTED)
@@ -52,7 +52,7 @@ async def test_a_listener_that_goes_away_keeps_what_has_arrived(world: World) ->
 async def test_a_reply_is_checkpointed_while_it_streams(world: World) -> None:
     hold = asyncio.Event()
     world.model.enqueue(TextDelta("One "), TextDelta("two "), hold, TextDelta("three"), ReplyEnd("stop"))
-    async with aclosing(world.conversation.answer(world.focus.place(), "Hello")) as events:
+    async with aclosing(world.conversation.answer(world.focus.target(), "Hello")) as events:
         await words_come(events)
         world.clock.advance(timedelta(seconds=0.6))
         await words_come(events)
@@ -77,7 +77,7 @@ async def test_a_message_that_cannot_be_stored_is_rescued_and_not_sent(world: Wo
 async def test_a_reply_that_cannot_be_stored_is_rescued(world: World) -> None:
     hold = asyncio.Event()
     world.model.enqueue(TextDelta("Precious reply"), hold, ReplyEnd("stop"))
-    async with aclosing(world.conversation.answer(world.focus.place(), "Hello")) as events:
+    async with aclosing(world.conversation.answer(world.focus.target(), "Hello")) as events:
         await words_come(events)
         await world.store.read(lambda connection: connection.execute("PRAGMA query_only = ON") and None)
         hold.set()
@@ -87,7 +87,7 @@ async def test_a_reply_that_cannot_be_stored_is_rescued(world: World) -> None:
 
 
 async def test_a_message_is_rescued_when_not_even_the_context_can_be_read(world: World, tmp_path: Path) -> None:
-    place = world.focus.place()
+    place = world.focus.target()
     with closing(sqlite3.connect(tmp_path / "chorus.db", isolation_level=None)) as other:
         other.execute("DROP TABLE operations")
     with pytest.raises(StorageError, match=r"The text is kept in .*rescue\.jsonl"):
@@ -99,7 +99,7 @@ async def test_stopping_while_the_end_is_written_loses_nothing(world: World, tmp
     world.model.say("A whole reply")
 
     async def listen() -> None:
-        async with aclosing(world.conversation.answer(world.focus.place(), "Hello")) as events:
+        async with aclosing(world.conversation.answer(world.focus.target(), "Hello")) as events:
             async for event in events:
                 if isinstance(event, TextDelta) and event.text.endswith("reply"):
                     # Whoever holds the lock now delays the last write until it lets go.
@@ -123,7 +123,7 @@ async def test_stopping_while_the_end_is_written_loses_nothing(world: World, tmp
 async def test_what_a_killed_process_left_is_in_the_next_request(world: World) -> None:
     hold = asyncio.Event()
     world.model.enqueue(TextDelta("Half"), hold)
-    events = world.conversation.answer(world.focus.place(), "First")
+    events = world.conversation.answer(world.focus.target(), "First")
     await words_come(events)
     await world.store.write(
         lambda connection: (

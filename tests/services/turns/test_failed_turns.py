@@ -20,7 +20,7 @@ FAILED = [("user", "Hello")]
 
 
 async def retry(world: World) -> None:
-    async for _ in world.conversation.retry(world.focus.place()):
+    async for _ in world.conversation.retry(world.focus.target()):
         pass
 
 
@@ -84,5 +84,5 @@ async def test_what_was_said_again_is_counted_as_left_out(world: World) -> None:
     world.model.enqueue(DOWN)
     await world.say("Hello")
     await world.say("Hello")
-    report = await context_report(world.context, world.clock, world.focus.place())
+    report = await context_report(world.context, world.clock, world.focus.target())
     assert [(omission.reason, omission.messages) for omission in report.omissions] == [("failed, and said again", 1)]

@@ -9,7 +9,7 @@ import pytest
 
 from chorus_cli.core.context.view import cutoff
 from chorus_cli.core.log.messages import NewMessage, Role, Status
-from chorus_cli.core.log.operations import Kind, Target
+from chorus_cli.core.log.operations import Kind, Subject
 from chorus_cli.storage.sqlite.context.left_out_rows import LeftOut, left_out
 from chorus_cli.storage.sqlite.context.rows import context_rows, view_of
 from chorus_cli.storage.sqlite.log import introduced_rows, message_rows, operation_rows
@@ -57,9 +57,9 @@ def do(
     )
 
 
-def undo(connection: sqlite3.Connection, target: Operation | int, kind: Kind = Kind.UNDO) -> None:
-    named = Target(turn_id=target) if isinstance(target, int) else Target(operation_id=target.id)
-    operation_rows.introduce(connection, NewOperation("frodo", kind, START, 1, target=named))
+def undo(connection: sqlite3.Connection, subject: Operation | int, kind: Kind = Kind.UNDO) -> None:
+    named = Subject(turn_id=subject) if isinstance(subject, int) else Subject(operation_id=subject.id)
+    operation_rows.introduce(connection, NewOperation("frodo", kind, START, 1, subject=named))
 
 
 def retry(connection: sqlite3.Connection, question: int, *replaced: int, hours_ago: float = 0) -> Operation:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.log import operations as journal
-from chorus_cli.core.log.operations import BOUNDARIES, REVERSALS, Kind, Operation, Target, WindowChange
+from chorus_cli.core.log.operations import BOUNDARIES, REVERSALS, Kind, Operation, Subject, WindowChange
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 from chorus_cli.storage.sqlite.log.message_rows import Question
 from chorus_cli.storage.sqlite.log.operation_rows import NewOperation, all_of, introduce, since_base
@@ -32,7 +32,7 @@ def clear(connection: sqlite3.Connection, at: datetime = START) -> Operation:
 
 
 def undo(connection: sqlite3.Connection, operation_id: int, kind: Kind = Kind.UNDO) -> Operation:
-    return introduce(connection, NewOperation("frodo", kind, START, target=Target(operation_id=operation_id)))
+    return introduce(connection, NewOperation("frodo", kind, START, subject=Subject(operation_id=operation_id)))
 
 
 def numbers(operations: list[Operation]) -> list[int]:
@@ -71,10 +71,10 @@ def test_clear_does_not_delete_messages_from_db(connection: sqlite3.Connection) 
         {"kind": Kind.EDIT, "members": (2, 1, 3), "after_message_id": 2},
         {"kind": Kind.RESTORE, "members": (4,)},
         {"kind": Kind.RETRY, "replaced": frozenset({2, 4})},
-        {"kind": Kind.UNDO, "target": Target(operation_id=7)},
-        {"kind": Kind.UNDO, "target": Target(turn_id=3)},
-        {"kind": Kind.REDO, "target": Target(operation_id=7)},
-        {"kind": Kind.REDO, "target": Target(turn_id=3)},
+        {"kind": Kind.UNDO, "target": Subject(operation_id=7)},
+        {"kind": Kind.UNDO, "target": Subject(turn_id=3)},
+        {"kind": Kind.REDO, "target": Subject(operation_id=7)},
+        {"kind": Kind.REDO, "target": Subject(turn_id=3)},
         {"kind": Kind.WINDOW, "window": WindowChange(None, 24)},
         {"kind": Kind.WINDOW, "window": WindowChange(24, None)},
         {"kind": Kind.WINDOW, "window": WindowChange("eight", [1, {"a": None}])},
@@ -154,7 +154,7 @@ def test_everything_is_read_where_no_boundary_counts(connection: sqlite3.Connect
 def test_a_turn_of_the_same_number_is_not_the_boundary(connection: sqlite3.Connection) -> None:
     clear(connection)
     clear(connection)
-    introduce(connection, NewOperation("frodo", Kind.UNDO, START, 1, target=Target(turn_id=2)))
+    introduce(connection, NewOperation("frodo", Kind.UNDO, START, 1, subject=Subject(turn_id=2)))
     assert numbers(since_base(connection, "frodo", 1)) == [2, 3]
 
 
@@ -170,8 +170,8 @@ def play(connection: sqlite3.Connection, deeds: list[Deed]) -> None:
             stored.append(introduce(connection, NewOperation("frodo", kind, START, thread)))
         elif stored:
             about = stored[choice % len(stored)]
-            target = Target(operation_id=about.id)
-            introduce(connection, NewOperation("frodo", kind, START, about.thread_id, target=target))
+            subject = Subject(operation_id=about.id)
+            introduce(connection, NewOperation("frodo", kind, START, about.thread_id, subject=subject))
 
 
 @settings(max_examples=150)

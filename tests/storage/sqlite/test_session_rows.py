@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import DatabaseDamagedError
-from chorus_cli.core.log.operations import Kind, Target
+from chorus_cli.core.log.operations import Kind, Subject
 from chorus_cli.storage.files import session_files
 from chorus_cli.storage.sqlite.log import operation_rows
 from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
@@ -40,8 +40,8 @@ def created(connection: sqlite3.Connection, personas: Path, what: Saving) -> Ses
 
 
 def do(connection: sqlite3.Connection, kind: Kind, undone: int | None = None, persona: str = "chorus") -> int:
-    target = None if undone is None else Target(operation_id=undone)
-    return operation_rows.introduce(connection, NewOperation(persona, kind, START, target=target)).id
+    subject = None if undone is None else Subject(operation_id=undone)
+    return operation_rows.introduce(connection, NewOperation(persona, kind, START, subject=subject)).id
 
 
 def test_what_was_stored_is_read_back(connection: sqlite3.Connection, personas: Path) -> None:

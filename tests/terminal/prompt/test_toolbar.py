@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from chorus_cli.core.context.meter import Meter
+from chorus_cli.core.context.snapshot import Target
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.models.choice import ModelChoice
 from chorus_cli.core.personas.persona import Persona
 from chorus_cli.core.settings.table import Settings
-from chorus_cli.services.personas.place import Place
 from chorus_cli.terminal.prompt.toolbar import Toolbar, fitting, metered, ranked
 
 PIECES = ((2, "Frodo"), (3, "gpt-5.4"), (1, "8h"), (0, "9,000 / 10,000"), (4, "thread 12"))
@@ -50,7 +50,7 @@ def test_the_gauge_shows_the_share_of_the_limit(meter: Meter, drawn: str, *, uni
 
 
 def test_a_model_that_is_not_settled_is_not_named_and_a_name_is_harmless() -> None:
-    here = place(name="Fro\x1b[31mdo")
+    here = target(name="Fro\x1b[31mdo")
     assert ranked(here, None, unicode=True, names_model=False) == ((2, "Fro␛[31mdo"), (1, "8h"), (4, "thread 1"))
 
 
@@ -58,16 +58,16 @@ async def test_a_request_that_takes_all_it_may_is_marked_and_another_thread_is_m
     measured = {1: Meter(900, 1_000, 800), 2: Meter(100, 1_000, 800)}
     changes = asyncio.Queue[None]()
 
-    async def measure(where: Place) -> Meter:
+    async def measure(where: Target) -> Meter:
         return measured[where.thread_id]
 
     bar = Toolbar(measure, unexpected)
-    bar.show(place(thread_id=1))
+    bar.show(target(thread_id=1))
     bar.begin(lambda: changes.put_nowait(None))
     await changes.get()
     [(style, text)] = bar.text(100)
     assert (style, "900 / 1,000" in text) == ("class:warning", True)
-    bar.show(place(thread_id=2))
+    bar.show(target(thread_id=2))
     assert " / " not in bar.text(100)[0][1]
     await changes.get()
     [(style, text)] = bar.text(100)
@@ -79,18 +79,18 @@ async def test_what_cannot_be_measured_is_not_shown_and_measured_when_it_can_be(
     outcomes: list[Meter | StorageError] = [StorageError("It is locked."), Meter(1, 1_000, 800)]
     changes = asyncio.Queue[None]()
 
-    async def measure(_: Place) -> Meter:
+    async def measure(_: Target) -> Meter:
         outcome = outcomes.pop(0)
         if isinstance(outcome, StorageError):
             raise outcome
         return outcome
 
     bar = Toolbar(measure, unexpected)
-    bar.show(place())
+    bar.show(target())
     bar.begin(lambda: changes.put_nowait(None))
     await changes.get()
     assert " / " not in bar.text(100)[0][1]
-    bar.show(place())
+    bar.show(target())
     await changes.get()
     assert "1 / 1,000" in bar.text(100)[0][1]
     await bar.close()
@@ -99,11 +99,11 @@ async def test_what_cannot_be_measured_is_not_shown_and_measured_when_it_can_be(
 async def test_a_bug_in_measuring_is_reported_once_and_harms_nobody() -> None:
     bugs = asyncio.Queue[Exception]()
 
-    async def measure(_: Place) -> Meter:
+    async def measure(_: Target) -> Meter:
         raise ZeroDivisionError
 
     bar = Toolbar(measure, bugs.put_nowait)
-    bar.show(place())
+    bar.show(target())
     bar.begin(lambda: None)
     assert type(await bugs.get()) is ZeroDivisionError
     assert bar.text(100) == [("", " Frodo · 8h · thread 1")]
@@ -114,10 +114,10 @@ async def test_a_bug_in_measuring_is_reported_once_and_harms_nobody() -> None:
 @pytest.mark.parametrize("steps", range(12))
 async def test_it_ends_when_it_is_closed_at_whatever_step_of_its_work(steps: int) -> None:
     bar = Toolbar(measured_in_a_step, unexpected)
-    bar.show(place())
+    bar.show(target())
     bar.begin(lambda: None)
     await asyncio.sleep(0)
-    bar.show(place())
+    bar.show(target())
     for _ in range(steps):
         await asyncio.sleep(0)
     closing = asyncio.create_task(bar.close())
@@ -125,7 +125,7 @@ async def test_it_ends_when_it_is_closed_at_whatever_step_of_its_work(steps: int
     assert done, "The line below is still being brought up to date, and Ctrl-D does not leave."
 
 
-async def measured_in_a_step(_: Place) -> Meter:
+async def measured_in_a_step(_: Target) -> Meter:
     await asyncio.sleep(0)
     return Meter(1, 1_000, 800)
 
@@ -134,5 +134,5 @@ def unexpected(bug: Exception) -> None:
     raise AssertionError from bug
 
 
-def place(name: str = "Frodo", thread_id: int = 1) -> Place:
-    return Place(Persona("frodo", Settings(name=name)), thread_id, ModelChoice("openai/test", "for the test"))
+def target(name: str = "Frodo", thread_id: int = 1) -> Target:
+    return Target(Persona("frodo", Settings(name=name)), thread_id, ModelChoice("openai/test", "for the test"))

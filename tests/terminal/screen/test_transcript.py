@@ -35,7 +35,7 @@ async def json_logged(world: World) -> list[dict[str, object]]:
 
 
 async def retry(world: World) -> None:
-    async for _ in world.conversation.retry(world.focus.place()):
+    async for _ in world.conversation.retry(world.focus.target()):
         pass
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.log import operations as journal
-from chorus_cli.core.log.operations import Kind, Operation, Target, WindowChange
+from chorus_cli.core.log.operations import Kind, Operation, Subject, WindowChange
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import introduced_rows, message_rows
 
@@ -43,7 +43,7 @@ class NewOperation:
     after_message_id: int | None = None
     members: tuple[int | NewMessage, ...] = ()
     replaced: frozenset[int] = field(default_factory=frozenset)
-    target: Target | None = None
+    subject: Subject | None = None
     window: WindowChange | None = None
     begins: bool = False
     automatic: bool = False
@@ -108,13 +108,13 @@ def since_base(connection: sqlite3.Connection, persona: str, thread_id: int) -> 
         (persona, thread_id),
     )
     read: list[Operation] = []
-    undone: dict[Target, Kind] = {}
+    undone: dict[Subject, Kind] = {}
     for row in cursor:
         operation = _operation(connection, row)
         read.append(operation)
-        if operation.target is not None:
-            undone.setdefault(operation.target, operation.kind)
-        elif operation.kind in journal.BOUNDARIES and undone.get(Target(operation_id=operation.id)) is not Kind.UNDO:
+        if operation.subject is not None:
+            undone.setdefault(operation.subject, operation.kind)
+        elif operation.kind in journal.BOUNDARIES and undone.get(Subject(operation_id=operation.id)) is not Kind.UNDO:
             break
     cursor.close()
     return read[::-1]
@@ -138,9 +138,9 @@ def undone(connection: sqlite3.Connection, persona: str, thread_id: int) -> list
     ).fetchall()
     newest = journal.last_words(_operation(connection, row) for row in words)
     return [
-        target.operation_id
-        for target, word in newest.items()
-        if word.kind is Kind.UNDO and target.operation_id is not None
+        subject.operation_id
+        for subject, word in newest.items()
+        if word.kind is Kind.UNDO and subject.operation_id is not None
     ]
 
 
@@ -148,11 +148,11 @@ def _detail(new: NewOperation, newest_message_id: int) -> str:
     detail: dict[str, Any] = {}
     if new.after_message_id not in {None, newest_message_id}:
         detail["newest"] = newest_message_id
-    if new.target is not None:
+    if new.subject is not None:
         detail["undoes" if new.kind is Kind.UNDO else "redoes"] = (
-            {"operation": new.target.operation_id}
-            if new.target.operation_id is not None
-            else {"turn": new.target.turn_id}
+            {"operation": new.subject.operation_id}
+            if new.subject.operation_id is not None
+            else {"turn": new.subject.turn_id}
         )
     if new.window is not None:
         detail["context_hours"] = {"before": new.window.before, "after": new.window.after}
@@ -173,7 +173,7 @@ def _operation(connection: sqlite3.Connection, row: Sequence[Any]) -> Operation:
     id_, kind, thread_id, after, text, created_at = row
     try:
         detail = json.loads(text)
-        target = detail.get("undoes") or detail.get("redoes")
+        subject = detail.get("undoes") or detail.get("redoes")
         window = detail.get("context_hours")
         return Operation(
             id=id_,
@@ -183,7 +183,7 @@ def _operation(connection: sqlite3.Connection, row: Sequence[Any]) -> Operation:
             created_at=timestamps.from_text(created_at),
             members=_members(connection, id_) if kind in journal.BOUNDARIES else (),
             replaced=frozenset(detail.get("replaced", ())),
-            target=Target(target.get("operation"), target.get("turn")) if target else None,
+            subject=Subject(subject.get("operation"), subject.get("turn")) if subject else None,
             window=WindowChange(window["before"], window["after"]) if window else None,
             begins=bool(detail.get("begins")),
             automatic=bool(detail.get("automatic")),

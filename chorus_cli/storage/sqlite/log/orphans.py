@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.log import operations as journal
-from chorus_cli.core.log.operations import Kind, Target
+from chorus_cli.core.log.operations import Kind, Subject
 from chorus_cli.storage.sqlite.log import operation_rows
 from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
 
@@ -40,6 +40,6 @@ def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datet
     if retry_id is None or said:
         return
     if any(each.id == retry_id for each in journal.effective(operation_rows.all_of(connection, persona, thread_id))):
-        target = Target(operation_id=retry_id)
-        new = NewOperation(persona, Kind.UNDO, now, thread_id=thread_id, target=target, automatic=True)
+        subject = Subject(operation_id=retry_id)
+        new = NewOperation(persona, Kind.UNDO, now, thread_id=thread_id, subject=subject, automatic=True)
         operation_rows.introduce(connection, new)

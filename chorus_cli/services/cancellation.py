@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-async def finished(work: Awaitable[T], hurry: Callable[[], None] | None = None) -> tuple[T, bool]:
+async def run_to_completion(work: Awaitable[T], hurry: Callable[[], None] | None = None) -> tuple[T, bool]:
     """Do ``work`` to its end and return its result, and whether the caller was cancelled meanwhile.
 
     ``hurry`` is called at each cancellation, to bring that end about sooner.

@@ -1,4 +1,4 @@
-"""Where a message goes."""
+"""The target of a message."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a message goes: the persona as its files are now, the thread, and the model that answers."""
+class Target:
+    """Persona, thread and model that a message is addressed to; the persona as its files are now."""
 
     persona: Persona
     thread_id: int
