@@ -18,6 +18,7 @@ from markdown_it import MarkdownIt
 from chorus_cli.core.text.safe_text import SafeTextStream
 from chorus_cli.terminal.markdown.code_block import WHOLE, CodePart, resting_places
 from chorus_cli.terminal.markdown.inline_tokens import made_fit
+from chorus_cli.terminal.markdown.late_definitions import labels_in, with_definitions
 from chorus_cli.terminal.markdown.lexing_limit import LexingLimit
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class MarkdownBlocks:
         self.decoded = SafeTextStream()
         self._parser = MarkdownIt().enable("strikethrough").enable("table")
         self._references: dict[str, Any] = {}  # the parser's own records
+        self._undefined: set[str] = set()
         self._limit = LexingLimit()
         self._open = ""
         self._has_new_lines = False
@@ -166,8 +168,9 @@ class MarkdownBlocks:
         """Cut off the beginning of a block whose remainder goes on after ``prefix``, directly below."""
         piece = self._cut_off(length)
         if isinstance(going_on, CodePart):
-            for token in piece.tokens[:1]:
-                token.meta["part"] = self._part_of(token).unfinished()
+            for token in piece.tokens:
+                if token.type == "fence":
+                    token.meta["part"] = self._part_of(token).unfinished()
         self._open, self._prefix = prefix + self._open, prefix
         self._going_on = going_on
         self._after_gap = False
@@ -176,6 +179,7 @@ class MarkdownBlocks:
 
     def _cut_off(self, length: int) -> Piece:
         tokens = self._parsed(self._open[:length], self._references, self.decoded)
+        self._undefined |= labels_in(tokens) - self._references.keys()
         self._open = self._open[length:]
         self._going_on = None
         piece = Piece(tokens, self._after_gap, self._goes_on)
@@ -186,6 +190,7 @@ class MarkdownBlocks:
         return piece
 
     def _parsed(self, text: str, references: dict[str, Any], safe: SafeTextStream) -> list[Token]:
+        known = set(references)
         tokens = self._parser.parse(text, {"references": references})
         made_fit(tokens, safe)
         for token in tokens:
@@ -196,7 +201,8 @@ class MarkdownBlocks:
                 token.attrs["start"] = self._going_on
             if token.type == "fence":
                 token.meta["part"] = self._code_part()
-        return tokens
+        late = [found for label, found in references.items() if label in self._undefined and label not in known]
+        return with_definitions(tokens, text, late) if late else tokens
 
     def _part_of(self, token: Token) -> CodePart:
         part = token.meta.get("part")

@@ -1,6 +1,6 @@
 """One reply on a terminal: Markdown that is painted while it arrives, below it one line for what the model thinks.
 
-Until it says or thinks anything, the line is for what is waited for.
+Until it says or thinks anything, the line is for what is waited for; if it falls silent later, for how long it is.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.models.events import Asking, Notice, ReasoningDelta, TextDelta, TurnDone
 from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning, safe_line
+from chorus_cli.terminal.reply.silence import Silence
 from chorus_cli.terminal.reply.thinking import Thinking
 from chorus_cli.terminal.screen.progress import Progress, Wait
 from chorus_cli.terminal.screen.window_size import WindowSize
@@ -55,6 +56,7 @@ class PaintedReply:
         self._safe = SafeTextStream()
         self._progress = Progress(answers, monotonic, size)
         self._thinking = Thinking(answers, monotonic)
+        self._silence = Silence(answers, monotonic)
         self._arrived: list[str] = []
         self._news = asyncio.Event()
         self._is_closed = False
@@ -77,13 +79,16 @@ class PaintedReply:
             case TextDelta(text):
                 self._progress.end()
                 self._thinking.end()
+                self._silence.begin()
                 self._arrived.append(self._safe.feed(text))
             case ReasoningDelta(text):
                 self._progress.end()
+                self._silence.end()
                 self._thinking.feed(text)
             case Notice(text):
                 self._tell(text)
             case TurnDone():
+                self._silence.end()
                 self.done = event
         self._news.set()
 
@@ -152,6 +157,7 @@ class PaintedReply:
 
     async def _paint(self) -> None:
         await asyncio.to_thread(import_module, "chorus_cli.terminal.markdown.stream")
+        next_second: asyncio.TimerHandle | None = None
         while True:
             await self._news.wait()
             await self._window.come_to_rest()
@@ -160,12 +166,15 @@ class PaintedReply:
             more = await self._advance(begun + _FRAME_SECONDS)
             if self._is_stopped:
                 return
-            self._markdown.paint(self._thinking.rows(self._window.current().columns))
+            columns = self._window.current().columns
+            self._markdown.paint(self._thinking.rows(columns) or self._silence.rows(columns))
             work = self._monotonic() - begun
+            if next_second is not None:
+                next_second.cancel()
             if more:
                 self._news.set()
-            elif self._thinking:
-                asyncio.get_running_loop().call_later(1, self._news.set)
+            elif self._thinking or self._silence:
+                next_second = asyncio.get_running_loop().call_later(1, self._news.set)
             await asyncio.sleep(0 if more else max(_FRAME_SECONDS, work * _REST_PER_WORK))
 
     async def _advance(self, deadline: float) -> bool:
