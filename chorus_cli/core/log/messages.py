@@ -44,9 +44,10 @@ class Message(NamedTuple):
     """One row of the log: a tuple, because a request makes a thousand of them and those are made seven times as fast.
 
     ``turn_id`` is the id of the user message that opened the turn. ``preamble`` is what the model is told before the
-    content. ``timestamp`` is aware UTC. ``tool_calls`` is JSON text in the shape of the OpenAI API. ``token_count``
-    counts content and preamble; ``None`` means not yet counted. ``introduced_by`` is the operation that put the row
-    in, ``None`` for what was said. ``revises`` is the row that a rewording stands for.
+    content. ``timestamp`` is aware UTC: when a message was sent, or when a reply began. ``tool_calls`` is JSON text in
+    the shape of the OpenAI API. ``token_count`` counts content and preamble; ``None`` means not yet counted.
+    ``introduced_by`` is the operation that put the row in, ``None`` for what was said. ``revises`` is the row that a
+    rewording stands for.
     """
 
     id: int

@@ -13,6 +13,7 @@ from chorus_cli.storage.sqlite.log.message_rows import ReplyState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from chorus_cli.core.log.messages import Message
     from chorus_cli.ports import Clock, TokenCounter
@@ -35,6 +36,7 @@ class ReplyWriter:
         self._pieces: list[str] = []
         self._checkpoint: asyncio.Task[None] | None = None
         self._written_at = clock.monotonic()
+        self._began_at: datetime | None = None
 
     @property
     def text(self) -> str:
@@ -44,19 +46,23 @@ class ReplyWriter:
     def add(self, text: str) -> None:
         """Take the next piece, and write a checkpoint if the last one is half a second old."""
         self._pieces.append(text)
+        if self._began_at is None:
+            self._began_at = self._clock.now()
         idle = self._checkpoint is None or self._checkpoint.done()
         if idle and self._clock.monotonic() - self._written_at >= CHECKPOINT_SECONDS:
             self._written_at = self._clock.monotonic()
             self._checkpoint = asyncio.create_task(self._save_progress())
 
     async def finish(self, status: Status, usage: Mapping[str, int]) -> None:
-        """Write the whole reply with its final status.
+        """Write the whole reply with its final status; one of which nothing came has the time of its end.
 
         Raises:
             StorageError: the database would not take it.
         """
         if self._checkpoint is not None:
             await asyncio.wait({self._checkpoint})
+        if self._began_at is None:
+            self._began_at = self._clock.now()
         await self._write(status, usage)
 
     async def _save_progress(self) -> None:
@@ -69,5 +75,5 @@ class ReplyWriter:
     async def _write(self, status: Status, usage: Mapping[str, int]) -> None:
         text = self.text
         count = await asyncio.to_thread(self._counter.count, text)
-        state = ReplyState(text, status, count, usage)
+        state = ReplyState(text, status, count, usage, self._began_at)
         await self._store.write(message_rows.update_reply, self._reply, state)

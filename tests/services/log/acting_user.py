@@ -189,7 +189,7 @@ class ActingUser(ExpectingUser):
             self._undo(f"/context undo {deed.operation}", None if deed.taken_back else deed)
 
     def _undo(self, command: str, deed: Deed | None) -> None:
-        answer = self.story.told(command)
+        answer = self.story.insisted(command)
         if deed is None or not self.here.may_undo(deed):
             assert not answer.startswith("Undone"), answer
             return

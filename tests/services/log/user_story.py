@@ -14,9 +14,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from chorus_cli.commands.framework.replies import Question, plain
 from chorus_cli.core.context.assembly import LEAD
 from chorus_cli.core.context.snapshot import Target
-from chorus_cli.core.errors import ModelError
+from chorus_cli.core.errors import ChorusError, ModelError
 from chorus_cli.core.log.messages import Role
 from chorus_cli.core.models.events import TurnEvent
 from chorus_cli.storage.sqlite.migrations import migrate
@@ -84,6 +85,17 @@ class UserStory:
 
     def told(self, line: str) -> str:
         return self.run(self.world.told(line))
+
+    def insisted(self, line: str) -> str:
+        """Carry out a command, say yes if it asks, and return what the user reads in the end."""
+        return self.run(self._insisted(line))
+
+    async def _insisted(self, line: str) -> str:
+        try:
+            answer = await self.world.carry_out(line)
+            return plain(await answer.confirmed() if isinstance(answer, Question) else answer)
+        except ChorusError as error:
+            return str(error)
 
     @property
     def slug(self) -> str:

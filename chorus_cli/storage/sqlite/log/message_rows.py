@@ -47,12 +47,13 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class ReplyState:
-    """How far a reply has come."""
+    """How far a reply has come; ``began_at`` is ``None`` as long as it has not begun."""
 
     content: str
     status: Status
     token_count: int
     usage: Mapping[str, int] = field(default_factory=dict)
+    began_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +80,21 @@ def open_turn(connection: sqlite3.Connection, question: Question, model: str, ru
 
 
 def update_reply(connection: sqlite3.Connection, reply: Message, state: ReplyState) -> None:
-    """Write what has arrived of a reply; nothing happens if it is complete already or belongs to another process."""
+    """Write what has arrived of a reply; nothing happens if it is complete already or belongs to another process.
+
+    Its time is that of its beginning, but never before it was asked for, whatever the clock was set to meanwhile.
+    """
+    timestamp = timestamps.to_text(max(reply.timestamp, state.began_at or reply.timestamp))
     connection.execute(
-        "UPDATE messages SET content = ?, status = ?, token_count = ?, usage = ?, checksum = ? "
+        "UPDATE messages SET content = ?, timestamp = ?, status = ?, token_count = ?, usage = ?, checksum = ? "
         "WHERE id = ? AND run IS ? AND status <> 'complete'",
         (
             state.content,
+            timestamp,
             state.status,
             state.token_count,
             json.dumps(dict(state.usage)) if state.usage else None,
-            checksum(reply.role, reply.thread_id, reply.persona, timestamps.to_text(reply.timestamp), state.content),
+            checksum(reply.role, reply.thread_id, reply.persona, timestamp, state.content),
             reply.id,
             reply.run,
         ),
