@@ -13,7 +13,7 @@ from benchmarks.prose import prose
 from benchmarks.stored_log import PERSONA, stored_log
 from benchmarks.surroundings import libraries_frozen, temporary_folder
 from chorus_cli.adapters.models.token_counter import VocabularyCounter
-from chorus_cli.core.context.assembly import Foundation, Prompt, assemble
+from chorus_cli.core.context.plan import Foundation, Prompt, assemble
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Room
 from chorus_cli.core.context.view import cutoff
 from chorus_cli.core.time import timestamps

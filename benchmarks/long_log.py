@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from benchmarks.figures import figure
 from benchmarks.stored_log import PERSONA, stored_log
 from benchmarks.surroundings import temporary_folder
-from chorus_cli.core.context.assembly import Foundation, Prompt, assemble
+from chorus_cli.core.context.plan import Foundation, Prompt, assemble
 from chorus_cli.core.context.budget import Room
 from chorus_cli.core.context.view import cutoff, view
 from chorus_cli.core.time import timestamps

@@ -116,8 +116,8 @@ class App:
         """Whoever answers messages."""
         from chorus_cli.services.folding.folding import Folding  # noqa: PLC0415
         from chorus_cli.services.folding.making_room import MakingRoom  # noqa: PLC0415
-        from chorus_cli.services.turns.answering import Outside  # noqa: PLC0415
         from chorus_cli.services.turns.conversation import Conversation  # noqa: PLC0415
+        from chorus_cli.services.turns.reply import Outside  # noqa: PLC0415
         from chorus_cli.storage.files.rescue import rescue  # noqa: PLC0415
 
         outside = Outside(

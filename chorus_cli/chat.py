@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.app import App
     from chorus_cli.commands.framework.command_context import CommandContext
-    from chorus_cli.core.context.meter import Meter
+    from chorus_cli.core.context.budget import Meter
     from chorus_cli.core.context.snapshot import Target
     from chorus_cli.services.editing.unsent import Unsent
     from chorus_cli.services.sessions.idle import IdleTimer
@@ -47,9 +47,7 @@ class Chat:
 
     async def meter(self, target: Target) -> Meter:
         """Return how full the next request is."""
-        from chorus_cli.services.context.report import meter  # noqa: PLC0415
-
-        return await meter(self._app.context, self._app.clock, target)
+        return (await self._app.context.planned(target, self._app.clock.now())).meter
 
     def history(self, slug: str) -> InputHistory:
         """Return what was typed to a persona before; it is read when it is first wanted."""

@@ -112,7 +112,7 @@ async def context(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
         target = app.focus.target()
         for warning in target.persona.warnings:
             standard_error().notice(warning)
-        report = await context_report(app.context, app.clock, target)
+        report = await context_report(app.context, target, app.clock.now())
         _print_json(report.as_json())
     return DONE
 

@@ -13,10 +13,10 @@ from chorus_cli.commands.framework.arguments import Candidate, Parameter
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Text
-from chorus_cli.commands.wording import counted, shortened
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.log.export import Export
 from chorus_cli.core.log.messages import Role, Status
+from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.services.log import export as exports
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("")
@@ -62,7 +62,7 @@ async def copy(context: CommandContext) -> Text:
     Examples:
         /copy
     """
-    seen = await context.context.seen(context.focus.target(), context.clock.now())
+    seen = (await context.context.snapshot(context.focus.target(), context.clock.now())).view
     replies = [
         message
         for message in seen.messages

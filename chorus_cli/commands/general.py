@@ -13,7 +13,6 @@ from chorus_cli.commands.framework.command_line import look_up
 from chorus_cli.commands.framework.parameters import COMMAND
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Exit, Report, Table, Text
-from chorus_cli.services.context.report import context_report
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("", "Everything else.")
 
@@ -45,15 +44,15 @@ async def status(context: CommandContext) -> Table:
         /status
     """
     target = context.focus.target()
-    report = await context_report(context.context, context.clock, target)
+    plan = await context.context.planned(target, context.clock.now())
     rows = (
         ("Chorus", __version__),
         ("Persona", f"{target.persona.name} ({target.persona.slug})"),
         ("Thread", str(target.thread_id)),
         ("Model", f"{target.choice.model} ({target.choice.reason})"),
         ("Context window", f"{target.persona.settings.context_hours}h"),
-        ("In context", f"{len(report.prompt.sent)} messages"),
-        ("Tokens", f"{report.meter.tokens:,} of {report.meter.limit:,} ({report.meter.usage:.1%})"),
+        ("In context", f"{len(plan.sent)} messages"),
+        ("Tokens", f"{plan.meter.tokens:,} of {plan.meter.limit:,} ({plan.meter.usage:.1%})"),
     )
     return Table("", ("", ""), rows)
 

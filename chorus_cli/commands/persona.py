@@ -12,9 +12,10 @@ from chorus_cli.commands.framework.parameters import TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Reply, Report, Table, Text
 from chorus_cli.commands.settings import edit_settings
-from chorus_cli.commands.wording import counted, local
+from chorus_cli.commands.wording import local
 from chorus_cli.core.errors import UnknownPersonaError
 from chorus_cli.core.personas.persona import DEFAULT_PERSONA
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.services.personas.personas import Personas
 from chorus_cli.services.personas.roster import Member
 

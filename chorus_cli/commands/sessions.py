@@ -14,10 +14,12 @@ from chorus_cli.commands.framework.parameters import TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.persona import PERSONA
-from chorus_cli.commands.wording import counted, local, shortened, speaker
+from chorus_cli.commands.wording import local, speaker
 from chorus_cli.core.errors import CommandError
-from chorus_cli.core.sessions.format import SavedMessage, Session
+from chorus_cli.core.log.messages import MessageContent
+from chorus_cli.core.sessions.format import Session
 from chorus_cli.core.sessions.summary import first_sentence
+from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.services.sessions.saving import Saved
 from chorus_cli.services.sessions.sessions import Offer
@@ -212,7 +214,7 @@ def _transcript(session: Session, name: str) -> str:
     return "\n\n".join(paragraphs)
 
 
-def _entry(message: SavedMessage, name: str) -> str:
+def _entry(message: MessageContent, name: str) -> str:
     stamp = f"{timestamps.local(message.timestamp):%Y-%m-%d %H:%M:%S}"
     broken = f"[{message.status}]" if message.status.broke_off else ""
     words = " ".join(filter(None, (message.content, message.tool_calls, broken)))

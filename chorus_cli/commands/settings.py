@@ -14,11 +14,12 @@ from chorus_cli.commands.framework.parameters import TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Reply, Report, Table, Text
 from chorus_cli.commands.model import MODEL, in_force
-from chorus_cli.commands.wording import confirmation, reach, shortened
+from chorus_cli.commands.wording import confirmation, reach
 from chorus_cli.core.errors import ChorusError, ModelNameError
 from chorus_cli.core.settings import table as settings
 from chorus_cli.core.settings import values as setting_values
 from chorus_cli.core.settings.table import DEFAULT_SOURCE, SETTINGS, Kind, Setting
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.services.personas.setting_changes import Change
 from chorus_cli.services.personas.settings import OpenSettings, SettingState, state, states
 

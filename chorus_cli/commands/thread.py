@@ -9,8 +9,9 @@ from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.parameters import NUMBER, TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
-from chorus_cli.commands.wording import local, shortened
+from chorus_cli.commands.wording import local
 from chorus_cli.core.log.messages import Status
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.storage.sqlite.log.thread_rows import Thread
 
 GROUP: CommandGroup[CommandContext] = CommandGroup(

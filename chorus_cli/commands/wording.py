@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.log.messages import Role
-from chorus_cli.core.log.operations import Kind, Operation
-from chorus_cli.core.log.runs import expanded
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timespan import format_span
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.log.messages import Message
-    from chorus_cli.core.settings.jsonc import JsonValue
     from chorus_cli.core.time.timespan import Span, WindowChoice
     from chorus_cli.services.context.window import WindowState
 
@@ -25,17 +23,6 @@ _LONGEST_LINE = 60
 def local(moment: datetime) -> str:
     """Write a moment in the local time that held then: ``Thu 2026-02-12 14:30``."""
     return f"{timestamps.local(moment):%a %Y-%m-%d %H:%M}"
-
-
-def counted(number: int, thing: str) -> str:
-    """Write a number of things: ``1 message``, ``1,200 messages``."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
-
-
-def shortened(text: str, longest: int = _LONGEST_LINE) -> str:
-    """Write the beginning of a text in one line of at most so many characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
 def speaker(role: Role, persona: str) -> str:
@@ -54,7 +41,7 @@ def reach(state: WindowState) -> str:
     since = f"Messages since {local(state.since)} are in context."
     if state.boundary is None:
         return since
-    boundary = f"{deed(state.boundary)} of {local(state.boundary.created_at)}"
+    boundary = f"{state.boundary.describe()} of {local(state.boundary.created_at)}"
     return f"{since}\nA boundary is nearer and is what binds: {boundary}."
 
 
@@ -71,39 +58,7 @@ def rounding(span: Span, choice: WindowChoice) -> str:
     return f"{format_span(span.seconds)} is rounded to whole hours."
 
 
-def deed(operation: Operation) -> str:
-    """Say what an operation did."""
-    match operation.kind:
-        case Kind.CLEAR:
-            return "this persona was made" if operation.begins else "new conversation"
-        case Kind.WINDOW if operation.window is not None:
-            return f"window {_hours(operation.window.before)} → {_hours(operation.window.after)}"
-        case Kind.EDIT:
-            return f"edit of the context, {counted(len(operation.members), 'message')} kept"
-        case Kind.RESTORE:
-            return f"restored session, {counted(len(operation.members), 'message')}"
-        case Kind.COMPACT if operation.rewords:
-            return "another wording of the summary"
-        case Kind.COMPACT:
-            return f"{counted(len(expanded(operation.folds)), 'message')} summarised"
-        case Kind.RETRY:
-            return "another reply to the last message"
-        case Kind.UNDO | Kind.REDO if operation.subject is not None:
-            subject = operation.subject
-            what = (
-                f"operation {subject.operation_id}" if subject.operation_id is not None else f"turn {subject.turn_id}"
-            )
-            return f"{operation.kind} of {what}"
-        case _:
-            return str(operation.kind)
-
-
 def turn(question: Message) -> str:
     """Name a turn by what the user said in it."""
     said = shortened(question.content)
     return f'your message "{said}" and its reply' if question.role is Role.USER else f'the message "{said}"'
-
-
-def _hours(value: JsonValue) -> str:
-    """Write what a file said of the window, which may be anything that was put there by hand."""
-    return "default" if value is None else f"{value}h" if isinstance(value, int) else shortened(str(value))

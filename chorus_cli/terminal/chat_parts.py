@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from chorus_cli.commands.framework.command_context import CommandContext
-    from chorus_cli.core.context.meter import Meter
+    from chorus_cli.core.context.budget import Meter
     from chorus_cli.core.context.snapshot import Target
     from chorus_cli.services.editing.unsent import Unsent
     from chorus_cli.services.sessions.idle import IdleTimer

@@ -9,8 +9,8 @@ from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.parameters import TIME
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Reply, Text
-from chorus_cli.commands.wording import counted
 from chorus_cli.core.errors import HeaderLikeError
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time.timespan import Span
 from chorus_cli.services.editing.context import EditedContext, OpenContext, OvertakenError
 

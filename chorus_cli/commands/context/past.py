@@ -8,10 +8,10 @@ from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.parameters import TIME
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
-from chorus_cli.commands.wording import counted, local, shortened, speaker
-from chorus_cli.core.context.tokens import tokens_of
+from chorus_cli.commands.wording import local, speaker
+from chorus_cli.core.context.budget import tokens_of
+from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time.timespan import Span
-from chorus_cli.services.context.past import context_at
 
 _LONGEST_SUMMARY = 1000
 
@@ -31,16 +31,17 @@ async def at(context: CommandContext, time: Annotated[Span, TIME]) -> Report:
     """
     target = context.focus.target()
     moment = time.before(context.clock.now())
-    past = await context_at(context.context, target, moment)
-    amount = f"{counted(len(past.messages), 'message')}, ~{sum(map(tokens_of, past.messages)):,} tokens"
+    past = await context.context.past(target, moment)
+    view = past.view
+    amount = f"{counted(len(view.messages), 'message')}, ~{sum(map(tokens_of, view.messages)):,} tokens"
     lines = [
-        f"The context at {local(past.moment)}, with a window of {past.hours}h: {amount}.",
+        f"The context at {local(moment)}, with a window of {past.target.persona.settings.context_hours}h: {amount}.",
         "The system prompt and the documents are not kept; a request would have today's.",
     ]
-    if past.summary is not None:
-        folded = counted(past.folded_number, "message")
-        lines.append(f"The first {folded} were summarised as: {shortened(past.summary.content, _LONGEST_SUMMARY)}")
+    if view.summary is not None:
+        folded = counted(view.folded_number, "message")
+        lines.append(f"The first {folded} were summarised as: {shortened(view.summary.content, _LONGEST_SUMMARY)}")
     name = target.persona.name
-    rows = [(local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in past.messages]
+    rows = [(local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in view.messages]
     table = [Table("", ("When", "Who", "What"), tuple(rows))] if rows else []
     return Report((Text("\n".join(lines)), *table))

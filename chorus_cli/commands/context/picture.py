@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chorus_cli.commands.framework.replies import Table
-from chorus_cli.commands.wording import counted, deed, local
+from chorus_cli.commands.wording import local
 from chorus_cli.core.context.preamble import gap
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time.timeline import bar, counts_by_slot, slot_length, slot_of, timeline
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def drawn_window(state: WindowState, moments: Sequence[datetime], now: datetime)
     meaning = (
         [f"█ {counted(max(counts), 'message')} in {gap(slot_length(state.since, now, _SLOTS))}"] if any(counts) else []
     )
-    meaning += [f"│ {deed(boundary)}, {local(boundary.created_at)}"] if boundary and slot is not None else []
+    meaning += [f"│ {boundary.describe()}, {local(boundary.created_at)}"] if boundary and slot is not None else []
     return "\n".join([line, *(["      " + "   ".join(meaning)] if meaning else [])])
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chorus_cli.commands.framework.replies import Report, Table, Text
-from chorus_cli.commands.wording import counted, local, reach, shortened, speaker
-from chorus_cli.core.context.tokens import tokens_of
+from chorus_cli.commands.wording import local, reach, speaker
+from chorus_cli.core.context.budget import tokens_of
+from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.services.context.window import window_state
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,13 +22,18 @@ if TYPE_CHECKING:
 async def previewed(context: CommandContext, choice: WindowChoice, rounded: str = "") -> Report:
     """Say what a window would bring in or drop, what that weighs, and that nothing was changed."""
     preview = await context.window.preview(choice)
+    hours_now = preview.present.target.persona.settings.context_hours
     name = context.focus.target().persona.name
-    lines = [choice.warning, rounded, f"With a context window of {choice.hours}h instead of {preview.hours_now}h:"]
+    lines = [
+        choice.warning,
+        rounded,
+        f"With a context window of {choice.hours}h instead of {hours_now}h:",
+    ]
     begin = Text("\n".join(line for line in lines if line))
     moving = [_moved(preview.entering, "come in", name), _moved(preview.leaving, "fall out", name)]
     shown = [table for table in moving if table is not None]
     same = [] if shown else [Text("The model would see the same messages.")]
-    end = Text(f"{reach(preview.state)}\n{_weight(preview)}\nNothing was changed.")
+    end = Text(f"{reach(window_state(preview.then))}\n{_weight(preview)}\nNothing was changed.")
     return Report((begin, *shown, *same, end))
 
 
@@ -46,7 +53,7 @@ def _weight(preview: Preview) -> str:
     instead = f" instead of {preview.tokens_now:,}" if change else ", as now"
     weight = (
         f"The messages would have ~{preview.tokens_then:,} tokens{instead}; "
-        f"a whole request may have {preview.budget_tokens:,}."
+        f"a whole request may have {preview.then.budget.tokens:,}."
     )
     if preview.dollars_per_token is None or not change:
         return weight

@@ -13,11 +13,12 @@ from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.parameters import TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Reply, Text
-from chorus_cli.commands.wording import counted, local
-from chorus_cli.core.context.assembly import usable
-from chorus_cli.core.context.summary import Summary
-from chorus_cli.core.context.view import View
+from chorus_cli.commands.wording import local
+from chorus_cli.core.context.plan import usable
+from chorus_cli.core.context.snapshot import ContextSnapshot
+from chorus_cli.core.context.view import Summary, View
 from chorus_cli.core.errors import CommandError
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.text.safe_text import cleaned_input
 from chorus_cli.core.time.timespan import quoted
 
@@ -78,20 +79,20 @@ async def show_summary(context: CommandContext, edit: Annotated[str, EDIT_WORD] 
         /context summary
         /context summary edit
     """
-    view, _ = await context.context.standing(context.focus.target(), context.clock.now())
+    snapshot = await context.context.snapshot(context.focus.target(), context.clock.now())
+    view = snapshot.view
     if view.summary is None:
         return Text(_NO_SUMMARY)
     if edit:
-        return await _edited(context, view, view.summary)
+        return await _edited(context, snapshot, view.summary)
     return Text(f"{_described(view, view.summary)}\n\n{view.summary.content}")
 
 
-async def _edited(context: CommandContext, view: View, summary: Summary) -> Reply:
-    target = context.focus.target()
+async def _edited(context: CommandContext, snapshot: ContextSnapshot, summary: Summary) -> Reply:
 
     async def store(text: str) -> Reply | Refused:
         content = cleaned_input(text)[0].strip()
-        if await context.folding.reword(target, view, content) is None:
+        if await context.folding.reword(snapshot, content) is None:
             return Refused("The context was changed meanwhile, and the summary stays as it was.")
         return Text("The summary is yours from now on. /undo brings the one before back.")
 

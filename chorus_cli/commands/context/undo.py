@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Refill, Reply, Text
-from chorus_cli.commands.wording import deed, turn
+from chorus_cli.commands.wording import turn
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.log.messages import Message as Spoken
 from chorus_cli.core.log.operations import Operation
@@ -46,14 +46,14 @@ async def undo(context: CommandContext) -> Reply:
     passed_over = unrecorded.newest(slug, newest.at)
     if passed_over is None:
         return await taken_back()
-    older = deed(newest.done) if isinstance(newest.done, Operation) else turn(newest.done)
+    older = newest.done.describe() if isinstance(newest.done, Operation) else turn(newest.done)
     question = f"{_said_of(passed_over)}\nTake back what was done before that, {older}?"
     return Question(question, taken_back, Text("Nothing was taken back."))
 
 
 def _undone(done: Operation | Spoken) -> Reply:
     if isinstance(done, Operation):
-        return Text(f"Undone: {deed(done)}")
+        return Text(f"Undone: {done.describe()}")
     return Refill(f"Undone: {turn(done)}", done.content, gives_way=True)
 
 
@@ -81,7 +81,7 @@ async def redo(context: CommandContext) -> Text:
         /redo
     """
     redone = await context.journal.redo(context.focus.target())
-    return Text(f"Redone: {deed(redone) if isinstance(redone, Operation) else turn(redone)}")
+    return Text(f"Redone: {redone.describe() if isinstance(redone, Operation) else turn(redone)}")
 
 
 @GROUP.command("retry")

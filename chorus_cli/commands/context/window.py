@@ -12,11 +12,12 @@ from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.parameters import ASKED_TIME, NUMBER, AskedTime
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
-from chorus_cli.commands.wording import confirmation, deed, local, reach, rounding, turn
+from chorus_cli.commands.wording import confirmation, local, reach, rounding, turn
 from chorus_cli.core.log.messages import Message as Spoken
-from chorus_cli.core.log.operations import BOUNDARIES, REVERSALS, Operation
+from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.time import timespan
 from chorus_cli.services.context.report import context_report
+from chorus_cli.services.context.window import window_state
 from chorus_cli.services.log.journal import Entry
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("context", "The part of the conversation that the model sees.")
@@ -42,14 +43,14 @@ async def show(context: CommandContext) -> Report:
         /context
     """
     target = context.focus.target()
-    report = await context_report(context.context, context.clock, target)
-    state = await context.window.state()
-    moments = await context.window.moments(state.since)
+    now = context.clock.now()
+    report = await context_report(context.context, target, now)
+    state = window_state(report.plan.snapshot)
     default = target.persona.defaults.context_hours
     return Report(
         (
             Text(f"Context window: {state.hours}h (default: {default}h)\n{reach(state)}"),
-            Text(drawn_window(state, moments, context.clock.now())),
+            Text(drawn_window(state, report.moments, now)),
             drawn_parts(report),
             Text(usage(report, target.persona.settings.context_usage_threshold)),
             *map(Text, target.persona.warnings),
@@ -67,7 +68,7 @@ async def why(context: CommandContext) -> Report:
         /why
     """
     target = context.focus.target()
-    report = await context_report(context.context, context.clock, target)
+    report = await context_report(context.context, target, context.clock.now())
     rows = [(part.name, f"{part.tokens:,}", part.reason) for part in report.parts]
     out = [(omission.reason, f"{omission.messages:,}", f"{omission.tokens:,}") for omission in report.omissions]
     left_out = Table("Left out", ("Why", "Messages", "Tokens"), tuple(out)) if out else Text("Nothing is left out.")
@@ -156,7 +157,7 @@ async def undo(context: CommandContext, number: Annotated[int | None, NUMBER] = 
         /context undo
         /context undo 3
     """
-    return Text(f"Undone: {deed(await context.journal.undo(context.focus.target(), number))}")
+    return Text(f"Undone: {(await context.journal.undo(context.focus.target(), number)).describe()}")
 
 
 @GROUP.command("redo")
@@ -175,7 +176,7 @@ async def redo(context: CommandContext, number: Annotated[int | None, NUMBER] = 
         redone = await context.journal.redo(target)
     else:
         redone = await context.journal.redo_by_number(target, number)
-    told = f"Redone: {deed(redone) if isinstance(redone, Operation) else turn(redone)}"
+    told = f"Redone: {redone.describe() if isinstance(redone, Operation) else turn(redone)}"
     binding = await _newer_boundary(context, redone)
     return Text(f"{told}\n{binding}" if binding else told)
 
@@ -191,7 +192,7 @@ async def operations(context: CommandContext) -> Text | Table:
     if not entries:
         return Text("Nothing was done to this context yet.")
     rows = [
-        (str(entry.operation.id), local(entry.operation.created_at), deed(entry.operation), _standing(entry))
+        (str(entry.operation.id), local(entry.operation.created_at), entry.description, _standing(entry))
         for entry in entries
     ]
     return Table("", ("No.", "When", "What", ""), tuple(rows))
@@ -206,12 +207,12 @@ async def _shifted(context: CommandContext, time: AskedTime, sign: Literal[1, -1
 
 async def _newer_boundary(context: CommandContext, redone: Operation | Spoken) -> str:
     """Say which boundary keeps a boundary that was put back from being seen, if one does."""
-    base = (await context.context.seen(context.focus.target(), context.clock.now())).base
-    if not isinstance(redone, Operation) or redone.kind not in BOUNDARIES or base is None or base.id == redone.id:
+    view = (await context.context.snapshot(context.focus.target(), context.clock.now())).view
+    if not isinstance(redone, Operation) or not redone.act.is_boundary or view.boundary_id in {None, redone.id}:
         return ""
-    newer = f"{deed(base)} of {local(base.created_at)}"
-    return f"A newer boundary is what binds: {newer}. /context undo {base.id} takes that back."
+    newer = f"{view.boundary.describe()} of {local(view.boundary.created_at)}" if view.boundary else ""
+    return f"A newer boundary is what binds: {newer}. /context undo {view.boundary_id} takes that back."
 
 
 def _standing(entry: Entry) -> str:
-    return "undone" if not entry.counts and entry.operation.kind not in REVERSALS else ""
+    return "undone" if not entry.counts and entry.operation.subject is None else ""

@@ -1,4 +1,4 @@
-"""How large a request may be."""
+"""Tokens: the cost of a message, the limit of a model, and the budget of a request."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.calibration import Calibration
+from chorus_cli.core.log.messages import Message, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 TOKENS_PER_MESSAGE = 4
+_MARK_TOKENS = 8
+LEAD_TOKENS = _MARK_TOKENS + TOKENS_PER_MESSAGE
+"""Tokens of the lead-in line."""
 
 FULLEST_SHARE = 7 / 8
-"""How much of what it may have a request takes where the next one is to have room too."""
+"""The share of its budget that a request takes where the next one is to have room too."""
 
-_ASIDE_SHARE = 0.7
+_BACKGROUND_FOLD_SHARE = 0.7
 _UNDONE_SHARE = 0.95
 _SUMMARY_SHARE = 1 / 8
 _LONGEST_SUMMARY_TOKENS = 2_000
@@ -25,7 +29,7 @@ _LONGEST_SUMMARY_TOKENS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many tokens a model takes in all, and who says so."""
+    """The context length of a model in tokens, and the source of that number."""
 
     tokens: int
     source: str
@@ -33,7 +37,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a request may have, in tokens as they are estimated here: at most ``budget``, and ``half`` after a fold."""
+    """The budget of a request in estimated tokens, and the ``half`` that it is brought to by a fold."""
 
     budget: int
     half: int
@@ -41,7 +45,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The model's limit, the part of it that a request may use, and what an estimate is to be multiplied with."""
+    """The model's limit, the part of it that a request may use, and the correction of estimates."""
 
     limit: Limit
     tokens: int
@@ -49,25 +53,25 @@ class Budget:
 
     @property
     def room(self) -> Room:
-        """The same in tokens as they are estimated."""
+        """The same in estimated tokens."""
         return Room(self._estimated(self.tokens), self._estimated(min(self.limit.tokens // 2, self.tokens)))
 
     @property
     def summary_room(self) -> int:
-        """How many tokens a summary of the older part may have."""
+        """The most tokens that a summary may have."""
         return min(_LONGEST_SUMMARY_TOKENS, int(self.limit.tokens * _SUMMARY_SHARE))
 
     @property
-    def aside_tokens(self) -> int:
-        """From how many tokens on the older part is folded behind the talk, before it has to be."""
-        return int(min(_ASIDE_SHARE * self.limit.tokens, FULLEST_SHARE * self.tokens))
+    def background_fold_tokens(self) -> int:
+        """The tokens from which on a fold in the background begins."""
+        return int(min(_BACKGROUND_FOLD_SHARE * self.limit.tokens, FULLEST_SHARE * self.tokens))
 
     def corrected(self, estimated_tokens: int) -> int:
-        """Return what the provider is expected to count."""
+        """Return the tokens that the provider is expected to count."""
         return math.ceil(estimated_tokens * self.calibration.factor)
 
     def corrected_parts(self, estimated_tokens: Sequence[int]) -> Sequence[int]:
-        """Return what the provider is expected to count of each part; together it is what it counts of the whole."""
+        """Return the tokens that the provider is expected to count of each part; their sum is that of the whole."""
         through = [self.corrected(tokens) for tokens in accumulate(estimated_tokens, initial=0)]
         return [after - before for before, after in pairwise(through)]
 
@@ -84,6 +88,46 @@ def budget(
 
 
 def stretched(allowed: Budget, max_output_tokens: int | None) -> Budget:
-    """Return what a request may have after a fold was taken back: nearly the whole limit, before there is another."""
+    """Return the budget after an undone fold: nearly the whole limit, before there is another fold."""
     most = min(int(_UNDONE_SHARE * allowed.limit.tokens), allowed.limit.tokens - (max_output_tokens or 0))
     return Budget(allowed.limit, max(allowed.tokens, most), allowed.calibration)
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """Tokens of the next request, the model's limit, and the most that a request may take of it."""
+
+    tokens: int
+    limit: int
+    budget: int
+
+    @property
+    def usage(self) -> float:
+        """The share of the limit that is taken."""
+        return self.tokens / self.limit
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the request takes its whole budget."""
+        return self.tokens >= self.budget
+
+
+def tokens_of(message: Message) -> int:
+    """Return the tokens of a stored message in a request; its own count must be known."""
+    mark = _MARK_TOKENS if message.status.broke_off else 0
+    return (message.token_count or 0) + TOKENS_PER_MESSAGE + mark
+
+
+def total_tokens(rows: Sequence[Message]) -> int:
+    """Return the tokens of messages together, with the lead-in line if the first is not the user's."""
+    return (LEAD_TOKENS if needs_lead(rows) else 0) + sum(map(tokens_of, rows))
+
+
+def text_tokens(message: Message, count: Callable[[str], int]) -> int:
+    """Count the texts of a message: preamble, content, tool calls."""
+    return sum(map(count, filter(None, (message.preamble, message.content, message.tool_calls))))
+
+
+def needs_lead(rows: Sequence[Message]) -> bool:
+    """Return whether the first message is not the user's, which some models require."""
+    return bool(rows) and rows[0].role is not Role.USER

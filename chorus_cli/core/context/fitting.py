@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.budget import FULLEST_SHARE
-from chorus_cli.core.context.tokens import LEAD_TOKENS, lead_tokens, text_tokens, tokens_of, total_tokens
+from chorus_cli.core.context.budget import (
+    FULLEST_SHARE,
+    LEAD_TOKENS,
+    needs_lead,
+    text_tokens,
+    tokens_of,
+    total_tokens,
+)
 from chorus_cli.core.log.messages import Message, Role, turns
 from chorus_cli.core.text.cutting import cut_in_the_middle
 
@@ -57,7 +63,7 @@ def _first_kept(groups: Sequence[Sequence[Message]], tokens: int, room: Room, be
     target = min(room.half, int(FULLEST_SHARE * room.budget))
     needed: list[int] = []
     for group in groups:
-        needed.append(tokens + lead_tokens(group))
+        needed.append(tokens + (LEAD_TOKENS if needs_lead(group) else 0))
         tokens -= sum(map(tokens_of, group))
     held = next((place for place, group in enumerate(groups) if group[0].id == begins_at), None)
     if held is not None and _EMPTIEST_SHARE * target <= needed[held] <= room.budget:

@@ -1,18 +1,24 @@
-"""Which turns of a conversation that has outgrown its model are folded into its summary, and what is asked of that."""
+"""Folds: the oldest turns go into the summary when a conversation outgrows its model; the summariser's task."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.assembly import usable
+from chorus_cli.core.context.budget import tokens_of, total_tokens
 from chorus_cli.core.context.fitting import KEPT_TURNS
-from chorus_cli.core.context.tokens import tokens_of
+from chorus_cli.core.context.plan import system_tokens, usable
+from chorus_cli.core.log.journal import fold_is_undone
 from chorus_cli.core.log.messages import Message, Status, turns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from chorus_cli.core.context.snapshot import ContextSnapshot
+
 _WORDS_PER_TOKEN = 0.6
+_LEAST_GAIN = 1 / 8
+"""The share of the limit that a fold gains before the request is too large."""
+
 _TASK = (
     "You keep the memory of a conversation that has grown too long to be read whole. You are given the summary so far, "
     "if there is one, and the next part of the conversation. Write the new summary: it replaces both, and whoever goes "
@@ -25,26 +31,44 @@ _FOCUS = " Above all keep what concerns: {focus}"
 
 
 def task(room_tokens: int, focus: str = "") -> str:
-    """Tell a model what to write in at most ``room_tokens``; ``focus`` is what the user cares for most."""
+    """Return the summariser's task for at most ``room_tokens``; ``focus`` is the user's main interest."""
     words = max(30, int(room_tokens * _WORDS_PER_TOKEN))
     return _TASK.format(words=words) + (_FOCUS.format(focus=focus) if focus else "")
 
 
 def foldable(verbatim: Sequence[Message]) -> list[list[Message]]:
-    """Return the whole turns that may be folded, oldest first: all but the last two, and what is being answered now."""
+    """Return the whole turns that may be folded, oldest first: all but the last two and a running one."""
     groups = turns(verbatim)
-    running = next((place for place, group in enumerate(groups) if _is_running(group)), len(groups))
+    running = next((position for position, group in enumerate(groups) if _is_running(group)), len(groups))
     is_open = running == len(groups) - 1
     return groups[: min(running, len(groups) - KEPT_TURNS - is_open)] if len(groups) > KEPT_TURNS else []
 
 
-def chosen(groups: Sequence[Sequence[Message]], total_tokens: int, target_tokens: int) -> list[Message]:
-    """Return the messages of as many of the oldest turns as bring a request of ``total_tokens`` to the target."""
+def due(snapshot: ContextSnapshot) -> tuple[Message, ...]:
+    """Return the messages to fold now, none if it is not time.
+
+    It is time when the next request is too large, or before that if a fold gains much; after a fold that was taken
+    back only when the request is too large.
+    """
+    budget, view = snapshot.budget, snapshot.view
+    verbatim_tokens = total_tokens(usable(view.verbatim))
+    tokens = budget.corrected(system_tokens(snapshot, view.summary) + verbatim_tokens)
+    if tokens <= (budget.tokens if fold_is_undone(snapshot.operations) else budget.background_fold_tokens):
+        return ()
+    planned_tokens = system_tokens(snapshot, None) + budget.summary_room + verbatim_tokens
+    messages = _oldest(foldable(view.verbatim), planned_tokens, budget.room.half)
+    gain = budget.corrected(total_tokens(usable(messages)))
+    is_worth_it = tokens > budget.tokens or gain >= _LEAST_GAIN * budget.limit.tokens
+    return tuple(messages) if is_worth_it else ()
+
+
+def _oldest(groups: Sequence[Sequence[Message]], total: int, target: int) -> list[Message]:
+    """Return the messages of as many of the oldest turns as bring a request of ``total`` tokens to the target."""
     folded: list[Message] = []
     for group in groups:
-        if total_tokens <= target_tokens:
+        if total <= target:
             break
-        total_tokens -= sum(map(tokens_of, usable(group)))
+        total -= sum(map(tokens_of, usable(group)))
         folded += group
     return folded
 

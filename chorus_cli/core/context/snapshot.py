@@ -1,13 +1,23 @@
-"""The target of a message."""
+"""The context snapshot: everything that the next request of a thread follows from, as it is at one moment."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.context.budget import Budget, Limit, budget, stretched
+from chorus_cli.core.log.journal import fold_is_undone
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from chorus_cli.core.context.calibration import Calibration
+    from chorus_cli.core.context.view import View
+    from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.models.choice import ModelChoice
-    from chorus_cli.core.personas.persona import Persona
+    from chorus_cli.core.personas.persona import Document, Persona
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +27,58 @@ class Target:
     persona: Persona
     thread_id: int
     choice: ModelChoice
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPrompt:
+    """The system prompt with the documents, and the tokens of both."""
+
+    text: str
+    prompt_tokens: int
+    document_tokens: int
+
+
+def system_text(system_prompt: str, documents: Iterable[Document]) -> str:
+    """Return the system message: the prompt, then each document under its name."""
+    return "\n\n".join([system_prompt, *(f"# {document.name}\n\n{document.content}" for document in documents)])
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The part of a snapshot that no database holds: the target, its system prompt, and its model's limit."""
+
+    target: Target
+    system_prompt: SystemPrompt
+    limit: Limit
+
+    def budget(self, operations: Sequence[Operation], learned: Calibration) -> Budget:
+        """Return the budget of a request; a fold that was taken back lets it be longer."""
+        chosen = self.target.persona.settings
+        allowed = budget(self.limit, chosen.context_usage_threshold, chosen.max_output_tokens, learned)
+        return stretched(allowed, chosen.max_output_tokens) if fold_is_undone(operations) else allowed
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSnapshot:
+    """A context at one moment: the view of a thread, and the system prompt and budget of the next request.
+
+    ``operations`` concern the thread and reach back to its boundary. ``last_spoken`` is the time of the newest message
+    of the thread. ``first_message_id`` is the message that the last request of this process began with, where it left
+    older ones out.
+    """
+
+    frame: Frame
+    view: View
+    operations: tuple[Operation, ...]
+    budget: Budget
+    last_spoken: datetime | None = None
+    first_message_id: int | None = None
+
+    @property
+    def target(self) -> Target:
+        """Persona, thread and model that the next message is addressed to."""
+        return self.frame.target
+
+    def with_question(self, question: Message) -> ContextSnapshot:
+        """Return the snapshot with a question that was stored since."""
+        return replace(self, view=replace(self.view, messages=(*self.view.messages, question)))

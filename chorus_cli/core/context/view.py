@@ -1,43 +1,78 @@
-"""The view: the messages of one thread that are in context now.
+"""The view: the messages of one thread that are in context now, and the reason for each that is not.
 
 The log is for ever; the context is computed from it and the journal. Four sets make it up:
 
-    base      the newest effective clear, edit or restore
-    members   what the base put into the context, in its order, while the base is younger than the window
-    spoken    what was said since, younger than the window
-    out       what a retry replaced or an undo took back since the base
+    boundary  the newest effective clear, edit or restore
+    members   the messages that the boundary put into the context, in its order, while it is younger than the window
+    spoken    the messages since the boundary, younger than the window
+    out       the messages that a retry replaced or an undo took back since the boundary
 
 Order is the order of turns, never of clocks: a timestamp only decides age, and one in the future counts as now.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.summary import standing
-from chorus_cli.core.log import operations as journal
-from chorus_cli.core.log.operations import Kind
+from chorus_cli.core.log import journal
+from chorus_cli.core.log.acts import Retry
+from chorus_cli.core.log.runs import Runs, expanded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
-    from chorus_cli.core.context.summary import Summary
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.log.operations import Operation
 
 
+class Reason(StrEnum):
+    """The reason why a message is not sent.
+
+    The first four hold for messages outside the view; the rule that tells them apart is ``reason_outside``, and the
+    database repeats it to count them without reading them. The others hold for messages of the view.
+    """
+
+    BOUNDARY = "before the boundary"
+    AGE = "older than the window"
+    TAKEN_BACK = "taken back"
+    WITHDRAWN = "put in by an undone operation"
+    SUMMARISED = "summarised"
+    NO_ROOM = "no room in the budget"
+    RUNNING = "still being written"
+    REPEATED = "failed, and said again"
+    UNUSABLE = "blank, or half of a tool's call"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The text that a fold has written, and the messages that it stands for.
+
+    ``operation_id`` is the fold's, ``boundary_id`` that of the boundary that the view began at, if there was one.
+    ``model`` wrote it, ``None`` where the user did. ``token_count`` is ``None`` until it is counted.
+    """
+
+    operation_id: int
+    boundary_id: int | None
+    stands_for: Runs
+    content: str
+    token_count: int | None
+    model: str | None
+    created_at: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is in context: the messages in order, the boundary, the cutoff, and what was taken back within reach.
+    """The messages in context in order, the boundary, the cutoff, and the messages taken back within its reach.
 
     ``summary`` stands for the first ``folded_number`` messages in a request.
     """
 
     messages: tuple[Message, ...]
-    base: Operation | None
+    boundary: Operation | None
     cutoff: datetime
     taken_back: tuple[Message, ...] = ()
     summary: Summary | None = None
@@ -52,6 +87,22 @@ class View:
     def verbatim(self) -> tuple[Message, ...]:
         """The messages that are sent word for word."""
         return self.messages[self.folded_number :]
+
+    @property
+    def boundary_id(self) -> int | None:
+        """The id of the boundary, ``None`` if there is none."""
+        return self.boundary.id if self.boundary else None
+
+    def with_summary(self, summary: Summary | None) -> View:
+        """Return the view with another summary, if that stands for the beginning of its messages."""
+        found, number = standing([summary] if summary else [], self.boundary_id, [row.id for row in self.messages])
+        return replace(self, summary=found, folded_number=number) if found else self
+
+    def through(self, number: int) -> View:
+        """Return the view of the first ``number`` messages; a summary that stands for all of them falls away."""
+        if self.folded_number < number:
+            return replace(self, messages=self.messages[:number])
+        return replace(self, messages=self.messages[:number], summary=None, folded_number=0)
 
 
 def cutoff(now: datetime, context_hours: float) -> datetime:
@@ -68,21 +119,21 @@ def view(
 ) -> View:
     """Compute the view of a thread from rows of the log and the operations that concern the thread.
 
-    ``messages`` may hold more than is in view, in any order; it must hold the base's members and every row of the
-    thread after the base and after ``since``. ``operations`` must reach back to the base. ``summaries`` are those of
-    effective folds of the thread.
+    ``messages`` may hold more than is in view, in any order; it must hold the members of the boundary and every row
+    of the thread after it and after ``since``. ``operations`` must reach back to the boundary. ``summaries`` are
+    those of effective folds of the thread.
     """
     rows = {row.id: row for row in messages if row.thread_id == thread_id}
-    base = journal.base(operations)
-    later = [operation for operation in journal.effective(operations) if base is None or operation.id > base.id]
-    members = _members(rows, base, since)
-    chosen = [*members, *_spoken(rows, base, later, members, since)]
-    out = _out(operations, later, base)
+    boundary = journal.boundary(operations)
+    later = [each for each in journal.effective(operations) if boundary is None or each.id > boundary.id]
+    members = _members(rows, boundary, since)
+    chosen = [*members, *_spoken(rows, boundary, later, members, since)]
+    out = _out(operations, later, boundary)
     seen = tuple(row for row in chosen if not out(row))
-    summary, folded_number = standing(summaries, base.id if base else None, [row.id for row in seen])
+    summary, folded_number = standing(summaries, boundary.id if boundary else None, [row.id for row in seen])
     return View(
         messages=seen,
-        base=base,
+        boundary=boundary,
         cutoff=since,
         taken_back=tuple(row for row in chosen if out(row)),
         summary=summary,
@@ -90,21 +141,41 @@ def view(
     )
 
 
-def _members(rows: dict[int, Message], base: Operation | None, since: datetime) -> list[Message]:
-    if base is None or base.created_at <= since:
+def standing(
+    summaries: Iterable[Summary], boundary_id: int | None, view_ids: Sequence[int]
+) -> tuple[Summary | None, int]:
+    """Return the newest summary that stands for the beginning of a view, and the number of messages it stands for.
+
+    ``summaries`` are those of effective folds. One is valid while the view, up to the last message that it stands for,
+    is the end of the messages that it stands for: some may have left by age, but none may have come in or been taken
+    back.
+    """
+    positions = {id_: position for position, id_ in enumerate(view_ids)}
+    for summary in sorted(summaries, key=lambda each: each.operation_id, reverse=True):
+        ids = expanded(summary.stands_for)
+        if summary.boundary_id != boundary_id or not ids or ids[-1] not in positions:
+            continue
+        number = positions[ids[-1]] + 1
+        if tuple(view_ids[:number]) == ids[-number:]:
+            return summary, number
+    return None, 0
+
+
+def _members(rows: dict[int, Message], boundary: Operation | None, since: datetime) -> list[Message]:
+    if boundary is None or boundary.created_at <= since:
         return []
-    return [rows[member] for member in base.members if member in rows]
+    return [rows[member] for member in boundary.members if member in rows]
 
 
 def _spoken(
     rows: dict[int, Message],
-    base: Operation | None,
+    boundary: Operation | None,
     later: Sequence[Operation],
     members: Sequence[Message],
     since: datetime,
 ) -> list[Message]:
-    after = base.after_message_id if base else 0
-    retries = {operation.id for operation in later if operation.kind is Kind.RETRY}
+    after = boundary.after_message_id if boundary else 0
+    retries = {operation.id for operation in later if isinstance(operation.act, Retry)}
     member_ids = {row.id for row in members}
     member_turns = {row.turn_id for row in members}
 
@@ -121,13 +192,13 @@ def _spoken(
 
 
 def _out(
-    operations: Sequence[Operation], later: Sequence[Operation], base: Operation | None
+    operations: Sequence[Operation], later: Sequence[Operation], boundary: Operation | None
 ) -> Callable[[Message], bool]:
-    after = base.id if base else 0
-    replaced = {row for operation in later if operation.kind is Kind.RETRY for row in operation.replaced}
+    after = boundary.id if boundary else 0
+    replaced = journal.replaced(later)
     undone_turns = {
         subject.turn_id
-        for subject, word in journal.last_words(operations).items()
-        if word.kind is Kind.UNDO and word.id > after and subject.turn_id is not None
+        for subject, newest in journal.latest_reversals(operations).items()
+        if journal.is_undo(newest) and newest.id > after and subject.turn_id is not None
     }
     return lambda row: row.id in replaced or row.turn_id in undone_turns

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.editing.matching import Added, Kept
-from chorus_cli.core.log import operations as journal
+from chorus_cli.core.log import journal
 from chorus_cli.core.log.messages import Role, Status
-from chorus_cli.core.log.operations import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -76,18 +75,17 @@ def edit_scope(
     too_old = {row.id for row in settled if shown_since is not None and row.timestamp <= shown_since}
     counting = {operation.id for operation in journal.effective(operations)}
     known = [row for row in history if row.introduced_by is None or row.introduced_by in counting]
-    elsewhere = {row.id for row in seen} | {row.revises for row in [*known, *seen]} | _replaced(operations)
+    elsewhere = (
+        {row.id for row in seen}
+        | {row.revises for row in [*known, *seen]}
+        | journal.replaced(journal.effective(operations))
+    )
     return EditScope(
         before=tuple(row for row in known if row.id not in elsewhere and row.turn_id < running and _is_shown(row)),
         context=tuple(row for row in settled if row.id not in too_old),
         settled=tuple(settled),
         after_message_id=running - 1,
     )
-
-
-def _replaced(operations: Sequence[Operation]) -> set[int | None]:
-    retries = (operation for operation in journal.effective(operations) if operation.kind is Kind.RETRY)
-    return {row for retry in retries for row in retry.replaced}
 
 
 def _is_shown(row: Message) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.log import operations as journal
-from chorus_cli.core.log.operations import Kind
+from chorus_cli.core.log import journal
+from chorus_cli.core.log.acts import Clear
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,14 +52,14 @@ def log_marks(operations: Sequence[Operation]) -> LogMarks:
     """Read the marks off the operations of a persona."""
     effective = journal.effective(operations)
     lasting = {operation.id for operation in effective}
-    undone = (subject for subject, word in journal.last_words(operations).items() if word.kind is Kind.UNDO)
+    undone = journal.undone(operations)
     return LogMarks(
         undone_turns=frozenset(subject.turn_id for subject in undone if subject.turn_id is not None),
-        replaced=frozenset(row for operation in effective for row in operation.replaced),
+        replaced=frozenset(journal.replaced(effective)),
         undone_operations=frozenset(operation.id for operation in operations if operation.id not in lasting),
     )
 
 
 def marker(boundary: Operation) -> str:
     """Return the words that stand in a log where a boundary was set."""
-    return CLEARED if boundary.kind is Kind.CLEAR else PROVIDED
+    return CLEARED if isinstance(boundary.act, Clear) else PROVIDED

@@ -70,11 +70,11 @@ class Message(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class NewMessage:
-    """A message that an operation is about to put into the log.
+class MessageContent:
+    """A message apart from its row: as it is written to the log, and as a session holds it.
 
-    ``turn_id`` is ``None`` where it opens a turn of its own or, unless a user says it, joins that of the member before
-    it. ``revises`` is the row that it stands for, if it is a rewording.
+    ``turn_id`` is ``None`` for a message that opens a turn or, unless a user says it, joins that of the member before
+    it. ``revises`` is the row that a rewording stands for. Without ``token_count`` it is counted on the first read.
     """
 
     thread_id: int
@@ -88,6 +88,23 @@ class NewMessage:
     tool_call_id: str | None = None
     status: Status = Status.COMPLETE
     model: str | None = None
+    token_count: int | None = None
+
+
+def content_of(message: Message) -> MessageContent:
+    """Return the content of a row, to be counted anew wherever it is written."""
+    return MessageContent(
+        thread_id=message.thread_id,
+        role=message.role,
+        content=message.content,
+        timestamp=message.timestamp,
+        turn_id=message.turn_id,
+        preamble=message.preamble,
+        tool_calls=message.tool_calls,
+        tool_call_id=message.tool_call_id,
+        status=message.status,
+        model=message.model,
+    )
 
 
 def turns(messages: Iterable[Message]) -> list[list[Message]]:

@@ -10,12 +10,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.log.messages import Message, Role, Status
 from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from chorus_cli.core.log.messages import MessageContent
     from chorus_cli.core.settings.jsonc import JsonValue
 
 FORMAT = "chorus-session"
@@ -30,22 +30,6 @@ class SavedThread:
     title: str = ""
     summary: str = ""
     summarised: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class SavedMessage:
-    """A message as it was saved: word for word, with the time when it was said (aware UTC)."""
-
-    thread_id: int
-    turn_id: int
-    role: Role
-    content: str
-    timestamp: datetime
-    status: Status = Status.COMPLETE
-    preamble: str = ""
-    tool_calls: str | None = None
-    tool_call_id: str | None = None
-    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +50,7 @@ class Session:
     window_end: datetime
     active_thread_id: int
     threads: tuple[SavedThread, ...]
-    messages: tuple[SavedMessage, ...]
-
-
-def saved(message: Message) -> SavedMessage:
-    """Return a message of the log as it is saved."""
-    return SavedMessage(
-        thread_id=message.thread_id,
-        turn_id=message.turn_id,
-        role=message.role,
-        content=message.content,
-        timestamp=message.timestamp,
-        status=message.status,
-        preamble=message.preamble,
-        tool_calls=message.tool_calls,
-        tool_call_id=message.tool_call_id,
-        model=message.model,
-    )
+    messages: tuple[MessageContent, ...]
 
 
 def text_of(session: Session) -> str:
@@ -112,7 +80,7 @@ def _written_thread(thread: SavedThread) -> JsonValue:
     return always | summarised
 
 
-def _written(message: SavedMessage) -> JsonValue:
+def _written(message: MessageContent) -> JsonValue:
     """Write what every message has, and of the rest what this one has."""
     always: dict[str, JsonValue] = {
         "role": message.role,

@@ -8,16 +8,17 @@ messages: it is the thread that they stand in.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.log.messages import NewMessage
+from chorus_cli.core.log.messages import MessageContent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from chorus_cli.core.log.messages import Message, Role
-    from chorus_cli.core.sessions.format import SavedMessage, Session
+    from chorus_cli.core.sessions.format import Session
 
     _Key = tuple[Role, datetime, str]
 
@@ -38,7 +39,9 @@ def known_threads(session: Session, rows: Iterable[Message]) -> dict[int, int]:
     return found
 
 
-def members(session: Session, rows: Iterable[Message], thread_of: Mapping[int, int]) -> tuple[int | NewMessage, ...]:
+def members(
+    session: Session, rows: Iterable[Message], thread_of: Mapping[int, int]
+) -> tuple[int | MessageContent, ...]:
     """Return the session's messages in order: the ids of those in the log, and those that have to be stored.
 
     ``thread_of`` maps every thread of a message to the log's. A new message joins the turn of the session's messages
@@ -59,11 +62,11 @@ def members(session: Session, rows: Iterable[Message], thread_of: Mapping[int, i
     )
 
 
-def _key(message: Message | SavedMessage) -> _Key:
+def _key(message: Message | MessageContent) -> _Key:
     return message.role, message.timestamp, message.content
 
 
-def _taken(candidates: list[Message], message: SavedMessage) -> Message | None:
+def _taken(candidates: list[Message], message: MessageContent) -> Message | None:
     """Take from equal messages of the log the one of the same turn if there is one, else the first."""
     if not candidates:
         return None
@@ -72,16 +75,8 @@ def _taken(candidates: list[Message], message: SavedMessage) -> Message | None:
     return chosen
 
 
-def _new(message: SavedMessage, thread_of: Mapping[int, int], turns: Mapping[tuple[int, int], int]) -> NewMessage:
-    return NewMessage(
-        thread_id=thread_of[message.thread_id],
-        role=message.role,
-        content=message.content,
-        timestamp=message.timestamp,
-        turn_id=turns.get((message.thread_id, message.turn_id)),
-        preamble=message.preamble,
-        tool_calls=message.tool_calls,
-        tool_call_id=message.tool_call_id,
-        status=message.status,
-        model=message.model,
-    )
+def _new(
+    message: MessageContent, thread_of: Mapping[int, int], turns: Mapping[tuple[int, int | None], int]
+) -> MessageContent:
+    turn_id = turns.get((message.thread_id, message.turn_id))
+    return replace(message, thread_id=thread_of[message.thread_id], turn_id=turn_id)

@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from chorus_cli.core.errors import SessionError
-from chorus_cli.core.log.messages import Role, Status
-from chorus_cli.core.sessions.format import FORMAT, VERSION, SavedMessage, SavedThread, Session
+from chorus_cli.core.log.messages import MessageContent, Role, Status
+from chorus_cli.core.sessions.format import FORMAT, VERSION, SavedThread, Session
 from chorus_cli.core.text.code_points import SURROGATES
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timespan import quoted
@@ -176,18 +176,18 @@ def _thread(value: _Object) -> SavedThread:
     return SavedThread(value.number("id"), value.text("title"), value.text("summary"), summarised)
 
 
-def _messages(document: _Object, threads: set[int]) -> tuple[SavedMessage, ...]:
+def _messages(document: _Object, threads: set[int]) -> tuple[MessageContent, ...]:
     messages = tuple(_message(each, threads) for each in document.objects("messages"))
     if not messages:
         raise SessionError('there is nothing in its "messages"')
     return messages
 
 
-def _message(value: _Object, threads: set[int]) -> SavedMessage:
+def _message(value: _Object, threads: set[int]) -> MessageContent:
     thread_id = value.number("thread")
     if thread_id not in threads:
         value.refuse("thread", "one of the session's threads", thread_id)
-    return SavedMessage(
+    return MessageContent(
         thread_id=thread_id,
         turn_id=value.number("turn"),
         role=value.word("role", tuple(Role)),

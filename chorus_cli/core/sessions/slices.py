@@ -9,14 +9,13 @@ from chorus_cli.core.log.messages import Role
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from chorus_cli.core.log.messages import Message
-    from chorus_cli.core.sessions.format import SavedMessage
+    from chorus_cli.core.log.messages import Message, MessageContent
 
 _GAP = "\n\n"
 _GAP_TOKENS = 2
 
 
-def transcript(messages: Iterable[Message | SavedMessage], name: str) -> list[str]:
+def transcript(messages: Iterable[Message | MessageContent], name: str) -> list[str]:
     """Return an entry for each message, which says who speaks; the persona is called ``name``."""
     speakers = {
         Role.USER: "Human",

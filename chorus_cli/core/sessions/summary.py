@@ -10,7 +10,8 @@ from chorus_cli.core.log.messages import Role
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chorus_cli.core.sessions.format import SavedMessage
+    from chorus_cli.core.log.messages import MessageContent
+
 
 FAILED = "(summary generation failed)"
 TASK = (
@@ -27,7 +28,7 @@ _LONGEST_SENTENCE = 200
 _SENTENCE = re.compile(r".+?(?:[.!?](?= [^a-z])|[\u3002\uff01\uff1f])")
 
 
-def extract(messages: Sequence[SavedMessage]) -> str:
+def extract(messages: Sequence[MessageContent]) -> str:
     """Return the first and the last thing that the user said, labelled as what it is."""
     said = [message.content for message in messages if message.role is Role.USER] or [messages[0].content]
     quotes = [f"“{_shortened(said[0], _LONGEST_QUOTE)}”"]

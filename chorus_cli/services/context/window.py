@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from chorus_cli.core.context.tokens import tokens_of
+from chorus_cli.core.context.budget import tokens_of
 from chorus_cli.core.time import timespan
-from chorus_cli.storage.sqlite.context import window_rows
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from chorus_cli.core.context.snapshot import Target
+    from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.log.operations import Operation
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.personas.focus import Focus
     from chorus_cli.services.personas.settings import PersonaSettings
+    from chorus_cli.storage.sqlite.store import Connection
 
 
 _HELD_ALREADY = "The default held already; nothing was changed."
@@ -38,19 +38,31 @@ class WindowState:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What another window would bring into the context and what it would drop, and what the messages weigh then.
+    """The context as it is and as another window would make it; the price of a token of input, if it is known."""
 
-    ``budget_tokens`` is what a whole request may have, ``dollars_per_token`` the price of its input if it is known.
-    """
-
-    state: WindowState
-    hours_now: int
-    entering: tuple[Message, ...]
-    leaving: tuple[Message, ...]
-    tokens_now: int
-    tokens_then: int
-    budget_tokens: int
+    present: ContextSnapshot
+    then: ContextSnapshot
     dollars_per_token: float | None
+
+    @property
+    def entering(self) -> tuple[Message, ...]:
+        """The messages that would come into the context."""
+        return _only_in(self.then.view, self.present.view)
+
+    @property
+    def leaving(self) -> tuple[Message, ...]:
+        """The messages that would leave the context."""
+        return _only_in(self.present.view, self.then.view)
+
+    @property
+    def tokens_now(self) -> int:
+        """The estimated tokens of the messages in context."""
+        return sum(map(tokens_of, self.present.view.messages))
+
+    @property
+    def tokens_then(self) -> int:
+        """The estimated tokens of the messages that would be in context."""
+        return sum(map(tokens_of, self.then.view.messages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,53 +77,49 @@ class ContextWindow:
     async def set(self, span: Span) -> WindowState:
         """Reach back ``span``, rounded to whole hours and brought within bounds."""
         choice = timespan.window_hours(span)
-        await self.settings.set_window(self.focus.target().persona.slug, choice.hours)
+        await self.settings.set_window(self.focus.slug, choice.hours)
         return await self.state(choice.warning)
 
     async def shift(self, span: Span, sign: Literal[1, -1]) -> WindowState:
         """Reach back ``span`` more (1) or less (-1)."""
-        slug = self.focus.target().persona.slug
+        slug = self.focus.slug
         choice = await self.settings.shift_window(slug, lambda hours: timespan.shifted(hours, span, sign))
         return await self.state(choice.warning)
 
     async def reset(self) -> WindowState:
         """Remove the setting, so that the default holds."""
-        change = await self.settings.set_window(self.focus.target().persona.slug, None)
+        change = await self.settings.set_window(self.focus.slug, None)
         return await self.state(None if change.changed else _HELD_ALREADY)
 
     async def state(self, warning: str | None = None) -> WindowState:
         """Return the window in force."""
         target = self.focus.target()
-        now = self.clock.now()
-        return _state(target, await self.context.seen(target, now), warning)
-
-    async def moments(self, since: datetime) -> list[datetime]:
-        """Return when something was said in the thread after ``since``, in context or not."""
-        return await self.context.store.read(window_rows.moments, self.focus.target().thread_id, since)
+        return window_state((await self.context.snapshot(target, self.clock.now())), warning)
 
     async def preview(self, choice: WindowChoice) -> Preview:
-        """Return what the window ``choice`` would change; nothing is."""
+        """Return the effect of the window ``choice``; nothing is changed."""
         target = self.focus.target()
         settings = replace(target.persona.settings, context_hours=choice.hours)
         other = replace(target, persona=replace(target.persona, settings=settings))
-        now = self.clock.now()
-        seen, would_see = await self.context.seen(target, now), await self.context.seen(other, now)
+        frame, now = await self.context.frame(target), self.clock.now()
+        present, then = await self.context.store.read(self._read_both, frame, replace(frame, target=other), now)
         return Preview(
-            state=_state(other, would_see),
-            hours_now=target.persona.settings.context_hours,
-            entering=_only_in(would_see, seen),
-            leaving=_only_in(seen, would_see),
-            tokens_now=sum(map(tokens_of, seen.messages)),
-            tokens_then=sum(map(tokens_of, would_see.messages)),
-            budget_tokens=(await self.context.budget(target)).tokens,
+            present=await self.context.counted(present),
+            then=await self.context.counted(then),
             dollars_per_token=await self.context.input_price(target.choice.model),
         )
 
+    def _read_both(
+        self, connection: Connection, frame: Frame, other: Frame, now: datetime
+    ) -> tuple[ContextSnapshot, ContextSnapshot]:
+        return self.context.read(connection, frame, now), self.context.read(connection, other, now)
 
-def _state(target: Target, seen: View, warning: str | None = None) -> WindowState:
-    hours = target.persona.settings.context_hours
-    nearer = seen.base if seen.base is not None and seen.base.created_at > seen.cutoff else None
-    return WindowState(hours, seen.cutoff, warning, nearer)
+
+def window_state(snapshot: ContextSnapshot, warning: str | None = None) -> WindowState:
+    """Return the window of a snapshot, with the boundary if the context starts there."""
+    view = snapshot.view
+    nearer = view.boundary if view.boundary is not None and view.boundary.created_at > view.cutoff else None
+    return WindowState(snapshot.target.persona.settings.context_hours, view.cutoff, warning, nearer)
 
 
 def _only_in(view: View, other: View) -> tuple[Message, ...]:

@@ -11,25 +11,23 @@ from chorus_cli.core.editing.counts import EditCounts, edit_counts
 from chorus_cli.core.editing.matching import Added, Kept, laid_out, matched
 from chorus_cli.core.editing.scope import edit_scope, with_hidden
 from chorus_cli.core.errors import JournalError
-from chorus_cli.core.log.messages import NewMessage, Status
-from chorus_cli.core.log.operations import Kind
+from chorus_cli.core.log.acts import Edit
+from chorus_cli.core.log.messages import MessageContent, Status
+from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.storage.sqlite.context.editable_rows import editable_rows, introduce_unless_overtaken, newest_change
-from chorus_cli.storage.sqlite.context.rows import view_of
 from chorus_cli.storage.sqlite.log import orphans
-from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from chorus_cli.core.context.snapshot import Target
+    from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, Target
     from chorus_cli.core.editing.matching import Member, Sheet
     from chorus_cli.core.editing.scope import EditScope
     from chorus_cli.core.log.messages import Message
     from chorus_cli.ports import Clock
     from chorus_cli.services.context.context import Context
     from chorus_cli.storage.sqlite.context.editable_rows import EditableRows
-    from chorus_cli.storage.sqlite.context.rows import ContextRows
     from chorus_cli.storage.sqlite.store import Connection
 
 
@@ -71,19 +69,21 @@ class ContextEditing:
         """
         now = self.clock.now()
         await self.context.store.write(orphans.mend, self.is_alive, now)
-        context, rows = await self.context.store.read(self._read, target, now, shown_since)
-        seen = view_of(context, target.thread_id)
-        if any(row.status is Status.STREAMING and row.introduced_by is not None for row in seen.messages):
+        frame = await self.context.frame(target)
+        snapshot, rows = await self.context.store.read(self._read, frame, now, shown_since)
+        view = snapshot.view
+        if any(row.status is Status.STREAMING and row.introduced_by is not None for row in view.messages):
             raise JournalError("Another reply is being written in another window. Edit the context when it is done.")
-        scope = edit_scope(seen.messages, rows.history, rows.operations, rows.newest_id, shown_since)
+        scope = edit_scope(view.messages, rows.history, rows.operations, rows.newest_id, shown_since)
         sheet = await asyncio.to_thread(laid_out, target.persona.name, scope.before, scope.context)
         return OpenContext(target, sheet, _context_line(sheet.text), scope, newest_change(rows.operations))
 
     def _read(
-        self, connection: Connection, target: Target, now: datetime, shown_since: datetime | None
-    ) -> tuple[ContextRows, EditableRows]:
+        self, connection: Connection, frame: Frame, now: datetime, shown_since: datetime | None
+    ) -> tuple[ContextSnapshot, EditableRows]:
+        target = frame.target
         rows = editable_rows(connection, target.persona.slug, target.thread_id, shown_since)
-        return self.context.rows(connection, target, now), rows
+        return self.context.read(connection, frame, now), rows
 
     async def save(self, opened: OpenContext, text: str, *, header_like_is_text: bool = False) -> EditedContext | None:
         """Make the edited text the context, and return what it holds; ``None`` if nothing in it has changed.
@@ -106,7 +106,7 @@ class ContextEditing:
         members = with_hidden(edit.members, opened.scope)
         new = NewOperation(
             opened.target.persona.slug,
-            Kind.EDIT,
+            Edit(),
             self.clock.now(),
             thread_id=opened.target.thread_id,
             after_message_id=opened.scope.after_message_id,
@@ -132,13 +132,13 @@ def _context_line(text: str) -> int:
     return text.count("\n", 0, text.index(f"\n{edit_format.CONTEXT_LINE}\n")) + 2
 
 
-def _stored(member: Member, rows: dict[int, Message], thread_id: int) -> int | NewMessage:
+def _stored(member: Member, rows: dict[int, Message], thread_id: int) -> int | MessageContent:
     if isinstance(member, Kept):
         return member.message_id
     if isinstance(member, Added):
-        return NewMessage(thread_id, member.role, member.text, member.timestamp)
+        return MessageContent(thread_id, member.role, member.text, member.timestamp)
     row = rows[member.message_id]
-    return NewMessage(
+    return MessageContent(
         row.thread_id,
         row.role,
         member.text,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from chorus_cli.core.context.snapshot import Target
-    from chorus_cli.core.context.summary import Summary
+    from chorus_cli.core.context.view import Summary
     from chorus_cli.services.folding.folding import Folding
 
 _TURNS_OF_REST = 3

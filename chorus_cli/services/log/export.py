@@ -57,7 +57,7 @@ class Exporting:
             entries = tuple([entry async for entry in transcript(self.context.store, selection, operations)])
             marks = log_marks(operations)
         else:
-            entries = (await self.context.seen(target, now)).messages
+            entries = (await self.context.snapshot(target, now)).view.messages
         export = Export(target.persona.slug, target.persona.name, target.thread_id, now, whole, entries, marks)
         if not export.messages:
             otherwise = "" if whole else " /export FILE all writes everything that was said in this thread."

@@ -1,4 +1,4 @@
-"""Clearing the context, and taking back or putting back what was done to it or said in it."""
+"""Clearing the context, and undo and redo of operations and turns."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JournalError, SettingsError
-from chorus_cli.core.log import operations as journal
+from chorus_cli.core.log import journal
+from chorus_cli.core.log.acts import Clear, Redo, Subject, Undo, Window
 from chorus_cli.core.log.messages import Status
-from chorus_cli.core.log.operations import REVERSALS, Kind, Operation, Subject, WindowChange
+from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.storage.sqlite.context.window_changes import put_window_back
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
-from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -25,15 +25,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An operation, and whether it counts at present."""
+    """An operation, its description, and whether it counts at present."""
 
     operation: Operation
+    description: str
     counts: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """An operation, or a turn by its question, and when it was done or put back."""
+    """The newest operation or turn, the turn as its question, and when it was done or put back."""
 
     done: Operation | Message
     at: datetime
@@ -49,12 +50,12 @@ class Journal:
 
     async def clear(self, target: Target) -> Operation:
         """Begin a new conversation in every thread of the persona; a reply still running stays behind."""
-        new = NewOperation(target.persona.slug, Kind.CLEAR, self.clock.now())
+        new = NewOperation(target.persona.slug, Clear(), self.clock.now())
         return await self.context.store.write(operation_rows.introduce, new)
 
     async def clear_unless_spoken(self, slug: str, through_message_id: int) -> bool:
         """Begin a new conversation unless the user said something after that message; return whether one was begun."""
-        new = NewOperation(slug, Kind.CLEAR, self.clock.now())
+        new = NewOperation(slug, Clear(), self.clock.now())
         return (
             await self.context.store.write(operation_rows.introduce_unless_spoken, new, through_message_id) is not None
         )
@@ -63,7 +64,9 @@ class Journal:
         """Return every operation that concerns the thread, oldest first."""
         operations = await self._operations(target)
         counting = {operation.id for operation in journal.effective(operations)}
-        return [Entry(operation, operation.id in counting) for operation in operations]
+        turn_ids = {each.subject.turn_id for each in operations if each.subject and each.subject.turn_id}
+        said = {row.id: row.content for row in await self.context.store.read(message_rows.rows, turn_ids)}
+        return [Entry(each, each.describe(said), each.id in counting) for each in operations]
 
     async def undo(self, target: Target, number: int | None) -> Operation:
         """Take back operation ``number``, or the newest one of the user's that counts, and return it.
@@ -72,12 +75,12 @@ class Journal:
             JournalError: there is nothing to take back, or it is taken back already.
             SettingsError: the setting that it changed was changed again since.
         """
-        chosen = _to_undo(await self._operations(target), number)
+        chosen = journal.to_undo(await self._operations(target), number)
         await self._take_back(target, chosen)
         return chosen
 
     async def newest(self, target: Target) -> Newest:
-        """Return the newest thing that the user said or did here and that can be taken back.
+        """Return the newest operation or turn of the user that can be taken back here.
 
         Raises:
             JournalError: there is nothing.
@@ -92,11 +95,11 @@ class Journal:
             done = operation
         else:
             done = await self._question(turn_id)
-        word = journal.last_words(operations).get(_subject(done))
-        return Newest(done, word.created_at if word else _made_at(done))
+        reversal = journal.latest_reversals(operations).get(_subject(done))
+        return Newest(done, reversal.created_at if reversal else _made_at(done))
 
     async def take_back(self, target: Target, newest: Newest) -> None:
-        """Take back the newest thing that the user said or did; what was done since is none of this.
+        """Take back the operation or turn that `newest` returned.
 
         Raises:
             SettingsError: the setting that the operation changed was changed again since.
@@ -104,12 +107,12 @@ class Journal:
         if isinstance(newest.done, Operation):
             await self._take_back(target, newest.done)
         else:
-            await self._record(target, Kind.UNDO, _subject(newest.done), target.thread_id)
+            await self._record(target, Undo(_subject(newest.done)), target.thread_id)
 
     async def redo(self, target: Target) -> Operation | Message:
-        """Put back what the newest undo took back, unless something has followed it, and return it.
+        """Put back the subject of the newest undo, unless something has followed it, and return it.
 
-        What concerns every thread is followed by what is said in any of them.
+        An operation on every thread is followed by messages in any of them.
 
         Raises:
             JournalError: there is nothing to put back.
@@ -126,26 +129,26 @@ class Journal:
         return await self._put_back(target, undone.subject, operations)
 
     async def redo_by_number(self, target: Target, number: int) -> Operation | Message:
-        """Put back what undo ``number``, or any undo of operation ``number``, took back, whatever followed; return it.
+        """Put back operation ``number`` or, if that is an undo, its subject, whatever followed; return it.
 
         Raises:
             JournalError: there is no such operation, or it is not taken back.
             SettingsError: the setting that it changed was changed again since.
         """
         operations = await self._operations(target)
-        return await self._put_back(target, _to_redo(operations, number), operations)
+        return await self._put_back(target, journal.to_redo(operations, number), operations)
 
     async def _operations(self, target: Target) -> list[Operation]:
         return journal.own(await self.context.store.read(operation_rows.all_of, target.persona.slug, target.thread_id))
 
     async def _newest_turn_in_view(self, target: Target) -> int:
-        seen = await self.context.seen(target, self.clock.now())
-        # What an operation put in is taken back with that; it is no turn of the user's.
-        put_in = {message.id for message in seen.messages if message.introduced_by is not None}
-        return max({message.turn_id for message in seen.messages} - put_in, default=0)
+        view = (await self.context.snapshot(target, self.clock.now())).view
+        # The messages of an operation are taken back with it; they are no turn of the user's.
+        introduced = {message.id for message in view.messages if message.introduced_by is not None}
+        return max({message.turn_id for message in view.messages} - introduced, default=0)
 
     async def _is_followed_elsewhere(self, target: Target, undone: Operation) -> bool:
-        """Return whether something was said, in whichever thread, since an undo that concerns them all."""
+        """Return whether a message followed, in any thread, since an undo that concerns them all."""
         if undone.thread_id is not None:
             return False
         rows = await self.context.store.read(
@@ -162,20 +165,21 @@ class Journal:
     async def _put_back(self, target: Target, subject: Subject, operations: list[Operation]) -> Operation | Message:
         if subject.turn_id is not None:
             question = await self._question(subject.turn_id)
-            await self._record(target, Kind.REDO, subject, target.thread_id)
+            await self._record(target, Redo(subject), target.thread_id)
             return question
         chosen = next(known for known in operations if known.id == subject.operation_id)
-        await self._record(target, Kind.REDO, subject, chosen.thread_id, chosen.window)
+        change = chosen.act if isinstance(chosen.act, Window) else None
+        await self._record(target, Redo(subject), chosen.thread_id, change)
         return chosen
 
     async def _take_back(self, target: Target, chosen: Operation) -> None:
-        change = WindowChange(chosen.window.after, chosen.window.before) if chosen.window else None
-        await self._record(target, Kind.UNDO, Subject(operation_id=chosen.id), chosen.thread_id, change)
+        change = chosen.act.inverse if isinstance(chosen.act, Window) else None
+        await self._record(target, Undo(_subject(chosen)), chosen.thread_id, change)
 
     async def _record(
-        self, target: Target, kind: Kind, subject: Subject, thread_id: int | None, change: WindowChange | None = None
+        self, target: Target, reversal: Undo | Redo, thread_id: int | None, change: Window | None = None
     ) -> None:
-        new = NewOperation(target.persona.slug, kind, self.clock.now(), thread_id=thread_id, subject=subject)
+        new = NewOperation(target.persona.slug, reversal, self.clock.now(), thread_id)
         if change is None:
             await self.context.store.write(operation_rows.introduce, new)
             return
@@ -196,40 +200,5 @@ def _made_at(done: Operation | Message) -> datetime:
 
 
 def _is_another_reply(row: Message) -> bool:
-    """Return whether a row that an operation put in is the reply of a retry, unless that brought nothing."""
+    """Return whether an introduced row is the reply of a retry, unless that stayed empty."""
     return row.run is not None and (row.status is Status.STREAMING or bool(row.content.strip()))
-
-
-def _to_undo(operations: list[Operation], number: int | None) -> Operation:
-    if number is None:
-        newest = journal.undoable(operations)
-        if newest is None:
-            raise JournalError("There is nothing to undo here.")
-        return newest
-    chosen = _numbered(operations, number)
-    if chosen.kind in REVERSALS:
-        raise JournalError(f"Operation {number} only takes something back or puts it back; it cannot be undone itself.")
-    if chosen not in journal.effective(operations):
-        raise JournalError(f"Operation {number} is undone already. /context redo {number} puts it back.")
-    return chosen
-
-
-def _to_redo(operations: list[Operation], number: int) -> Subject:
-    chosen = _numbered(operations, number)
-    if chosen.kind is Kind.REDO:
-        raise JournalError(f"Operation {number} puts something back itself; it cannot be redone.")
-    subject = Subject(operation_id=number) if chosen.subject is None else chosen.subject
-    word = journal.last_words(operations).get(subject)
-    if word is None or word.kind is Kind.REDO:
-        name = f"Operation {number}" if chosen.subject is None else f"What operation {number} took back"
-        raise JournalError(f"{name} is not undone, so there is nothing to put back.")
-    if word.automatic:
-        raise JournalError(f"Operation {subject.operation_id} brought nothing, so there is nothing to put back.")
-    return subject
-
-
-def _numbered(operations: list[Operation], number: int) -> Operation:
-    found = next((known for known in operations if known.id == number), None)
-    if found is None:
-        raise JournalError(f"There is no operation {number} here. /context ops lists them.")
-    return found

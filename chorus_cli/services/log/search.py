@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
-from chorus_cli.core.log import operations as journal
-from chorus_cli.core.log.operations import Kind, Subject
+from chorus_cli.core.log import journal
+from chorus_cli.core.log.acts import Subject
 from chorus_cli.core.log.search_query import search_query
 from chorus_cli.services.log.transcript import message_as_json
 from chorus_cli.storage.sqlite.log import index_renewal, operation_rows, search_index
@@ -174,9 +174,8 @@ class Search:
 
 
 def _is_taken_back(message: Message, operations: Sequence[Operation]) -> bool:
-    last = journal.last_words(operations).get(Subject(turn_id=message.turn_id))
-    replaced = any(message.id in operation.replaced for operation in journal.effective(operations))
-    return replaced or (last is not None and last.kind is Kind.UNDO)
+    replaced = journal.replaced(journal.effective(operations))
+    return message.id in replaced or Subject(turn_id=message.turn_id) in journal.undone(operations)
 
 
 def _beyond_repair() -> DatabaseDamagedError:

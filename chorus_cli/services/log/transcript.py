@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.log import operations as journal
+from chorus_cli.core.log import journal
 from chorus_cli.core.log.marks import marker
 from chorus_cli.core.log.messages import Message
-from chorus_cli.core.log.operations import BOUNDARIES, Operation
+from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, thread_rows
 
@@ -44,7 +44,7 @@ async def transcript(
     store: Store, selection: Selection, operations: Sequence[Operation]
 ) -> AsyncIterator[Message | Operation]:
     """Yield the messages and the boundaries between them, page by page, so that a long log needs little memory."""
-    boundaries = [operation for operation in journal.effective(operations) if operation.kind in BOUNDARIES]
+    boundaries = [operation for operation in journal.effective(operations) if operation.act.is_boundary]
     if selection.since is not None:
         boundaries = [boundary for boundary in boundaries if boundary.created_at > selection.since]
     after = 0
@@ -69,7 +69,7 @@ def _boundary_as_json(boundary: Operation) -> dict[str, object]:
     return {
         "marker": marker(boundary),
         "operation": boundary.id,
-        "kind": boundary.kind,
+        "kind": boundary.act.kind,
         "thread": boundary.thread_id,
         "timestamp": timestamps.to_text(boundary.created_at),
         "members": list(boundary.members),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.context.preamble import gap
 from chorus_cli.core.context.view import cutoff
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
-from chorus_cli.storage.sqlite.context.window_rows import window_fill
+from chorus_cli.storage.sqlite.context.thread_counts import window_fill
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.core.context.snapshot import Target
-    from chorus_cli.core.context.view import View
-    from chorus_cli.storage.sqlite.context.window_rows import WindowFill
+    from chorus_cli.storage.sqlite.context.thread_counts import WindowFill
     from chorus_cli.storage.sqlite.store import Store
 
 _HOURS_PER_DAY = 24
@@ -53,28 +52,11 @@ def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
             f"{talked}; the {hours}h window is empty, and no window reaches back that far. "
             "Nothing is lost: /context edit brings back what you choose, chorus log prints it all."
         )
-    wider = _window_for(now - fill.oldest)
+    wider = window_reaching(now - fill.oldest)
     return (
         f"{talked}; the {hours}h window holds {fill.held:,} of {fill.reachable:,} messages. "
         f"/context {wider}h brings them back."
     )
-
-
-def members_notice(view: View, since_before: datetime | None, now: datetime, hours: int) -> str:
-    """Say that what an edit or a restore put in has left the window, if that of the request before still held it.
-
-    ``since_before`` is where that began, ``None`` if there was none.
-    """
-    base = view.base
-    if base is None or not base.members or base.created_at > view.cutoff:
-        return ""
-    if since_before is not None and base.created_at <= since_before:
-        return ""
-    lead = f"The {len(base.members):,} messages of the {base.kind} have left the {hours}h window"
-    age = now - base.created_at
-    if age >= timedelta(hours=MAXIMUM_CONTEXT_HOURS):
-        return f"{lead}, and no window reaches back that far. /context edit shows them."
-    return f"{lead}. /context {_window_for(age)}h brings them back."
 
 
 def _ago(elapsed: timedelta) -> str:
@@ -82,8 +64,8 @@ def _ago(elapsed: timedelta) -> str:
     return " ".join(gap(max(elapsed, timedelta())).split()[:2])
 
 
-def _window_for(age: timedelta) -> int:
-    """Return the hours of a window that holds what is ``age`` old: whole days, unless it is recent."""
+def window_reaching(age: timedelta) -> int:
+    """Return the hours of a window that reaches back by ``age``: whole days, unless that is short."""
     hours = age // timedelta(hours=1) + 1
     if hours > _SHORT_WINDOW_HOURS:
         hours = -(-hours // _HOURS_PER_DAY) * _HOURS_PER_DAY

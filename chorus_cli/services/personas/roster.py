@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
-from chorus_cli.core.log.operations import Kind
+from chorus_cli.core.log import journal
+from chorus_cli.core.log.acts import Clear
+from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.personas.names import slug_of
 from chorus_cli.core.personas.persona import DEFAULT_PERSONA
 from chorus_cli.core.personas.template import template
 from chorus_cli.storage.files import persona_files
 from chorus_cli.storage.sqlite import persona_rows
 from chorus_cli.storage.sqlite.log import operation_rows
-from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,14 +102,14 @@ class Roster:
         """
         checked = self.personas.check_name(None, name)
         slug = slug_of(checked, self.personas.names_taken())
-        boundary = NewOperation(slug, Kind.CLEAR, self.clock.now(), begins=True)
+        boundary = NewOperation(slug, Clear(begins=True), self.clock.now())
         await self.store.write(persona_rows.create, self.personas.folder, slug, template(checked), boundary)
         return slug
 
     async def had_a_namesake(self, slug: str) -> bool:
         """Return whether the log knows an earlier persona of the same folder."""
         operations = await self.store.read(operation_rows.all_of, slug, 0)
-        return any(operation.begins for operation in operations)
+        return len(journal.own(operations)) < len(operations)
 
     async def archive(self, slug: str) -> None:
         """Put a persona away: it is no longer listed or found; nothing of it is lost.

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JsoncError, SettingsError
-from chorus_cli.core.log.operations import Kind
+from chorus_cli.core.log.acts import Window
+from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.personas.template import template
 from chorus_cli.core.settings import jsonc
 from chorus_cli.core.settings import table as settings
@@ -18,7 +19,6 @@ from chorus_cli.services.personas.setting_changes import Change, UnrecordedChang
 from chorus_cli.storage.files import settings_file
 from chorus_cli.storage.files.settings_file import ABSENT
 from chorus_cli.storage.sqlite.context import window_changes
-from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -163,7 +163,7 @@ class PersonaSettings:
             return await asyncio.to_thread(settings_file.change_key, path, key, value)
 
     def _window_operation(self, slug: str) -> NewOperation:
-        return NewOperation(slug, Kind.WINDOW, self.clock.now())
+        return NewOperation(slug, Window(None, None), self.clock.now())
 
     def _checked_names(self, slug: str, key: str, value: JsonValue) -> JsonValue:
         """Return ``value`` with the names in it as they are stored, if the persona may be called so."""

@@ -11,14 +11,13 @@ from chorus_cli.core.sessions.format import SavedThread
 from chorus_cli.storage.sqlite.log import operation_rows, thread_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from datetime import datetime
 
-    from chorus_cli.core.context.snapshot import Target
+    from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, Target
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.messages import Message
     from chorus_cli.services.context.context import Context
-    from chorus_cli.storage.sqlite.context.rows import ContextRows
     from chorus_cli.storage.sqlite.store import Connection
 
 _TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
@@ -75,34 +74,35 @@ class ContextCopy:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the views of the threads are computed from, and the newest operation."""
+    """The snapshots of all threads with something in context, by the threads' titles, and the newest operation."""
 
-    titles: Mapping[int, str]
-    rows: Mapping[int, ContextRows]
+    snapshots: tuple[tuple[str, ContextSnapshot], ...]
     operation_id: int
 
 
 async def copied(context: Context, target: Target, now: datetime) -> ContextCopy:
     """Copy the views of all threads of the persona, as they are at ``now``, every message counted."""
     since = cutoff(now, target.persona.settings.context_hours)
-    found = await context.store.read(_read, context, target, since, now)
+    found = await context.store.read(_read, context, await context.frame(target), since, now)
     threads: list[ThreadCopy] = []
     running: list[int] = []
-    for thread_id, rows in found.rows.items():
-        view = await context.view(replace(target, thread_id=thread_id), rows)
+    for title, snapshot in found.snapshots:
+        thread_id, view = snapshot.target.thread_id, (await context.counted(snapshot)).view
         running += [message.turn_id for message in view.messages if message.status is Status.STREAMING]
         messages = tuple(filter(_can_be_saved, view.messages))
         if messages or thread_id == target.thread_id:
-            threads.append(ThreadCopy(_saved_thread(thread_id, found.titles[thread_id], view), view, messages))
+            threads.append(ThreadCopy(_saved_thread(thread_id, title, view), view, messages))
     return ContextCopy(tuple(threads), now, since, len(running), min(running, default=None), found.operation_id)
 
 
-def _read(connection: Connection, context: Context, target: Target, since: datetime, now: datetime) -> _Found:
-    """Read it in one go, so that a session is of one moment."""
+def _read(connection: Connection, context: Context, frame: Frame, since: datetime, now: datetime) -> _Found:
+    """Read all threads in one transaction, so that a session is of one moment."""
+    target = frame.target
     # A thread whose window is held still has a request of the last minutes, so it is younger than ``since`` anyway.
     titles = thread_rows.titles_in_context(connection, target.persona.slug, target.thread_id, since)
-    rows = {each: context.rows(connection, replace(target, thread_id=each), now) for each in titles}
-    return _Found(titles, rows, operation_rows.newest_id_of_all(connection))
+    frames = {each: replace(frame, target=replace(target, thread_id=each)) for each in titles}
+    snapshots = tuple((titles[each], context.read(connection, frames[each], now)) for each in titles)
+    return _Found(snapshots, operation_rows.newest_id_of_all(connection))
 
 
 def _saved_thread(thread_id: int, title: str, view: View) -> SavedThread:
@@ -118,5 +118,5 @@ def _can_be_saved(message: Message) -> bool:
 
 
 def _said(copy: ThreadCopy) -> Iterator[Message]:
-    put_in = set(copy.view.base.members) if copy.view.base else set()
+    put_in = set(copy.view.boundary.members) if copy.view.boundary else set()
     return (message for message in copy.messages if message.introduced_by is None or message.id not in put_in)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE
-from chorus_cli.core.context.tokens import tokens_of
+from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, tokens_of
 from chorus_cli.core.errors import ModelError, SessionError
+from chorus_cli.core.log.messages import content_of
 from chorus_cli.core.sessions import summary as session_summary
-from chorus_cli.core.sessions.format import Session, saved
+from chorus_cli.core.sessions.format import Session
 from chorus_cli.core.sessions.names import slug, stem
 from chorus_cli.core.sessions.slices import transcript
 from chorus_cli.core.text.safe_text import cleaned_input
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.core.context.snapshot import Target
-    from chorus_cli.core.log.messages import Message
-    from chorus_cli.core.sessions.format import SavedMessage, SavedThread
+    from chorus_cli.core.log.messages import Message, MessageContent
+    from chorus_cli.core.sessions.format import SavedThread
     from chorus_cli.ports import Clock
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.folding.summarizer import Summarizer
@@ -120,7 +120,7 @@ class SessionSaving:
         return copy.said_after(await self.context.store.read(session_rows.through, target.persona.slug))
 
     async def _new(self, target: Target, description: str, copy: ContextCopy) -> tuple[Session, _Summary]:
-        messages = tuple(map(saved, copy.messages))
+        messages = tuple(map(content_of, copy.messages))
         described = " ".join(cleaned_input(description)[0].split())
         summary = await self._summary(target, "", messages, messages)
         session = Session(
@@ -144,7 +144,7 @@ class SessionSaving:
         """Return a session as it is now, with what has left the context meanwhile by age alone."""
         gone = [message for message in old.messages if message.timestamp <= copy.since_in(message.thread_id)]
         messages, aged = _merged(gone, copy)
-        new = tuple(map(saved, copy.said_after(summarized_through)))
+        new = tuple(map(content_of, copy.said_after(summarized_through)))
         so_far = old.summary if session_summary.can_be_extended(old.summary) else ""
         summary = await self._summary(target, so_far, new if so_far else messages, messages)
         known = {each.thread.id for each in copy.threads}
@@ -161,7 +161,7 @@ class SessionSaving:
         return session, summary
 
     async def _summary(
-        self, target: Target, so_far: str, said: Sequence[SavedMessage], whole: Sequence[SavedMessage]
+        self, target: Target, so_far: str, said: Sequence[MessageContent], whole: Sequence[MessageContent]
     ) -> _Summary:
         """Extend a summary by what was said; what it is made of stands when that fails."""
         if not self.summarizer.can_summarize(target):
@@ -180,34 +180,36 @@ class SessionSaving:
         except SessionError:
             return None
 
-    def _tokens(self, messages: Iterable[SavedMessage]) -> int:
+    def _tokens(self, messages: Iterable[MessageContent]) -> int:
         count = self.context.counter.count
         return sum(count(each.preamble) + count(each.content) + TOKENS_PER_MESSAGE for each in messages)
 
 
 def _holds(copy: ContextCopy, old: Session) -> bool:
     """Return whether everything in a session is in the copy too, but for what has left by age alone."""
-    present = {_key(each) for each in map(saved, copy.messages)}
+    present = {_key(each) for each in map(content_of, copy.messages)}
     return all(_key(each) in present for each in old.messages if each.timestamp > copy.since_in(each.thread_id))
 
 
-def _key(message: SavedMessage) -> tuple[int, str, datetime, str]:
+def _key(message: MessageContent) -> tuple[int, str, datetime, str]:
     return message.thread_id, message.role, message.timestamp, message.content
 
 
-def _merged(gone: Sequence[SavedMessage], copy: ContextCopy) -> tuple[tuple[SavedMessage, ...], list[SavedMessage]]:
+def _merged(
+    gone: Sequence[MessageContent], copy: ContextCopy
+) -> tuple[tuple[MessageContent, ...], list[MessageContent]]:
     """Put what has left the context before what is in it, thread by thread; return the whole and what has left."""
-    present = {_key(each) for each in map(saved, copy.messages)}
+    present = {_key(each) for each in map(content_of, copy.messages)}
     aged = [each for each in gone if _key(each) not in present]
     silent = {each.thread_id for each in aged} - {each.thread.id for each in copy.threads}
     merged = [each for each in aged if each.thread_id in silent]
     for thread in copy.threads:
         merged += [each for each in aged if each.thread_id == thread.thread.id]
-        merged += map(saved, thread.messages)
+        merged += map(content_of, thread.messages)
     return tuple(merged), aged
 
 
-def _threads(copy: ContextCopy, aged: Sequence[SavedMessage]) -> Iterator[SavedThread]:
+def _threads(copy: ContextCopy, aged: Sequence[MessageContent]) -> Iterator[SavedThread]:
     """Return the threads of a copy; a summary does not stand for messages that are put before those it was made of."""
     longer = {message.thread_id for message in aged}
     for each in copy.threads:

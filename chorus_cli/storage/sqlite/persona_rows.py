@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
+    from chorus_cli.core.log.operations import NewOperation
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from chorus_cli.terminal.screen.signs import knows_unicode
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from chorus_cli.core.context.meter import Meter
+    from chorus_cli.core.context.budget import Meter
     from chorus_cli.core.context.snapshot import Target
 
     Measure = Callable[[Target], Awaitable[Meter]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.commands.wording import deed, speaker
+from chorus_cli.commands.wording import speaker
 from chorus_cli.core.log.marks import marker
-from chorus_cli.core.log.operations import Kind, Operation
+from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def _stamp(moment: datetime) -> str:
 
 def _marker(boundary: Operation) -> str:
     words = marker(boundary)
-    if boundary.kind is not Kind.CLEAR:
-        words = f"{words} {deed(boundary)}"
+    if boundary.members:
+        words = f"{words} {boundary.describe()}"
     return f"{words}, in thread #{boundary.thread_id}" if boundary.thread_id is not None else words
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chorus_cli.core.context.assembly import LEAD, Foundation, Prompt, assemble
+from chorus_cli.core.context.plan import LEAD, Foundation, Prompt, assemble
 from chorus_cli.core.context.budget import FULLEST_SHARE, TOKENS_PER_MESSAGE, Room
-from chorus_cli.core.context.summary import Summary
-from chorus_cli.core.context.tokens import text_tokens, tokens_of
+from chorus_cli.core.context.view import Summary
+from chorus_cli.core.context.budget import text_tokens, tokens_of
 from chorus_cli.core.log.messages import Message, Role, Status
 from tests.fakes import START, WordCounter
 

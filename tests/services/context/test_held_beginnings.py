@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.assembly import Foundation, Prompt
+from chorus_cli.core.context.plan import Foundation, Prompt
 from chorus_cli.core.log.messages import Message, Role
 from chorus_cli.services.context.held_beginnings import HeldBeginnings
 from tests.fakes import START

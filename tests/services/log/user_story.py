@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from chorus_cli.commands.framework.replies import Question, plain
-from chorus_cli.core.context.assembly import LEAD
+from chorus_cli.core.context.plan import LEAD
 from chorus_cli.core.context.snapshot import Target
 from chorus_cli.core.errors import ChorusError, ModelError
 from chorus_cli.core.log.messages import Role

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.context.assembly import LEAD
+from chorus_cli.core.context.plan import LEAD
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import ReplyEnd, TextDelta

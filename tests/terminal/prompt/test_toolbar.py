@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from chorus_cli.core.context.meter import Meter
+from chorus_cli.core.context.budget import Meter
 from chorus_cli.core.context.snapshot import Target
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.models.choice import ModelChoice

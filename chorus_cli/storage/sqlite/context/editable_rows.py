@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.log.operations import Kind
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 
 if TYPE_CHECKING:
@@ -14,10 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.log.messages import Message
-    from chorus_cli.core.log.operations import Operation
-    from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
-
-_CHANGING_NO_MESSAGE = frozenset({Kind.WINDOW, Kind.COMPACT, Kind.FLASH})
+    from chorus_cli.core.log.operations import NewOperation, Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +43,7 @@ def editable_rows(
 
 def newest_change(operations: Sequence[Operation]) -> int:
     """Return the newest operation of the user's that changes what is in context, 0 when there is none."""
-    changes = (each.id for each in operations if each.kind not in _CHANGING_NO_MESSAGE)
+    changes = (each.id for each in operations if each.act.changes_messages)
     return max(changes, default=0)
 
 

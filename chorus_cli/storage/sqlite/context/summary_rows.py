@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.summary import Summary
-from chorus_cli.core.log import operations as journal
-from chorus_cli.core.log.operations import Kind
+from chorus_cli.core.context.view import Summary
+from chorus_cli.core.log import journal
+from chorus_cli.core.log.acts import Fold
 from chorus_cli.core.log.runs import expanded
 from chorus_cli.core.time import timestamps
 
@@ -25,18 +25,18 @@ def of_effective_folds(
     connection: sqlite3.Connection, thread_id: int, operations: Sequence[Operation]
 ) -> list[Summary]:
     """Return the summaries of the newest folds that count among the operations of a thread, since its boundary."""
-    base = journal.base(operations)
-    folds = {fold.id: fold for fold in journal.effective(operations) if fold.kind is Kind.COMPACT}
+    folds = {each.id: each.act.message_ids for each in journal.effective(operations) if isinstance(each.act, Fold)}
     if not folds:
         return []
+    boundary = journal.boundary(operations)
     found = connection.execute(
         "SELECT operation_id, base_operation_id, content, token_count, model, created_at FROM summaries "
         "WHERE thread_id = ? AND operation_id IN (SELECT value FROM json_each(?)) AND base_operation_id IS ? "
         "ORDER BY operation_id DESC LIMIT ?",
-        (thread_id, json.dumps(list(folds)), base.id if base else None, _MOST),
+        (thread_id, json.dumps(list(folds)), boundary.id if boundary else None, _MOST),
     ).fetchall()
     return [
-        Summary(id_, base, folds[id_].folds, content, tokens, model, timestamps.from_text(created_at))
+        Summary(id_, base, folds[id_], content, tokens, model, timestamps.from_text(created_at))
         for id_, base, content, tokens, model, created_at in found
     ]
 
@@ -56,7 +56,7 @@ def store(connection: sqlite3.Connection, persona: str, thread_id: int, summary:
             summary.operation_id,
             persona,
             thread_id,
-            summary.base_operation_id,
+            summary.boundary_id,
             ids[0],
             ids[-1],
             summary.content,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JsoncError
-from chorus_cli.core.log.operations import WindowChange
+from chorus_cli.core.log.acts import Window
 from chorus_cli.core.settings import jsonc
 from chorus_cli.core.settings.table import setting_of
 from chorus_cli.storage.files import settings_file
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from chorus_cli.core.log.operations import NewOperation
     from chorus_cli.core.settings.jsonc import JsonValue
     from chorus_cli.core.time.timespan import WindowChoice
     from chorus_cli.storage.files.settings_file import Absent
-    from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
 
 KEY = "context_hours"
 
@@ -36,9 +36,9 @@ def change_window(
 ) -> JsonValue | Absent:
     """Write the setting, ``None`` to remove it, and the operation unless nothing changes; return what it was."""
     before = settings_file.change_key(path, KEY, _in_file(hours))
-    change = WindowChange(None if before is ABSENT else before, hours)
+    change = Window(None if before is ABSENT else before, hours)
     if not settings_file.same(change.before, change.after):
-        new = replace(operation, window=change)
+        new = replace(operation, act=change)
         _introduce(connection, new, lambda: settings_file.change_key(path, KEY, before))
     return before
 
@@ -60,7 +60,7 @@ def shift_window(
     return change_window(connection, path, choice.hours, operation), choice
 
 
-def put_window_back(connection: sqlite3.Connection, path: Path, change: WindowChange, operation: NewOperation) -> None:
+def put_window_back(connection: sqlite3.Connection, path: Path, change: Window, operation: NewOperation) -> None:
     """Make of ``change.before`` what is ``change.after``, and store the undo or redo that does it.
 
     Raises:
@@ -81,9 +81,9 @@ def replace_settings(
     """
     if not settings_file.replace_text(path, expected, text):
         return False
-    change = WindowChange(_window_in(expected), _window_in(text))
+    change = Window(_window_in(expected), _window_in(text))
     if not settings_file.same(change.before, change.after):
-        new = replace(operation, window=change)
+        new = replace(operation, act=change)
         _introduce(connection, new, lambda: settings_file.replace_text(path, text, expected))
     return True
 

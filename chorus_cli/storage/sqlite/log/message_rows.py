@@ -1,19 +1,19 @@
 """The log: every message of every persona, appended and never deleted.
 
-What is said comes in through ``open_turn``, what an operation puts in through ``introduced_rows``. Afterwards only a
-reply in progress changes, and a missing count is filled in.
+A turn comes in through ``open_turn``, the messages of an operation through ``insert_members`` and ``open_retry``. After
+that only a reply in progress changes, and a missing count is filled in.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.errors import DatabaseDamagedError
-from chorus_cli.core.log.messages import Message, Role, Status
+from chorus_cli.core.log.messages import Message, MessageContent, Role, Status
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
+
+    from chorus_cli.core.log.operations import Operation
 
 PAGE_ROWS = 500
 _LATEST = "9999-12-31T23:59:59.999999Z"
@@ -33,68 +35,60 @@ _COLUMNS = (
 _role, _status = cache(Role), cache(Status)
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What the user says, about to be stored. ``token_count`` counts the content and the preamble."""
-
-    persona: str
-    thread_id: int
-    content: str
-    timestamp: datetime
-    preamble: str
-    token_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyState:
-    """How far a reply has come; ``began_at`` is ``None`` as long as it has not begun."""
-
-    content: str
-    status: Status
-    token_count: int
-    usage: Mapping[str, int] = field(default_factory=dict)
-    began_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OpenedTurn:
-    """The two rows of a turn that has begun: the question, and the reply that nothing is in yet."""
-
-    question: Message
-    reply: Message
-
-
-def open_turn(connection: sqlite3.Connection, question: Question, model: str, run: str) -> OpenedTurn:
-    """Store a question and the empty reply that process ``run`` is going to write.
+def open_turn(
+    connection: sqlite3.Connection, persona: str, question: MessageContent, model: str, run: str
+) -> tuple[Message, Message]:
+    """Store a question and the empty reply that process ``run`` is going to write; return both rows.
 
     The next run goes on with this persona, in this thread.
     """
-    meta_rows.store(connection, meta_rows.LAST_PERSONA, question.persona)
-    meta_rows.store(connection, meta_rows.last_thread_key(question.persona), str(question.thread_id))
-    asked = _insert(connection, question, Role.USER, None, None, None)
+    meta_rows.store(connection, meta_rows.LAST_PERSONA, persona)
+    meta_rows.store(connection, meta_rows.last_thread_key(persona), str(question.thread_id))
+    asked = _insert(connection, persona, question)
     connection.execute("UPDATE messages SET turn_id = id WHERE id = ?", (asked,))
-    empty = Question(question.persona, question.thread_id, "", question.timestamp, "", 0)
-    answered = _insert(connection, empty, Role.ASSISTANT, asked, model, run)
+    answered = _insert(connection, persona, _empty_reply(question.thread_id, asked, question.timestamp, model), run=run)
     stored = rows(connection, [asked, answered])
-    return OpenedTurn(stored[0], stored[1])
+    return stored[0], stored[1]
 
 
-def update_reply(connection: sqlite3.Connection, reply: Message, state: ReplyState) -> None:
-    """Write what has arrived of a reply; nothing happens if it is complete already or belongs to another process.
+def open_retry(connection: sqlite3.Connection, question: Message, retry: Operation, model: str, run: str) -> Message:
+    """Store the empty reply that process ``run`` is going to write, once more, in the turn of ``question``."""
+    empty = _empty_reply(question.thread_id, question.turn_id, retry.created_at, model)
+    return rows(connection, [_insert(connection, question.persona, empty, introduced_by=retry.id, run=run)])[0]
 
-    Its time is that of its beginning, but never before it was asked for, whatever the clock was set to meanwhile.
-    """
-    timestamp = timestamps.to_text(max(reply.timestamp, state.began_at or reply.timestamp))
+
+def insert_members(
+    connection: sqlite3.Connection, persona: str, operation_id: int, members: Sequence[int | MessageContent]
+) -> list[int]:
+    """Store the members of an operation that are new, and return the ids of all in their order."""
+    known = turns_of(connection, [member for member in members if isinstance(member, int)])
+    turn_of_thread: dict[int, int] = {}
+    ids: list[int] = []
+    for member in members:
+        if isinstance(member, int):
+            # One that is not in the log is refused by the database itself.
+            id_, (thread_id, turn_id) = member, known.get(member, (0, member))
+        else:
+            previous = None if member.role is Role.USER else turn_of_thread.get(member.thread_id)
+            thread_id, chosen = member.thread_id, member.turn_id or previous
+            id_ = _insert(connection, persona, replace(member, turn_id=chosen), introduced_by=operation_id)
+            turn_id = chosen or id_
+        turn_of_thread[thread_id] = turn_id
+        ids.append(id_)
+    return ids
+
+
+def update_reply(connection: sqlite3.Connection, reply: Message) -> None:
+    """Write a reply as far as it has come; nothing happens if it is complete already or of another process."""
     connection.execute(
-        "UPDATE messages SET content = ?, timestamp = ?, status = ?, token_count = ?, usage = ?, checksum = ? "
+        "UPDATE messages SET content = ?, status = ?, token_count = ?, usage = ?, checksum = ? "
         "WHERE id = ? AND run IS ? AND status <> 'complete'",
         (
-            state.content,
-            timestamp,
-            state.status,
-            state.token_count,
-            json.dumps(dict(state.usage)) if state.usage else None,
-            checksum(reply.role, reply.thread_id, reply.persona, timestamp, state.content),
+            reply.content,
+            reply.status,
+            reply.token_count,
+            json.dumps(dict(reply.usage)) if reply.usage else None,
+            checksum(reply.role, reply.thread_id, reply.persona, timestamps.to_text(reply.timestamp), reply.content),
             reply.id,
             reply.run,
         ),
@@ -190,26 +184,42 @@ def checksum(role: str, thread_id: int, persona: str, timestamp: str, content: s
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
+def _empty_reply(thread_id: int, turn_id: int, timestamp: datetime, model: str) -> MessageContent:
+    return MessageContent(
+        thread_id, Role.ASSISTANT, "", timestamp, turn_id, status=Status.STREAMING, model=model, token_count=0
+    )
+
+
 def _insert(
-    connection: sqlite3.Connection, said: Question, role: Role, turn_id: int | None, model: str | None, run: str | None
+    connection: sqlite3.Connection,
+    persona: str,
+    content: MessageContent,
+    *,
+    introduced_by: int | None = None,
+    run: str | None = None,
 ) -> int:
-    timestamp = timestamps.to_text(said.timestamp)
+    timestamp = timestamps.to_text(content.timestamp)
     cursor = connection.execute(
-        "INSERT INTO messages(persona, thread_id, turn_id, role, content, preamble, timestamp, status, run, model, "
-        "token_count, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO messages(persona, thread_id, turn_id, role, content, preamble, tool_calls, tool_call_id, "
+        "timestamp, status, run, model, token_count, introduced_by, revises, checksum) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            said.persona,
-            said.thread_id,
-            turn_id,
-            role,
-            said.content,
-            said.preamble,
+            persona,
+            content.thread_id,
+            content.turn_id,
+            content.role,
+            content.content,
+            content.preamble,
+            content.tool_calls,
+            content.tool_call_id,
             timestamp,
-            Status.STREAMING if run else Status.COMPLETE,
+            content.status,
             run,
-            model,
-            said.token_count,
-            checksum(role, said.thread_id, said.persona, timestamp, said.content),
+            content.model,
+            content.token_count,
+            introduced_by,
+            content.revises,
+            checksum(content.role, content.thread_id, persona, timestamp, content.content),
         ),
     )
     return int(cursor.lastrowid or 0)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.log import operations as journal
-from chorus_cli.core.log.operations import Kind, Subject
+from chorus_cli.core.log import journal
+from chorus_cli.core.log.acts import Subject, Undo
+from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.storage.sqlite.log import operation_rows
-from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
 
 if TYPE_CHECKING:
     import sqlite3
@@ -40,6 +40,5 @@ def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datet
     if retry_id is None or said:
         return
     if any(each.id == retry_id for each in journal.effective(operation_rows.all_of(connection, persona, thread_id))):
-        subject = Subject(operation_id=retry_id)
-        new = NewOperation(persona, Kind.UNDO, now, thread_id=thread_id, subject=subject, automatic=True)
+        new = NewOperation(persona, Undo(Subject(operation_id=retry_id)), now, thread_id, automatic=True)
         operation_rows.introduce(connection, new)

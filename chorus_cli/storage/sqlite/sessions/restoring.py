@@ -6,14 +6,14 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.summary import Summary
-from chorus_cli.core.log.operations import Kind
+from chorus_cli.core.context.view import Summary
+from chorus_cli.core.log.acts import Fold, Restore
+from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.log.runs import runs
 from chorus_cli.core.sessions import matching as session_matching
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.context import summary_rows
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, thread_rows
-from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
 
 if TYPE_CHECKING:
     import sqlite3
@@ -47,7 +47,7 @@ def restore(connection: sqlite3.Connection, persona: str, session: Session, now:
             thread_of[thread.id] = thread_rows.new(connection, persona, thread.title, now)
     members = session_matching.members(session, rows, thread_of)
     after = _before_running(connection, persona)
-    new = NewOperation(persona, Kind.RESTORE, now, after_message_id=after, members=members)
+    new = NewOperation(persona, Restore(), now, after_message_id=after, members=members)
     operation = operation_rows.introduce(connection, new)
     _restore_summaries(connection, persona, session, operation)
     added = sum(not isinstance(member, int) for member in members)
@@ -73,12 +73,11 @@ def _restore_summaries(connection: sqlite3.Connection, persona: str, session: Se
         if not thread.summary or not ids:
             continue
         (thread_id, _) = message_rows.turns_of(connection, ids[:1])[ids[0]]
-        fold = operation_rows.introduce(
-            connection,
-            NewOperation(persona, Kind.COMPACT, restored.created_at, thread_id, folds=runs(ids), automatic=True),
-        )
+        folded = runs(ids)
+        new = NewOperation(persona, Fold(folded), restored.created_at, thread_id, automatic=True)
+        fold = operation_rows.introduce(connection, new)
         author = f"session {session.session_id}"
-        summary = Summary(fold.id, restored.id, fold.folds, thread.summary, None, author, restored.created_at)
+        summary = Summary(fold.id, restored.id, folded, thread.summary, None, author, restored.created_at)
         summary_rows.store(connection, persona, thread_id, summary)
 
 

@@ -1,4 +1,4 @@
-"""Has the model answer a request and writes the reply as it streams, whatever becomes of it."""
+"""A reply: asked for, streamed, written into its row while it arrives, and closed with a status however it ends."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import Asking, Notice, ReplyEnd, TextDelta, TurnDone
 from chorus_cli.core.models.outcome import outcome
 from chorus_cli.core.models.retry import PAUSES_SECONDS, pause_before_retry
+from chorus_cli.core.text.safe_text import join_surrogates
 from chorus_cli.services.cancellation import run_to_completion
-from chorus_cli.services.turns.reply_writer import ReplyWriter
+from chorus_cli.storage.sqlite.log import message_rows
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
+    from datetime import datetime
     from pathlib import Path
 
     from chorus_cli.core.errors import ChorusError
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from chorus_cli.core.models.exchange import ModelRequest
     from chorus_cli.ports import Clock, ModelClient, TokenCounter
     from chorus_cli.storage.sqlite.store import Store
+
+
+CHECKPOINT_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +123,62 @@ class Answering:
                 await self.outside.clock.sleep(pause)
             else:
                 return
+
+
+class ReplyWriter:
+    """Writes the reply of one turn into its row while it arrives, so that a crash costs half a second of it at most.
+
+    Checkpoints run beside the stream: a database that another process keeps locked delays them, never the reply.
+    """
+
+    def __init__(self, store: Store, counter: TokenCounter, clock: Clock, reply: Message) -> None:
+        self._store = store
+        self._counter = counter
+        self._clock = clock
+        self._reply = reply
+        self._pieces: list[str] = []
+        self._checkpoint: asyncio.Task[None] | None = None
+        self._written_at = clock.monotonic()
+        self._began_at: datetime | None = None
+
+    @property
+    def text(self) -> str:
+        """All that has arrived; half a character that a model may send could not be stored."""
+        return join_surrogates("".join(self._pieces))
+
+    def add(self, text: str) -> None:
+        """Take the next piece, and write a checkpoint if the last one is half a second old."""
+        self._pieces.append(text)
+        if self._began_at is None:
+            self._began_at = self._clock.now()
+        idle = self._checkpoint is None or self._checkpoint.done()
+        if idle and self._clock.monotonic() - self._written_at >= CHECKPOINT_SECONDS:
+            self._written_at = self._clock.monotonic()
+            self._checkpoint = asyncio.create_task(self._save_progress())
+
+    async def finish(self, status: Status, usage: Mapping[str, int]) -> None:
+        """Write the whole reply with its final status; one of which nothing came has the time of its end.
+
+        Raises:
+            StorageError: the database would not take it.
+        """
+        if self._checkpoint is not None:
+            await asyncio.wait({self._checkpoint})
+        if self._began_at is None:
+            self._began_at = self._clock.now()
+        await self._write(status, usage)
+
+    async def _save_progress(self) -> None:
+        try:
+            await self._write(Status.STREAMING, {})
+        except StorageError:
+            # The next checkpoint or the final write tries again; only the final one has to succeed.
+            return
+
+    async def _write(self, status: Status, usage: Mapping[str, int]) -> None:
+        text = self.text
+        count = await asyncio.to_thread(self._counter.count, text)
+        # Never before the question, whatever the clock was set to meanwhile.
+        began_at = max(self._reply.timestamp, self._began_at or self._reply.timestamp)
+        state = self._reply._replace(content=text, status=status, token_count=count, usage=usage, timestamp=began_at)
+        await self._store.write(message_rows.update_reply, state)

@@ -1,0 +1,202 @@
+"""The request plan: what follows from a context snapshot, with a reason for everything left out.
+
+One system message comes first (system prompt, documents, summary), then the view, word for word. A request that would
+be too large leaves out whole turns from the oldest until it takes half of the model's limit, but keeps the last two;
+those that follow it begin where it does until that has no room either, for a provider knows that beginning.
+What is still too large is cut in the middle, the longest messages first; the newest user message stays whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Meter, needs_lead, tokens_of, total_tokens
+from chorus_cli.core.context.fitting import fitting
+from chorus_cli.core.context.preamble import joined
+from chorus_cli.core.context.view import Reason
+from chorus_cli.core.log.messages import Message, Role, Status
+from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from chorus_cli.core.context.snapshot import ContextSnapshot
+    from chorus_cli.core.context.view import Summary
+
+BROKEN_OFF = "[this reply broke off here]"
+HEADING = "Summary of the earlier conversation:"
+LEAD = "(The conversation goes on.)"
+_TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
+_HEADING_TOKENS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPlan:
+    """The next request of a context: its messages, the rows behind them, their tokens, and those that stay out.
+
+    ``sent`` are the rows, some of them shortened; ``cut`` are the same before that. ``too_large`` had no room. The
+    summary is ``None`` if there is none, or no room for it.
+    """
+
+    snapshot: ContextSnapshot
+    messages: tuple[PromptMessage, ...]
+    sent: tuple[Message, ...]
+    summary: Summary | None
+    message_tokens: int
+    too_large: tuple[Message, ...] = ()
+    cut: tuple[Message, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """The estimated tokens of the whole request."""
+        return system_tokens(self.snapshot, self.summary) + self.message_tokens
+
+    @property
+    def lacks_summary(self) -> bool:
+        """Whether the summary had no room."""
+        return self.summary is None and self.snapshot.view.summary is not None
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether something of the context has no room in the request."""
+        return bool(self.too_large or self.cut or self.lacks_summary)
+
+    @property
+    def meter(self) -> Meter:
+        """The size of the request, in tokens as the provider is expected to count them."""
+        budget = self.snapshot.budget
+        return Meter(budget.corrected(self.tokens), budget.limit.tokens, budget.tokens)
+
+    @property
+    def request(self) -> ModelRequest:
+        """The request as it is handed to the model."""
+        target, budget = self.snapshot.target, self.snapshot.budget
+        chosen = target.persona.settings
+        return ModelRequest(
+            target.choice.model,
+            self.messages,
+            chosen.temperature,
+            chosen.max_output_tokens,
+            context_tokens=budget.limit.tokens,
+            prompt_tokens=budget.corrected(self.tokens),
+        )
+
+    def left_out(self) -> Iterator[tuple[Reason, Message]]:
+        """Yield every message of the view, and every one taken back within its reach, that is not sent."""
+        view = self.snapshot.view
+        accounted = {row.id for row in (*self.sent, *self.too_large)}
+        folded = {row.id for row in usable(view.folded)}
+        yield from ((Reason.TAKEN_BACK, row) for row in view.taken_back)
+        for row in view.messages:
+            if row.id in folded:
+                yield Reason.SUMMARISED, row
+            elif row.id not in accounted:
+                yield _unsent_reason(row), row
+        yield from ((Reason.NO_ROOM, row) for row in self.too_large)
+
+
+def plan_request(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:
+    """Build the request of a snapshot; every message of its view must be counted, as ``count`` does.
+
+    It fits the budget if the system prompt and the newest user message do.
+    """
+    room = snapshot.budget.room
+    rows = usable(snapshot.view.verbatim)
+    newest_question = next((row for row in reversed(rows) if row.role is Role.USER), None)
+    summary = snapshot.view.summary
+    fixed_tokens = system_tokens(snapshot, summary)
+    if summary and newest_question is not None and fixed_tokens + tokens_of(newest_question) > room.budget:
+        summary, fixed_tokens = None, system_tokens(snapshot, None)
+    tokens = total_tokens(rows)
+    fitted = rows
+    too_large: tuple[Message, ...] = ()
+    cut: tuple[Message, ...] = ()
+    if fixed_tokens + tokens > room.budget:
+        fitted = fitting(rows, room, fixed_tokens, count, snapshot.first_message_id)
+        tokens = total_tokens(fitted)
+        too_large, cut = _not_sent(rows, fitted)
+    lead = [PromptMessage("user", LEAD)] if needs_lead(fitted) else []
+    system = PromptMessage("system", _system_message(snapshot, summary))
+    messages = (system, *lead, *map(_as_sent, fitted))
+    return RequestPlan(snapshot, messages, tuple(fitted), summary, tokens, too_large, cut)
+
+
+def system_tokens(snapshot: ContextSnapshot, summary: Summary | None) -> int:
+    """Return the estimated tokens of the system message."""
+    system_prompt = snapshot.frame.system_prompt
+    measured = system_prompt.prompt_tokens + system_prompt.document_tokens + TOKENS_PER_MESSAGE
+    return measured + summary_tokens(summary)
+
+
+def summary_tokens(summary: Summary | None) -> int:
+    """Return the estimated tokens of the summary with its heading."""
+    return (summary.token_count or 0) + _HEADING_TOKENS if summary else 0
+
+
+def _system_message(snapshot: ContextSnapshot, summary: Summary | None) -> str:
+    text = snapshot.frame.system_prompt.text
+    return f"{text}\n\n{HEADING}\n{summary.content}" if summary else text
+
+
+def _not_sent(rows: Sequence[Message], fitted: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """Return the rows that were left out, and those that were cut."""
+    sent = {row.id: row for row in fitted}
+    cut = (row for row in rows if row.id in sent and sent[row.id] is not row)
+    return tuple(row for row in rows if row.id not in sent), tuple(cut)
+
+
+def usable(view: Sequence[Message]) -> list[Message]:
+    """Leave out what a model must not see: replies in progress, empty rows, and tool rows without their partner.
+
+    A question that failed without a word and was said again, word for word, is sent once.
+    """
+    calls = {(row.turn_id, row.tool_call_id) for row in view if row.role is Role.TOOL_USE}
+    results = {(row.turn_id, row.tool_call_id) for row in view if row.role is Role.TOOL_RESULT}
+    paired = calls & results
+
+    def is_usable(row: Message) -> bool:
+        if row.role in _TOOL_ROLES:
+            return (row.turn_id, row.tool_call_id) in paired
+        return row.status is not Status.STREAMING and bool(row.content.strip())
+
+    return _once([row for row in view if is_usable(row)], {row.turn_id for row in view if _failed(row)})
+
+
+def _failed(row: Message) -> bool:
+    return row.status.broke_off and not row.content.strip()
+
+
+def _once(rows: list[Message], failed_turns: set[int]) -> list[Message]:
+    """Leave out each question of a failed turn that the next message says again."""
+    if not failed_turns:
+        return rows
+
+    def is_repeated(row: Message, following: Message) -> bool:
+        return (
+            row.turn_id in failed_turns
+            and row.role is following.role is Role.USER
+            and row.content.strip() == following.content.strip()
+        )
+
+    return [row for row, following in pairwise(rows) if not is_repeated(row, following)] + rows[-1:]
+
+
+def _unsent_reason(row: Message) -> Reason:
+    if row.status is Status.STREAMING:
+        return Reason.RUNNING
+    return Reason.REPEATED if row.role is Role.USER and row.content.strip() else Reason.UNUSABLE
+
+
+def _as_sent(message: Message) -> PromptMessage:
+    match message.role:
+        case Role.USER:
+            return PromptMessage("user", joined(message.preamble, message.content))
+        case Role.ASSISTANT:
+            broken = f"{message.content}\n{BROKEN_OFF}" if message.status.broke_off else message.content
+            return PromptMessage("assistant", broken)
+        case Role.TOOL_USE:
+            return PromptMessage("assistant", message.content, tool_calls=message.tool_calls)
+        case Role.TOOL_RESULT:
+            return PromptMessage("tool", message.content, tool_call_id=message.tool_call_id)

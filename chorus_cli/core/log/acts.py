@@ -1,0 +1,249 @@
+"""Acts: what an operation does to a context, one class for each kind.
+
+Each class has the column ``kind``, reads and writes the column ``detail``, says whether it is a boundary and describes
+itself to the user. Which operations count is decided in ``journal``, and their effect on the context in the view.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from chorus_cli.core.log.runs import Runs, expanded
+from chorus_cli.core.text.phrases import counted, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
+    from chorus_cli.core.settings.jsonc import JsonValue
+
+
+class _Act:
+    """The defaults of an act: no detail, no members, no boundary.
+
+    ``changes_messages`` says whether the act changes which messages are in context.
+    """
+
+    __slots__ = ()
+    kind: ClassVar[str]
+    is_boundary: ClassVar[bool] = False
+    changes_messages: ClassVar[bool] = True
+
+    @classmethod
+    def from_detail(cls, _detail: Mapping[str, Any], _members: tuple[int, ...]) -> Self:
+        """Read the act from the JSON of its row and the ids of its members."""
+        return cls()
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Return the JSON of the row."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Clear(_Act):
+    """A new conversation.
+
+    ``begins`` parts a persona from an earlier one of the same folder; no undo takes that back.
+    """
+
+    kind = "clear"
+    is_boundary = True
+    begins: bool = False
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Clear:
+        """Read the mark of a beginning."""
+        return cls(bool(detail.get("begins")))
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the mark of a beginning."""
+        return {"begins": True} if self.begins else {}
+
+    def describe(self) -> str:
+        """Name the act."""
+        return "this persona was made" if self.begins else "new conversation"
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement(_Act):
+    """A boundary that puts ``members``, the ids of messages in order, into the context."""
+
+    is_boundary = True
+    members: tuple[int, ...] = ()
+
+    @classmethod
+    def from_detail(cls, _detail: Mapping[str, Any], members: tuple[int, ...]) -> Self:
+        """Take the members."""
+        return cls(members)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit(Replacement):
+    """An edit of the context."""
+
+    kind = "edit"
+
+    def describe(self) -> str:
+        """Name the act with the number of its members."""
+        return f"edit of the context, {counted(len(self.members), 'message')} kept"
+
+
+@dataclass(frozen=True, slots=True)
+class Restore(Replacement):
+    """A session put in place of the context."""
+
+    kind = "restore"
+
+    def describe(self) -> str:
+        """Name the act with the number of its members."""
+        return f"restored session, {counted(len(self.members), 'message')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Retry(_Act):
+    """Another reply to the last message; ``replaced`` are the ids of the messages that it takes out."""
+
+    kind = "retry"
+    replaced: frozenset[int] = frozenset()
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Retry:
+        """Read the replaced ids."""
+        return cls(frozenset(detail.get("replaced", ())))
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the replaced ids."""
+        return {"replaced": [*sorted(self.replaced)]} if self.replaced else {}
+
+    def describe(self) -> str:
+        """Name the act."""
+        return "another reply to the last message"
+
+
+@dataclass(frozen=True, slots=True)
+class Window(_Act):
+    """A change of ``context_hours`` in the persona's file; ``None`` stands for an absent key."""
+
+    kind = "window"
+    changes_messages = False
+    before: JsonValue
+    after: JsonValue
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Window:
+        """Read both values."""
+        return cls(detail["context_hours"]["before"], detail["context_hours"]["after"])
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write both values."""
+        return {"context_hours": {"before": self.before, "after": self.after}}
+
+    def describe(self) -> str:
+        """Name both values."""
+        return f"window {_hours(self.before)} → {_hours(self.after)}"
+
+    @property
+    def inverse(self) -> Window:
+        """The change that takes this one back."""
+        return Window(self.after, self.before)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold(_Act):
+    """The oldest messages, by their ids, put into the summary; one that ``rewords`` only changes its text."""
+
+    kind = "compact"
+    changes_messages = False
+    message_ids: Runs = ()
+    rewords: bool = False
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Fold:
+        """Read the ids and the mark of a rewording."""
+        ids = tuple((int(first), int(last)) for first, last in detail.get("folds", ()))
+        return cls(ids, bool(detail.get("rewords")))
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the ids and the mark of a rewording."""
+        folds: dict[str, JsonValue] = {"folds": [[first, last] for first, last in self.message_ids]}
+        return (folds if self.message_ids else {}) | ({"rewords": True} if self.rewords else {})
+
+    def describe(self) -> str:
+        """Name the act with the number of messages."""
+        if self.rewords:
+            return "another wording of the summary"
+        return f"{counted(len(expanded(self.message_ids)), 'message')} summarised"
+
+
+@dataclass(frozen=True, slots=True)
+class Flash(_Act):
+    """A flash save of the memory."""
+
+    kind = "flash"
+    changes_messages = False
+
+    def describe(self) -> str:
+        """Name the act."""
+        return "flash save"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The object of an undo or a redo: an operation, or a turn by the id of its user message."""
+
+    operation_id: int | None = None
+    turn_id: int | None = None
+
+    def as_json(self) -> JsonValue:
+        """Write it as it stands in the row of an undo."""
+        return {"turn": self.turn_id} if self.operation_id is None else {"operation": self.operation_id}
+
+
+@dataclass(frozen=True, slots=True)
+class Reversal(_Act):
+    """An undo or a redo of its ``subject``."""
+
+    subject: Subject
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Self:
+        """Read the subject."""
+        found = detail[f"{cls.kind}es"]
+        return cls(Subject(found.get("operation"), found.get("turn")))
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the subject."""
+        return {f"{self.kind}es": self.subject.as_json()}
+
+    def describe(self, said: str = "") -> str:
+        """Name the subject; ``said`` is the user message of its turn, if it is a turn."""
+        if self.subject.operation_id is not None:
+            return f"{self.kind} of operation {self.subject.operation_id}"
+        return f'{self.kind} of "{shortened(said)}"' if said else f"{self.kind} of a message"
+
+
+@dataclass(frozen=True, slots=True)
+class Undo(Reversal):
+    """An operation or a turn taken back."""
+
+    kind = "undo"
+
+
+@dataclass(frozen=True, slots=True)
+class Redo(Reversal):
+    """An operation or a turn put back after an undo."""
+
+    kind = "redo"
+
+
+Act = Clear | Edit | Restore | Retry | Window | Fold | Flash | Undo | Redo
+ACTS: Mapping[str, type[Act]] = {
+    act.kind: act for act in (Clear, Edit, Restore, Retry, Window, Fold, Flash, Undo, Redo)
+}
+"""The classes of acts by their ``kind``."""
+
+
+def _hours(value: JsonValue) -> str:
+    """Write a value of the window, which may be anything that was put into the file by hand."""
+    return "default" if value is None else f"{value}h" if isinstance(value, int) else shortened(str(value))

@@ -1,0 +1,178 @@
+"""The rules of the journal: which operations count, where the context begins, what can be undone and redone.
+
+An operation is a row and so is taking it back, so nothing is ever one-way: of the undos and redos of an operation or a
+turn the newest decides.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import JournalError
+from chorus_cli.core.log.acts import Clear, Fold, Redo, Retry, Subject, Undo, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from chorus_cli.core.log.operations import Operation
+    from chorus_cli.core.settings.jsonc import JsonValue
+
+
+def own(operations: Sequence[Operation]) -> list[Operation]:
+    """Return the operations of this persona, oldest first, without those of an earlier one of the same folder."""
+    beginnings = [each.id for each in operations if isinstance(each.act, Clear) and each.act.begins]
+    return [each for each in operations if each.id > max(beginnings, default=0)]
+
+
+def latest_reversals(operations: Iterable[Operation]) -> dict[Subject, Operation]:
+    """Return, for each operation or turn that was ever taken back, the newest undo or redo of it."""
+    newest: dict[Subject, Operation] = {}
+    for operation in operations:
+        if operation.subject is None:
+            continue
+        known = newest.get(operation.subject)
+        if known is None or operation.id > known.id:
+            newest[operation.subject] = operation
+    return newest
+
+
+def is_undo(operation: Operation) -> bool:
+    """Return whether an operation takes something back."""
+    return isinstance(operation.act, Undo)
+
+
+def undone(operations: Iterable[Operation]) -> set[Subject]:
+    """Return the operations and turns that are taken back now."""
+    return {subject for subject, newest in latest_reversals(operations).items() if is_undo(newest)}
+
+
+def effective(operations: Sequence[Operation]) -> list[Operation]:
+    """Return the operations that count, oldest first: those never taken back, or put back since."""
+    out = undone(operations)
+    counting = (each for each in operations if each.subject is None and Subject(operation_id=each.id) not in out)
+    return sorted(counting, key=lambda operation: operation.id)
+
+
+def replaced(operations: Iterable[Operation]) -> set[int]:
+    """Return the messages that retries among ``operations`` take out of the context."""
+    return {message_id for each in operations if isinstance(each.act, Retry) for message_id in each.act.replaced}
+
+
+def boundary(operations: Sequence[Operation]) -> Operation | None:
+    """Return the newest effective clear, edit or restore, at which the view begins."""
+    boundaries = [operation for operation in effective(operations) if operation.act.is_boundary]
+    return boundaries[-1] if boundaries else None
+
+
+def fold_is_undone(operations: Sequence[Operation]) -> bool:
+    """Return whether the newest fold was taken back: then the user wants the words, not another summary of them.
+
+    Another wording of the same summary, taken back, leaves the fold in force.
+    """
+    folds = {each.id: each.act for each in operations if isinstance(each.act, Fold)}
+    if not folds:
+        return False
+    newest = folds[max(folds)]
+    counting = (folds.get(each.id) for each in effective(operations))
+    return not any(fold is not None and fold.message_ids == newest.message_ids for fold in counting)
+
+
+def undoable(operations: Sequence[Operation]) -> Operation | None:
+    """Return the newest effective operation of the user, which an undo without a number takes back."""
+    by_hand = [operation for operation in effective(operations) if not operation.automatic]
+    return by_hand[-1] if by_hand else None
+
+
+def redoable(operations: Sequence[Operation], newest_turn_id: int) -> Operation | None:
+    """Return the newest undo that nothing but undos and redos has followed and no redo has answered.
+
+    A message sent since, ``newest_turn_id``, is something that has followed: putting an older state back under it
+    would change what it answered to.
+    """
+    open_undos: list[Operation] = []
+    vain = {each.subject.operation_id for each in operations if each.automatic and each.subject}
+    counting = [each for each in operations if not each.automatic and each.id not in vain]
+    for operation in sorted(counting, key=lambda each: each.id):
+        if is_undo(operation):
+            open_undos.append(operation)
+        elif operation.subject is not None:
+            open_undos = [undo for undo in open_undos if undo.subject != operation.subject]
+        else:
+            open_undos.clear()
+    still_open = [undo for undo in open_undos if undo.after_message_id >= newest_turn_id]
+    return still_open[-1] if still_open else None
+
+
+def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
+    """Return operation ``number``, or without a number the newest one that an undo takes back.
+
+    Raises:
+        JournalError: there is nothing to undo, or the operation cannot be undone.
+    """
+    if number is None:
+        newest = undoable(operations)
+        if newest is None:
+            raise JournalError("There is nothing to undo here.")
+        return newest
+    chosen = _numbered(operations, number)
+    if chosen.subject is not None:
+        raise JournalError(f"Operation {number} only takes something back or puts it back; it cannot be undone itself.")
+    if chosen not in effective(operations):
+        raise JournalError(f"Operation {number} is undone already. /context redo {number} puts it back.")
+    return chosen
+
+
+def to_redo(operations: Sequence[Operation], number: int) -> Subject:
+    """Return the subject of operation ``number`` if that is an undo, or else the operation itself, if it is undone.
+
+    Raises:
+        JournalError: there is no such operation, or nothing to put back.
+    """
+    chosen = _numbered(operations, number)
+    if isinstance(chosen.act, Redo):
+        raise JournalError(f"Operation {number} puts something back itself; it cannot be redone.")
+    subject = chosen.subject or Subject(operation_id=number)
+    newest = latest_reversals(operations).get(subject)
+    if newest is None or not is_undo(newest):
+        name = f"Operation {number}" if chosen.subject is None else f"The subject of undo {number}"
+        raise JournalError(f"{name} is not undone, so there is nothing to put back.")
+    if newest.automatic:
+        raise JournalError(f"Operation {subject.operation_id} brought no reply, so there is nothing to put back.")
+    return subject
+
+
+def _numbered(operations: Sequence[Operation], number: int) -> Operation:
+    found = next((known for known in operations if known.id == number), None)
+    if found is None:
+        raise JournalError(f"There is no operation {number} here. /context ops lists them.")
+    return found
+
+
+def operations_at(operations: Sequence[Operation], moment: datetime) -> list[Operation]:
+    """Return the operations that had been made by then, undos and redos among them."""
+    return [operation for operation in operations if operation.created_at <= moment]
+
+
+def window_at(operations: Sequence[Operation], moment: datetime, now: JsonValue) -> JsonValue:
+    """Return the value of ``context_hours`` in the persona's file at a moment, as the first change since then found it.
+
+    ``now`` is the present value, ``None`` for an absent key. A change made by hand in the file is no operation and
+    counts from the next one on.
+    """
+    by_id = {operation.id: operation for operation in operations}
+    for operation in sorted(operations, key=lambda each: each.id):
+        change = _window_change(operation, by_id)
+        if operation.created_at > moment and change is not None:
+            return change.before
+    return now
+
+
+def _window_change(operation: Operation, by_id: dict[int, Operation]) -> Window | None:
+    """Return the change that an operation made to the window, an undo or redo of such a change included."""
+    if isinstance(operation.act, Window):
+        return operation.act
+    reversed_ = by_id.get(operation.subject.operation_id or 0) if operation.subject else None
+    if reversed_ is None or not isinstance(reversed_.act, Window):
+        return None
+    return reversed_.act.inverse if is_undo(operation) else reversed_.act

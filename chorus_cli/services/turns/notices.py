@@ -1,0 +1,105 @@
+"""Notices of a turn: why a message is refused, and which part of the context is not in its request."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE
+from chorus_cli.core.context.plan import system_tokens
+from chorus_cli.core.errors import MessageRefusedError
+from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
+from chorus_cli.core.text.phrases import counted
+from chorus_cli.services.personas.greeting import window_reaching
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from chorus_cli.core.context.plan import RequestPlan
+    from chorus_cli.core.context.snapshot import ContextSnapshot
+
+LARGEST_MESSAGE_BYTES = 8_000_000
+
+
+def refuse_unreadable(content: str) -> None:
+    """Refuse a message that is empty or larger than anything is made for.
+
+    Raises:
+        MessageRefusedError: it is.
+    """
+    if not content.strip():
+        raise MessageRefusedError("The message is empty, so there is nothing to send.")
+    size = len(content.encode())
+    if size > LARGEST_MESSAGE_BYTES:
+        raise MessageRefusedError(
+            f"The message has {size / 1e6:.1f} MB; the largest that is taken has {LARGEST_MESSAGE_BYTES / 1e6:g} MB. "
+            "It was not stored. Put it in a file and send the part that matters."
+        )
+
+
+def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble_tokens: int = 0) -> None:
+    """Refuse a message that does not fit the model, even alone; the sentence has all sizes.
+
+    Raises:
+        MessageRefusedError: it does not.
+    """
+    needed_tokens = system_tokens(snapshot, None) + preamble_tokens + message_tokens + TOKENS_PER_MESSAGE
+    if needed_tokens > snapshot.budget.room.budget:
+        raise _unfitting(snapshot, message_tokens)
+
+
+def _unfitting(snapshot: ContextSnapshot, message_tokens: int) -> MessageRefusedError:
+    target, budget, measured = snapshot.target, snapshot.budget, snapshot.frame.system_prompt
+    model, system = target.choice.model, budget.corrected(system_tokens(snapshot, None))
+    if system >= budget.tokens:
+        return MessageRefusedError(
+            f"{target.persona.name} leaves no room for a message: the system prompt has "
+            f"~{budget.corrected(measured.prompt_tokens):,} tokens and the documents "
+            f"{budget.corrected(measured.document_tokens):,}, but a request to {model} may have {budget.tokens:,}. "
+            "The message was not stored; shorten them, or choose a model with a larger limit."
+        )
+    return MessageRefusedError(
+        f"The message is too large for {model}: it has ~{budget.corrected(message_tokens):,} tokens and "
+        f"the system prompt and documents {system:,}, but a request may have "
+        f"{budget.tokens:,} of the model's {budget.limit.tokens:,}. It was not stored; shorten it or choose a model "
+        "with a larger limit."
+    )
+
+
+def shortfalls(plan: RequestPlan) -> dict[str, str]:
+    """Say which parts of the context are not, or not whole, in a request; each sentence under its subject."""
+    model = plan.snapshot.target.choice.model
+    found: dict[str, str] = {}
+    if number := len(plan.too_large):
+        found["left out"] = (
+            f"The oldest {counted(number, 'message')} in the window did not fit {model} and stayed out of this "
+            "request. They are still in the log."
+        )
+    if plan.lacks_summary:
+        found["summary"] = (
+            "The summary of the earlier conversation did not fit beside your message and stayed out of this request."
+        )
+    if number := len(plan.cut):
+        found["cut"] = (
+            f"{counted(number, 'message')} did not fit {model} whole and went without the middle. "
+            "The log has all of it."
+        )
+    return found
+
+
+def members_notice(snapshot: ContextSnapshot, since_before: datetime | None, now: datetime) -> str:
+    """Say that the members of an edit or a restore have left the window, if that of the last request still held them.
+
+    ``since_before`` is the start of that window, ``None`` if there was none.
+    """
+    boundary = snapshot.view.boundary
+    if boundary is None or not boundary.members or boundary.created_at > snapshot.view.cutoff:
+        return ""
+    if since_before is not None and boundary.created_at <= since_before:
+        return ""
+    hours = snapshot.target.persona.settings.context_hours
+    lead = f"The {len(boundary.members):,} messages of the {boundary.act.kind} have left the {hours}h window"
+    age = now - boundary.created_at
+    if age >= timedelta(hours=MAXIMUM_CONTEXT_HOURS):
+        return f"{lead}, and no window reaches back that far. /context edit shows them."
+    return f"{lead}. /context {window_reaching(age)}h brings them back."

@@ -1,0 +1,143 @@
+"""Counts of a thread's messages, made without reading them: those outside the view by reason, and those of a window."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.context.view import Reason
+from chorus_cli.core.log import journal
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage.sqlite.log import operation_rows
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from chorus_cli.core.context.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """A number of messages, and their tokens as far as they are counted."""
+
+    messages: int = 0
+    tokens: int = 0
+
+
+_BY_REASON = """
+WITH RECURSIVE
+    known(id) AS (
+        SELECT value FROM json_each(:in_view)
+        UNION SELECT revises FROM known JOIN messages USING (id) WHERE revises IS NOT NULL
+    ),
+    entered(id) AS (
+        SELECT message_id FROM operation_members WHERE operation_id = :boundary
+        UNION SELECT revises FROM entered JOIN messages USING (id) WHERE revises IS NOT NULL
+    ),
+    entered_turns(id) AS (SELECT COALESCE(turn_id, id) FROM entered JOIN messages USING (id)),
+    undone(id) AS (SELECT value FROM json_each(:undone)),
+    lasting(id) AS (SELECT message_id FROM operation_members WHERE operation_id NOT IN undone)
+SELECT
+    CASE
+        WHEN id IN entered THEN 'AGE'
+        WHEN (introduced_by, id) IN (SELECT operation_id, message_id FROM operation_members)
+            AND id NOT IN lasting THEN 'WITHDRAWN'
+        WHEN id <= :after OR introduced_by < :boundary THEN 'BOUNDARY'
+        WHEN COALESCE(turn_id, id) <= :after AND COALESCE(turn_id, id) NOT IN entered_turns THEN 'BOUNDARY'
+        WHEN introduced_by IN undone AND timestamp > :since THEN 'TAKEN_BACK'
+        ELSE 'AGE'
+    END AS reason,
+    COUNT(*),
+    COALESCE(SUM(token_count), 0)
+FROM messages
+WHERE thread_id = :thread AND (content <> '' OR tool_calls IS NOT NULL) AND revises IS NULL AND id NOT IN known
+GROUP BY reason
+"""
+"""The rule ``reason_outside`` of the view in SQL, under the names of ``Reason``."""
+
+
+def count_outside(connection: sqlite3.Connection, persona: str, thread_id: int, view: View) -> Mapping[Reason, Outside]:
+    """Count the messages of a thread that the view does not reach, by reason.
+
+    A message that was reworded is one with its wordings, and counted where it was said.
+    """
+    in_view = [row.id for row in (*view.messages, *view.taken_back)]
+    undone = operation_rows.undone(connection, persona, thread_id)
+    found = connection.execute(
+        _BY_REASON,
+        {
+            "thread": thread_id,
+            "in_view": json.dumps(in_view),
+            "undone": json.dumps(list(undone)),
+            "boundary": view.boundary.id if view.boundary else 0,
+            "after": view.boundary.after_message_id if view.boundary else 0,
+            "since": timestamps.to_text(view.cutoff),
+        },
+    )
+    return {Reason[name]: Outside(messages, tokens) for name, messages, tokens in found}
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFill:
+    """The messages since the boundary: those in the window, those that the widest window reaches, the oldest of them.
+
+    What an edit or a restore put into the context counts as old as that operation. ``last_spoken`` is ``None`` when
+    nothing was said since the boundary and it put nothing in.
+    """
+
+    held: int
+    reachable: int
+    oldest: datetime | None
+    last_spoken: datetime | None
+
+
+def window_fill(
+    connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime, earliest: datetime
+) -> WindowFill:
+    """Count what is younger than ``since`` and than ``earliest``; the cost follows the latter, never the log."""
+    boundary = journal.boundary(operation_rows.since_boundary(connection, persona, thread_id))
+    values = {
+        "thread_id": thread_id,
+        "since": timestamps.to_text(since),
+        "earliest": timestamps.to_text(earliest),
+        "after": boundary.after_message_id if boundary else 0,
+    }
+    reachable, held, oldest = connection.execute(
+        "SELECT COUNT(*), COALESCE(SUM(timestamp > :since), 0), MIN(timestamp) FROM messages "
+        "INDEXED BY messages_of_thread WHERE thread_id = :thread_id AND timestamp > :earliest AND id > :after "
+        "AND introduced_by IS NULL AND content <> ''",
+        values,
+    ).fetchone()
+    members = len(boundary.members) if boundary else 0
+    held += members if boundary and boundary.created_at > since else 0
+    reachable += members if boundary and boundary.created_at > earliest else 0
+    entered = [boundary.created_at] if boundary and members and boundary.created_at > earliest else []
+    newest = connection.execute(
+        "SELECT timestamp FROM (SELECT id, timestamp FROM messages WHERE thread_id = :thread_id "
+        "ORDER BY timestamp DESC LIMIT 1) WHERE id > :after",
+        values,
+    ).fetchone()
+    said = _moment(newest[0] if newest else None) or (boundary.created_at if boundary and members else None)
+    moments = [moment for moment in (_moment(oldest), *entered) if moment is not None]
+    return WindowFill(held, reachable, min(moments, default=None), said)
+
+
+def moments(connection: sqlite3.Connection, thread_id: int, since: datetime) -> list[datetime]:
+    """Return when something was said in a thread after ``since``; other wordings of it do not count."""
+    found = connection.execute(
+        "SELECT timestamp FROM messages INDEXED BY messages_of_thread "
+        "WHERE thread_id = ? AND timestamp > ? AND revises IS NULL",
+        (thread_id, timestamps.to_text(since)),
+    ).fetchall()
+    return [moment for moment in (_moment(text) for (text,) in found) if moment is not None]
+
+
+def _moment(text: str | None) -> datetime | None:
+    """Read a time; one that cannot be read is told where the message is shown, not where messages are only counted."""
+    try:
+        return timestamps.from_text(text) if text else None
+    except ValueError:
+        return None
