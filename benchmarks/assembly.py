@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 from benchmarks.figures import figure
 from benchmarks.prose import prose
-from benchmarks.stored_log import PERSONA, stored_log
+from benchmarks.stored_log import PERSONA, TARGET, stored_log
 from benchmarks.surroundings import libraries_frozen, temporary_folder
 from chorus_cli.adapters.models.token_counter import VocabularyCounter
-from chorus_cli.core.context.plan import Foundation, Prompt, assemble
-from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Room
+from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Limit
+from chorus_cli.core.context.plan import RequestPlan, plan_request
+from chorus_cli.core.context.snapshot import Frame, SystemPrompt
 from chorus_cli.core.context.view import cutoff
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.sqlite.context.rows import context_rows, view_of
+from chorus_cli.storage.sqlite.context.snapshot_rows import read_snapshot
 
 if TYPE_CHECKING:
     import sqlite3
@@ -71,23 +72,23 @@ def compare(sizes: Sizes) -> Iterator[Figure]:
 
 def _pair(connection: sqlite3.Connection, tokens: int, counter: TokenCounter) -> Pair:
     begun = time.perf_counter()
-    prompt = _prompt(connection, tokens, counter)
+    plan = _plan(connection, tokens, counter)
     between = time.perf_counter()
-    counted = sum(counter.count(message.content) + TOKENS_PER_MESSAGE for message in prompt.messages)
+    counted = sum(counter.count(message.content) + TOKENS_PER_MESSAGE for message in plan.messages)
     ended = time.perf_counter()
-    if counted != prompt.tokens or counted < tokens:
-        raise RuntimeError(f"The request has {counted} tokens, not the {prompt.tokens} of its stored counts.")
+    if counted != plan.tokens or counted < tokens:
+        raise RuntimeError(f"The request has {counted} tokens, not the {plan.tokens} of its stored counts.")
     return between - begun, ended - between
 
 
-def _prompt(connection: sqlite3.Connection, tokens: int, counter: TokenCounter) -> Prompt:
-    """Do what a turn does between the clock and the model."""
-    since = cutoff(_NOW, _HOURS)
+def _plan(connection: sqlite3.Connection, tokens: int, counter: TokenCounter) -> RequestPlan:
+    """Read the snapshot and plan its request, as a turn does between the clock and the model."""
+    system_prompt = SystemPrompt(_SYSTEM_PROMPT, counter.count(_SYSTEM_PROMPT), 0)
+    frame = Frame(TARGET, system_prompt, Limit(4 * tokens, "the benchmark"))
     connection.execute("BEGIN")
-    rows = context_rows(connection, PERSONA, 1, since)
+    snapshot = read_snapshot(connection, frame, lambda _newest: cutoff(_NOW, _HOURS))
     connection.execute("COMMIT")
-    foundation = Foundation(_SYSTEM_PROMPT, counter.count(_SYSTEM_PROMPT), 0)
-    return assemble(foundation, view_of(rows, 1).verbatim, Room(2 * tokens, tokens), counter.count)
+    return plan_request(snapshot, counter.count)
 
 
 def _rows(tokens: int, words: tuple[Words, Words], counter: TokenCounter) -> Iterator[StoredRow]:

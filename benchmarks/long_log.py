@@ -8,13 +8,14 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from benchmarks.figures import figure
-from benchmarks.stored_log import PERSONA, stored_log
+from benchmarks.stored_log import PERSONA, TARGET, stored_log
 from benchmarks.surroundings import temporary_folder
-from chorus_cli.core.context.plan import Foundation, Prompt, assemble
-from chorus_cli.core.context.budget import Room
-from chorus_cli.core.context.view import cutoff, view
+from chorus_cli.core.context.budget import Limit
+from chorus_cli.core.context.plan import RequestPlan, plan_request
+from chorus_cli.core.context.snapshot import Frame, SystemPrompt
+from chorus_cli.core.context.view import cutoff
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.sqlite.context.rows import context_rows
+from chorus_cli.storage.sqlite.context.snapshot_rows import read_snapshot
 
 if TYPE_CHECKING:
     import sqlite3
@@ -29,8 +30,7 @@ GOAL = 1.5
 _HOURS = 8
 _NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 _SENTENCE = "We went over the plan again and found one more thing that nobody had thought of. "
-_FOUNDATION = Foundation("You keep a record of a long journey.", 10, 0)
-_ROOM = Room(100_000, 50_000)
+_FRAME = Frame(TARGET, SystemPrompt("You keep a record of a long journey.", 10, 0), Limit(125_000, "the benchmark"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +70,19 @@ def _pair(connection: sqlite3.Connection, reference: sqlite3.Connection, expecte
 
 def _seconds(connection: sqlite3.Connection, expected: int) -> float:
     begun = time.perf_counter()
-    prompt = _prompt(connection)
+    plan = _plan(connection)
     taken = time.perf_counter() - begun
-    if len(prompt.sent) != expected:
-        raise RuntimeError(f"The request has {len(prompt.sent)} messages instead of {expected}.")
+    if len(plan.sent) != expected:
+        raise RuntimeError(f"The request has {len(plan.sent)} messages instead of {expected}.")
     return taken
 
 
-def _prompt(connection: sqlite3.Connection) -> Prompt:
-    """Do what a turn does between the clock and the model."""
-    since = cutoff(_NOW, _HOURS)
+def _plan(connection: sqlite3.Connection) -> RequestPlan:
+    """Read the snapshot and plan its request, as a turn does between the clock and the model."""
     connection.execute("BEGIN")
-    rows = context_rows(connection, PERSONA, 1, since)
+    snapshot = read_snapshot(connection, _FRAME, lambda _newest: cutoff(_NOW, _HOURS))
     connection.execute("COMMIT")
-    seen = view(1, rows.messages, rows.operations, since)
-    return assemble(_FOUNDATION, seen.messages, _ROOM, len)
+    return plan_request(snapshot, len)
 
 
 def _rows(old: int, in_window: int) -> Iterator[StoredRow]:

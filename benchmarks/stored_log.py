@@ -6,6 +6,10 @@ import sqlite3
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.context.snapshot import Target
+from chorus_cli.core.models.choice import ModelChoice
+from chorus_cli.core.personas.persona import Persona
+from chorus_cli.core.settings.table import Settings
 from chorus_cli.storage.sqlite import migrations
 
 if TYPE_CHECKING:
@@ -13,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PERSONA = "chorus"
+TARGET = Target(Persona(PERSONA, Settings()), 1, ModelChoice("openai/test", "the benchmark"))
 StoredRow = tuple[str, int, int, str, str, str, int]
 """Persona, thread, turn, role, content, timestamp and number of tokens of a message."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chorus_cli.commands.framework.command_line import completions
 from chorus_cli.commands.framework.replies import plain
-from chorus_cli.core.log.operations import WindowChange
+from chorus_cli.core.log.acts import Act
 from tests.services.world import World
 
 TEXT = '// mine\n{\n  "temperature": 0.2, // calm\n  "aliases": ["a", "b"],\n}\n'
@@ -24,8 +24,8 @@ class Desk:
     async def text(self, line: str) -> str:
         return plain(await self.type(line))
 
-    async def windows(self) -> list[WindowChange | None]:
-        return [entry.operation.window for entry in await self.world.journal.entries(self.world.focus.target())]
+    async def windows(self) -> list[Act]:
+        return [entry.operation.act for entry in await self.world.journal.entries(self.world.focus.target())]
 
     def offers(self, line: str) -> dict[str, str]:
         found = completions(self.context.registry, self.context, line)

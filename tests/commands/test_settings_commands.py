@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chorus_cli.core.errors import ChorusError, CommandError, PersonaError, SettingsError
-from chorus_cli.core.log.operations import WindowChange
+from chorus_cli.core.log.acts import Window
 from chorus_cli.core.settings.table import SETTINGS
 from tests.commands.settings_desk import TEXT, Desk
 from tests.services.world import MODEL
@@ -112,7 +112,7 @@ async def test_the_window_is_confirmed_as_by_context_and_undone_by_it(desk: Desk
     assert "are in context." in reply
     reply = await desk.text("/settings unset context_hours")
     assert "What holds now: 8 (default).\nContext window reset to default (8h)\nMessages since" in reply
-    assert await desk.windows() == [WindowChange(None, 24), WindowChange(24, None)]
+    assert await desk.windows() == [Window(None, 24), Window(24, None)]
     await desk.world.journal.undo(desk.world.focus.target(), None)
     assert '"context_hours": 24' in desk.world.settings_text()
 

@@ -8,7 +8,7 @@ import pytest
 
 from chorus_cli.commands.framework.replies import Question, plain
 from chorus_cli.core.errors import CommandError, EditorError, SettingsError
-from chorus_cli.core.log.operations import WindowChange
+from chorus_cli.core.log.acts import Window
 from chorus_cli.core.personas.template import template
 from tests.commands.settings_desk import TEXT, Desk
 
@@ -27,7 +27,7 @@ async def test_what_is_edited_and_saved_holds_and_its_changes_are_told(desk: Des
     assert f'{desk.path}:2: unknown setting "mine"' in reply
     assert "Context window set to 24h" in reply
     assert "Model: chorus/eliza (set by /model)" in reply
-    assert await desk.windows() == [WindowChange(None, 24)]
+    assert await desk.windows() == [Window(None, 24)]
     assert desk.path.with_name("system.jsonc.bak").read_text() == TEXT
     assert desk.kept() == []
 

@@ -30,8 +30,8 @@ from chorus_cli.services.personas.roster import Roster
 from chorus_cli.services.personas.settings import PersonaSettings
 from chorus_cli.services.sessions.saving import SessionSaving
 from chorus_cli.services.sessions.sessions import Sessions
-from chorus_cli.services.turns.answering import Outside
 from chorus_cli.services.turns.conversation import Conversation
+from chorus_cli.services.turns.reply import Outside
 from chorus_cli.storage.sqlite.log import message_rows
 from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, WordCounter
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
+    from chorus_cli.core.context.view import View
     from chorus_cli.core.log.messages import Message, Status
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.storage.sqlite.store import Store
@@ -87,8 +88,11 @@ class World:
 
     async def seen(self) -> list[str]:
         """Return the contents that are in context now."""
-        seen = await self.context.seen(self.focus.target(), self.clock.now())
-        return [message.content for message in seen.messages]
+        return [message.content for message in (await self.view()).messages]
+
+    async def view(self) -> View:
+        """Return the view of the thread now."""
+        return (await self.context.snapshot(self.focus.target(), self.clock.now())).view
 
     async def log(self) -> list[Message]:
         """Return all messages of the persona."""

@@ -127,12 +127,12 @@ def system_tokens(snapshot: ContextSnapshot, summary: Summary | None) -> int:
     """Return the estimated tokens of the system message."""
     system_prompt = snapshot.frame.system_prompt
     measured = system_prompt.prompt_tokens + system_prompt.document_tokens + TOKENS_PER_MESSAGE
-    return measured + summary_tokens(summary)
+    return measured + summary_tokens(summary) if summary else measured
 
 
-def summary_tokens(summary: Summary | None) -> int:
-    """Return the estimated tokens of the summary with its heading."""
-    return (summary.token_count or 0) + _HEADING_TOKENS if summary else 0
+def summary_tokens(summary: Summary) -> int:
+    """Return the estimated tokens of a summary with its heading."""
+    return (summary.token_count or 0) + _HEADING_TOKENS
 
 
 def _system_message(snapshot: ContextSnapshot, summary: Summary | None) -> str:
@@ -161,17 +161,13 @@ def usable(view: Sequence[Message]) -> list[Message]:
             return (row.turn_id, row.tool_call_id) in paired
         return row.status is not Status.STREAMING and bool(row.content.strip())
 
-    return _once([row for row in view if is_usable(row)], {row.turn_id for row in view if _failed(row)})
-
-
-def _failed(row: Message) -> bool:
-    return row.status.broke_off and not row.content.strip()
+    rows = [row for row in view if is_usable(row)]
+    failed_turns = {row.turn_id for row in view if row.status.broke_off and not row.content.strip()}
+    return _once(rows, failed_turns) if failed_turns else rows
 
 
 def _once(rows: list[Message], failed_turns: set[int]) -> list[Message]:
     """Leave out each question of a failed turn that the next message says again."""
-    if not failed_turns:
-        return rows
 
     def is_repeated(row: Message, following: Message) -> bool:
         return (

@@ -62,15 +62,16 @@ class Frame:
 class ContextSnapshot:
     """A context at one moment: the view of a thread, and the system prompt and budget of the next request.
 
-    ``operations`` concern the thread and reach back to its boundary. ``last_spoken`` is the time of the newest message
-    of the thread. ``first_message_id`` is the message that the last request of this process began with, where it left
-    older ones out.
+    ``operations`` concern the thread and reach back to its boundary; ``newest_operation_id`` is the newest of them that
+    is no fold, 0 if there is none. ``last_spoken`` is the time of the newest message of the thread.
+    ``first_message_id`` is the message that the last request of this process began with, where it left older ones out.
     """
 
     frame: Frame
     view: View
     operations: tuple[Operation, ...]
     budget: Budget
+    newest_operation_id: int = 0
     last_spoken: datetime | None = None
     first_message_id: int | None = None
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class Reason(StrEnum):
     """The reason why a message is not sent.
 
-    The first four hold for messages outside the view; the rule that tells them apart is ``reason_outside``, and the
-    database repeats it to count them without reading them. The others hold for messages of the view.
+    The first four hold for messages that the view does not reach; the rule that tells them apart is
+    ``reasons_outside``, and the database repeats it to count them without reading them.
     """
 
     BOUNDARY = "before the boundary"
@@ -159,6 +159,51 @@ def standing(
         if tuple(view_ids[:number]) == ids[-number:]:
             return summary, number
     return None, 0
+
+
+def reasons_outside(rows: Iterable[Message], operations: Sequence[Operation], seen: View) -> dict[int, Reason]:
+    """Return the reason for each message of a thread that its view does not reach, by the message's id.
+
+    ``rows`` are all of the thread, ``operations`` all that concern it. A message that was reworded is one with its
+    wordings, and stands where it was said. Where several reasons hold, the first of this order counts.
+    """
+    by_id = {row.id: row for row in rows}
+    reached = _with_originals({row.id for row in (*seen.messages, *seen.taken_back)}, by_id)
+    entered = _with_originals(set(seen.boundary.members) if seen.boundary else set(), by_id)
+    entered_turns = {by_id[id_].turn_id for id_ in entered if id_ in by_id}
+    undone = {subject.operation_id for subject in journal.undone(operations)}
+    lasting = {member for each in operations if each.id not in undone for member in each.members}
+    members = {each.id: each.members for each in operations}
+    boundary_id = seen.boundary_id or 0
+    after = seen.boundary.after_message_id if seen.boundary else 0
+
+    def reason(row: Message) -> Reason:
+        if row.id in entered:
+            return Reason.AGE
+        introduced_by = row.introduced_by or boundary_id
+        if row.id in members.get(introduced_by, ()) and row.id not in lasting:
+            return Reason.WITHDRAWN
+        if row.id <= after or introduced_by < boundary_id:
+            return Reason.BOUNDARY
+        if row.turn_id <= after and row.turn_id not in entered_turns:
+            return Reason.BOUNDARY
+        is_undone = row.introduced_by in undone and row.timestamp > seen.cutoff
+        return Reason.TAKEN_BACK if is_undone else Reason.AGE
+
+    outside = (row for row in by_id.values() if row.id not in reached and row.revises is None)
+    return {row.id: reason(row) for row in outside if row.content or row.tool_calls}
+
+
+def _with_originals(ids: set[int], rows: dict[int, Message]) -> set[int]:
+    """Return the ids together with those of the messages that they are wordings of."""
+    found = set(ids)
+    unseen = list(ids)
+    while unseen:
+        row = rows.get(unseen.pop())
+        if row is not None and row.revises is not None and row.revises not in found:
+            found.add(row.revises)
+            unseen.append(row.revises)
+    return found
 
 
 def _members(rows: dict[int, Message], boundary: Operation | None, since: datetime) -> list[Message]:

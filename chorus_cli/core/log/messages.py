@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,11 +33,16 @@ class Status(StrEnum):
     TRUNCATED = "truncated"
     FAILED = "failed"
 
-    @property
-    def broke_off(self) -> bool:
-        """Whether the reply ended before its author meant it to."""
-        # Every message of every request is asked, and a set of the others would be made anew each time.
-        return self is not Status.COMPLETE and self is not Status.STREAMING
+    # An attribute and no property: every message of every request is asked.
+    broke_off: bool
+    """Whether the reply ended before its author meant it to."""
+
+    def __new__(cls, value: str) -> Self:
+        """Make a member; only two of them do not break off."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.broke_off = value not in {"complete", "streaming"}
+        return member
 
 
 class Message(NamedTuple):

@@ -11,13 +11,12 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.log.messages import MessageContent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-    from chorus_cli.core.log.messages import Message, Role
+    from chorus_cli.core.log.messages import Message, MessageContent, Role
     from chorus_cli.core.sessions.format import Session
 
     _Key = tuple[Role, datetime, str]

@@ -15,7 +15,7 @@ from chorus_cli.core.errors import StorageError
 from chorus_cli.services.context.prefix import Prefixes
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.context import snapshot_rows, summary_rows
-from chorus_cli.storage.sqlite.log import message_rows, operation_rows
+from chorus_cli.storage.sqlite.log import message_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,12 +67,6 @@ class Context:
         """Read the snapshot of a window that starts at ``since``."""
         return snapshot_rows.read_snapshot(connection, frame, lambda _newest: since)
 
-    def hold_window(self, connection: Connection, snapshot: ContextSnapshot, now: datetime) -> None:
-        """Let the requests that follow start their windows as this one, which is made now."""
-        target = snapshot.target
-        newest = operation_rows.newest_id(connection, target.persona.slug, target.thread_id)
-        self.prefixes.hold_window(target, snapshot.view.cutoff, now, newest)
-
     async def plan(self, snapshot: ContextSnapshot) -> RequestPlan:
         """Plan the request of a snapshot; one that has to be cut to fit is planned in a thread."""
         tokens = system_tokens(snapshot, snapshot.view.summary) + total_tokens(snapshot.view.verbatim)
@@ -96,7 +90,12 @@ class Context:
 
     async def counted(self, snapshot: ContextSnapshot) -> ContextSnapshot:
         """Count the messages and the summary that were put in without a count, and store the counts."""
-        return replace(snapshot, view=await self._counted_view(snapshot.view))
+        view = snapshot.view
+        if all(row.token_count is not None for row in view.messages) and (
+            view.summary is None or view.summary.token_count is not None
+        ):
+            return snapshot
+        return replace(snapshot, view=await self._counted_view(view))
 
     async def learn(self, model: str, estimated_tokens: int, reported_tokens: int) -> None:
         """Remember how far the estimate of a request was off."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.context.plan import RequestPlan
-    from chorus_cli.core.context.snapshot import Target
+    from chorus_cli.core.context.snapshot import ContextSnapshot, Target
 
 _COLD_AFTER = timedelta(minutes=5)
 _LONGEST_HELD = timedelta(hours=1)
@@ -70,8 +70,9 @@ class Prefixes:
         start = self._starts.get(_key(target))
         return start.cutoff if start is not None else None
 
-    def hold_window(self, target: Target, since: datetime, now: datetime, operation_id: int) -> None:
-        """Let the windows of the requests that follow start at ``since``, as that of the request made now."""
+    def hold_window(self, snapshot: ContextSnapshot, now: datetime, operation_id: int) -> None:
+        """Let the windows of the requests that follow start as that of the request made now."""
+        target, since = snapshot.target, snapshot.view.cutoff
         start = self._starts.get(_key(target))
         made_at = start.made_at if start is not None and start.cutoff == since else now
         hours = target.persona.settings.context_hours

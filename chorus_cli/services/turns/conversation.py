@@ -129,22 +129,22 @@ class Conversation:
         orphans.mend(connection, self.outside.is_alive, now)
         snapshot = self.context.read(connection, frame, now)
         refuse_unfitting(snapshot, count, preamble_tokens=_PREAMBLE_TOKENS)
-        since_before = self._last_window_start(snapshot)
-        self.context.hold_window(connection, snapshot, now)
+        left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
+        self.context.prefixes.hold_window(snapshot, now, snapshot.newest_operation_id)
         clock = target.persona.settings.clock and bool(snapshot.view.messages)
         before = preamble(snapshot.last_spoken, now, clock=clock)
         told = replace(question, preamble=before, token_count=count + self.outside.counter.count(before))
         asked, reply = message_rows.open_turn(connection, target.persona.slug, told, target.choice.model, self.run)
         pause = pause_notice(snapshot.last_spoken, now) if before else ""
-        notices = (pause, members_notice(snapshot, since_before, now))
-        return OpenedTurn(snapshot.with_question(asked), reply, tuple(filter(None, notices)))
+        return OpenedTurn(snapshot.with_question(asked), reply, tuple(filter(None, (pause, left))))
 
-    def _last_window_start(self, snapshot: ContextSnapshot) -> datetime | None:
-        """Return where the window of the last request began, as far as that is known; ``None`` if there was none."""
+    def _members_notice(self, snapshot: ContextSnapshot, now: datetime) -> str:
+        """Say that the members of the boundary have left the window, if that of the last request still held them."""
         if snapshot.last_spoken is None:
-            return None
+            return members_notice(snapshot, None, now)
         hours = snapshot.target.persona.settings.context_hours
-        return self.context.prefixes.last_window_start(snapshot.target) or cutoff(snapshot.last_spoken, hours)
+        since_before = self.context.prefixes.last_window_start(snapshot.target) or cutoff(snapshot.last_spoken, hours)
+        return members_notice(snapshot, since_before, now)
 
     async def _reopen(self, target: Target) -> OpenedTurn:
         """Store the retry of the last turn and its empty reply."""
@@ -167,7 +167,7 @@ class Conversation:
         act = Retry(frozenset(reply.id for reply in replies))
         new = NewOperation(question.persona, act, now, frame.target.thread_id)
         retry = operation_rows.introduce(connection, new)
-        self.context.hold_window(connection, snapshot, now)
+        self.context.prefixes.hold_window(snapshot, now, retry.id)
         reply = message_rows.open_retry(connection, question, retry, frame.target.choice.model, self.run)
         return OpenedTurn(replace(snapshot, view=snapshot.view.through(asked + 1)), reply)
 
@@ -196,7 +196,8 @@ class Conversation:
         async with aclosing(self._answering.reply(opened.reply, plan.request, notices)) as events:
             async for event in events:
                 if isinstance(event, TurnDone):
-                    await self._learn(plan, event)
+                    if reported := event.usage.get("prompt_tokens"):
+                        await self.context.learn(target.choice.model, plan.tokens, reported)
                     self.room.behind(target)
                 yield event
 
@@ -207,11 +208,6 @@ class Conversation:
         summary = (await self.context.counted(now)).view.summary
         snapshot = replace(plan.snapshot, view=view.with_summary(summary), budget=now.budget)
         return await self.context.plan(snapshot)
-
-    async def _learn(self, plan: RequestPlan, done: TurnDone) -> None:
-        reported = done.usage.get("prompt_tokens")
-        if reported:
-            await self.context.learn(plan.snapshot.target.choice.model, plan.tokens, reported)
 
 
 def _last_question(seen: tuple[Message, ...]) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import SessionError
-from chorus_cli.core.log.operations import Kind
+from chorus_cli.core.log.acts import Clear
 from chorus_cli.storage.sqlite.log import operation_rows
 from chorus_cli.storage.sqlite.sessions import session_rows
 from tests.services.sessions.saved_sessions import SHIPPED, count, file_of, folder, restore, save_idle
@@ -43,7 +43,7 @@ async def saved(world: World, line: str = SAVE, summary: str = "It is done.") ->
 
 async def test_context_clear_command_calls_clear(talk: World) -> None:
     assert await talk.told("/context clear") == "--- New conversation ---"
-    assert [operation.kind for operation in await journal(talk)] == [Kind.CLEAR]
+    assert [operation.act.kind for operation in await journal(talk)] == [Clear.kind]
 
 
 async def test_context_clear_command_advances_clear_time(talk: World) -> None:

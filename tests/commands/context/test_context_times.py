@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import ChorusError, CommandError, TimeSpanError
+from chorus_cli.core.log.acts import Window
 from tests.services.world import World, built
 
 if TYPE_CHECKING:
@@ -195,4 +196,4 @@ async def test_the_default_is_reached_back_to_by_its_words(world: World, line: s
     assert "context_hours" not in world.settings_text()
     [entry] = await world.journal.entries(world.focus.target())
     assert (await world.window.state()).hours == 8
-    assert entry.operation.window is not None
+    assert isinstance(entry.operation.act, Window)

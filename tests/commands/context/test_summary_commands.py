@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,7 +12,18 @@ from chorus_cli.core.context.folding import task
 from chorus_cli.services.context.report import context_report
 from chorus_cli.storage.sqlite.log import message_rows
 from tests.remembering import PREFIX
-from tests.services.folding.long_talk import Talk, facts
+from tests.services.folding.long_talk import Talk, facts, long_talk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chorus_cli.storage.sqlite.store import Store
+    from tests.fakes import FakeClock
+
+
+@pytest.fixture
+async def talk(tmp_path: Path, store: Store, clock: FakeClock) -> Talk:
+    return await long_talk(tmp_path, store, clock)
 
 
 async def test_compact_summarises_all_but_the_last_two_turns(talk: Talk) -> None:
@@ -94,8 +106,8 @@ async def test_why_and_json_tell_what_the_summary_stands_for(talk: Talk) -> None
     told = await talk.world.told("/why")
     assert "summary        13      stands for the 4 messages before, as of operation 1" in told
     assert "summarised  4 " in told
-    place = talk.world.focus.target()
-    found = (await context_report(talk.world.context, talk.world.clock, place)).as_json()
+    place, now = talk.world.focus.target(), talk.world.clock.now()
+    found = (await context_report(talk.world.context, place, now)).as_json()
     assert json.loads(json.dumps(found["parts"]))[2]["name"] == "summary"
     assert sum(part["tokens"] for part in json.loads(json.dumps(found["parts"]))) == found["tokens"]
 

@@ -8,17 +8,16 @@ from datetime import datetime, timedelta
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine
 
-from chorus_cli.core.context.view import cutoff, view
-from chorus_cli.core.log import operations as journal
+from chorus_cli.core.context.view import cutoff
+from chorus_cli.core.log import journal
+from chorus_cli.core.log.acts import Act, Redo, Retry, Subject, Undo, Window
 from chorus_cli.core.log.messages import Message, Status
-from chorus_cli.core.log.operations import Kind, Operation, Subject, WindowChange
-from chorus_cli.storage.sqlite.context.rows import context_rows
+from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
-from chorus_cli.storage.sqlite.log.message_rows import ReplyState
-from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
 from tests.core.context.naive_view import PERSONAS, Deed, Past, Place, Said, naive_view, said_in
 from tests.fakes import START
 from tests.storage.sqlite.database import database
+from tests.storage.sqlite.views import view_in
 
 RUN = "this-run"
 
@@ -47,8 +46,7 @@ class KeptPast(RuleBasedStateMachine):
 
     def _seen(self, place: Place) -> list[int]:
         since = cutoff(self.now, self.hours[place.persona])
-        rows = context_rows(self.connection, place.persona, place.thread, since)
-        return [row.id for row in view(place.thread, rows.messages, rows.operations, since).messages]
+        return [row.id for row in view_in(self.connection, place.persona, place.thread, since).messages]
 
     def _expected(self, place: Place) -> list[int]:
         return naive_view(self.past, place, self.now, self.hours[place.persona])
@@ -60,7 +58,9 @@ class KeptPast(RuleBasedStateMachine):
         return 1 + sum(isinstance(event, Deed) for event in self.past)
 
     def _land(self, reply: Message) -> None:
-        message_rows.update_reply(self.connection, reply, ReplyState("answer", Status.COMPLETE, 1))
+        message_rows.update_reply(
+            self.connection, reply._replace(content="answer", status=Status.COMPLETE, token_count=1)
+        )
         self.streaming.remove(reply)
 
     def _insert(
@@ -88,26 +88,24 @@ class KeptPast(RuleBasedStateMachine):
         stored = operation_rows.introduce(self.connection, new)
         assert stored.id == self._next_operation()
         after = self._newest_row() if new.after_message_id is None else new.after_message_id
-        deed = Deed(stored.id, new.kind.value, new.persona, new.thread_id, after, new.created_at, stored.members)
-        deed = replace(deed, replaced=new.replaced, subject=named(new.subject), hours=hours(new.window))
+        deed = Deed(stored.id, new.act.kind, new.persona, new.thread_id, after, new.created_at, stored.members)
+        deed = replace(deed, replaced=replaced(new.act), subject=named(stored.subject), hours=hours(new.act))
         self.past.append(deed)
         return deed
 
-    def _reverse(self, kind: Kind, deed: Deed) -> None:
-        subject = Subject(operation_id=deed.id)
-        self._do(NewOperation(deed.persona, kind, self.now, deed.thread, subject=subject))
+    def _reverse(self, act: type[Undo | Redo], deed: Deed) -> None:
+        self._do(NewOperation(deed.persona, act(Subject(operation_id=deed.id)), self.now, deed.thread))
         if deed.hours is not None:
-            self.hours[deed.persona] = deed.hours[0 if kind is Kind.UNDO else 1]
+            self.hours[deed.persona] = deed.hours[0 if act is Undo else 1]
 
     def _undo_everything(self, place: Place) -> None:
         operations = operation_rows.all_of(self.connection, place.persona, place.thread)
         for operation in journal.effective(operations):
-            subject = Subject(operation_id=operation.id)
-            new = NewOperation(place.persona, Kind.UNDO, self.now, operation.thread_id, subject=subject)
-            operation_rows.introduce(self.connection, new)
-        for subject, word in journal.last_words(operations).items():
-            if subject.turn_id is not None and word.kind is Kind.UNDO:
-                new = NewOperation(place.persona, Kind.REDO, self.now, place.thread, subject=subject)
+            undo = Undo(Subject(operation_id=operation.id))
+            operation_rows.introduce(self.connection, NewOperation(place.persona, undo, self.now, operation.thread_id))
+        for subject in journal.undone(operations):
+            if subject.turn_id is not None:
+                new = NewOperation(place.persona, Redo(subject), self.now, place.thread)
                 operation_rows.introduce(self.connection, new)
 
     def _end_trial(self) -> None:
@@ -128,9 +126,13 @@ def named(subject: Subject | None) -> tuple[str, int] | None:
     return "operation", subject.operation_id
 
 
-def hours(change: WindowChange | None) -> tuple[int, int] | None:
-    if change is None:
+def hours(act: Act) -> tuple[int, int] | None:
+    if not isinstance(act, Window):
         return None
-    assert isinstance(change.before, int)
-    assert isinstance(change.after, int)
-    return change.before, change.after
+    assert isinstance(act.before, int)
+    assert isinstance(act.after, int)
+    return act.before, act.after
+
+
+def replaced(act: Act) -> frozenset[int]:
+    return act.replaced if isinstance(act, Retry) else frozenset()

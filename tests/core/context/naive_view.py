@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from chorus_cli.core.context.view import Reason
+
 
 @dataclass(frozen=True)
 class Place:
@@ -102,7 +104,7 @@ def naive_view(past: Past, place: Place, now: datetime, hours: int) -> list[int]
     ]
 
 
-def naive_reason(row: Said, past: Past, place: Place, since: datetime) -> str:
+def naive_reason(row: Said, past: Past, place: Place, since: datetime) -> Reason | str:
     """Return why a row that is not in view is not, by the first reason that holds."""
     deeds = deeds_of(past, place)
     counting = standing(deeds)
@@ -110,18 +112,18 @@ def naive_reason(row: Said, past: Past, place: Place, since: datetime) -> str:
     base = boundaries[-1] if boundaries else None
     maker = next((deed for deed in deeds if deed.id == row.introduced_by), None)
     if base and row.id in base.members:
-        return "age" if base.at <= since else "none: it was just put in"
+        return Reason.AGE if base.at <= since else "none: it was just put in"
     if maker and row.id in maker.members and not any(row.id in deed.members for deed in counting):
-        return "withdrawn"
+        return Reason.WITHDRAWN
     turns = {known.turn for known in said_in(past, place.thread) if base and known.id in base.members}
     if base and (row.id <= base.after or (maker and maker.id < base.id)):
-        return "boundary"
+        return Reason.BOUNDARY
     if base and row.turn <= base.after and row.turn not in turns:
-        return "boundary"
+        return Reason.BOUNDARY
     if maker and maker not in counting and row.at > since:
-        return "taken back"
+        return Reason.TAKEN_BACK
     has_left = base is not None and base.at <= since and row.turn in turns
-    return "age" if row.at <= since or has_left else "none: it is young enough"
+    return Reason.AGE if row.at <= since or has_left else "none: it is young enough"
 
 
 def untouched_view(past: Past, place: Place, now: datetime, hours: int) -> list[int]:

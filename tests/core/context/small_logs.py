@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from chorus_cli.core.context.view import View, cutoff, view
+from chorus_cli.core.log.acts import Clear, Edit, Redo, Restore, Retry, Subject, Undo
 from chorus_cli.core.log.messages import Message, Role
-from chorus_cli.core.log.operations import Kind, Operation, Subject
+from chorus_cli.core.log.operations import Operation
 
 NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 THREAD = 1
@@ -32,23 +33,23 @@ def boundary(
     after: int,
     members: tuple[int, ...] = (),
     *,
-    kind: Kind = Kind.EDIT,
+    kind: type[Edit | Restore] = Edit,
     at: datetime = NOW,
     thread: int | None = THREAD,
 ) -> Operation:
-    return Operation(id_, kind, thread, after, at, members)
+    return Operation(id_, kind(members), thread, after, at)
 
 
 def clear(id_: int, after: int, at: datetime = NOW) -> Operation:
-    return boundary(id_, after, kind=Kind.CLEAR, at=at, thread=None)
+    return Operation(id_, Clear(), None, after, at)
 
 
 def retry(id_: int, *replaced: int) -> Operation:
-    return Operation(id_, Kind.RETRY, THREAD, max(replaced), NOW, replaced=frozenset(replaced))
+    return Operation(id_, Retry(frozenset(replaced)), THREAD, max(replaced), NOW)
 
 
-def reversal(id_: int, kind: Kind, *, operation: int | None = None, turn: int | None = None) -> Operation:
-    return Operation(id_, kind, THREAD, 0, NOW, subject=Subject(operation, turn))
+def reversal(id_: int, kind: type[Undo | Redo], *, operation: int | None = None, turn: int | None = None) -> Operation:
+    return Operation(id_, kind(Subject(operation, turn)), THREAD, 0, NOW)
 
 
 def ids(seen: View) -> list[int]:

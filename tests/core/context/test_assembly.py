@@ -2,21 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chorus_cli.core.context.plan import LEAD, Foundation, Prompt, assemble
-from chorus_cli.core.context.budget import FULLEST_SHARE, TOKENS_PER_MESSAGE, Room
-from chorus_cli.core.context.view import Summary
-from chorus_cli.core.context.budget import text_tokens, tokens_of
+from chorus_cli.core.context.budget import (
+    FULLEST_SHARE,
+    TOKENS_PER_MESSAGE,
+    Budget,
+    Limit,
+    Room,
+    text_tokens,
+    tokens_of,
+)
+from chorus_cli.core.context.plan import LEAD, RequestPlan, plan_request
+from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, SystemPrompt, Target
+from chorus_cli.core.context.view import Summary, View
 from chorus_cli.core.log.messages import Message, Role, Status
+from chorus_cli.core.models.choice import ModelChoice
+from chorus_cli.core.personas.persona import Persona
+from chorus_cli.core.settings.table import Settings
 from tests.fakes import START, WordCounter
 
 COUNT = WordCounter().count
-FOUNDATION = Foundation("You are kind.", 3, 0)
+SYSTEM_PROMPT = SystemPrompt("You are kind.", 3, 0)
+SYSTEM_TOKENS = 3 + TOKENS_PER_MESSAGE
+FRAME = Frame(
+    Target(Persona("frodo", Settings()), 1, ModelChoice("openai/test", "a test")), SYSTEM_PROMPT, Limit(1, "a test")
+)
+
+
+@dataclass(frozen=True)
+class RoomyBudget(Budget):
+    """A budget of which only the room counts."""
+
+    given: Room = Room(1, 1)
+
+    @property
+    def room(self) -> Room:
+        return self.given
+
+
+def planned(
+    rows: list[Message], room: Room, begins_at: int | None = None, summary: Summary | None = None
+) -> RequestPlan:
+    """Plan the request of a view whose summary stands for messages before ``rows``."""
+    view = View(tuple(rows), None, START, (), summary, 0)
+    budget = RoomyBudget(Limit(room.budget, "a test"), room.budget, given=room)
+    return plan_request(ContextSnapshot(FRAME, view, (), budget, first_message_id=begins_at), COUNT)
 
 
 def message(id_: int, role: Role, content: str, turn: int, status: Status = Status.COMPLETE) -> Message:
@@ -41,7 +77,7 @@ def talk(*turns: str) -> list[Message]:
     return rows
 
 
-def sent(prompt: Prompt) -> list[int]:
+def sent(prompt: RequestPlan) -> list[int]:
     return [row.id for row in prompt.sent]
 
 
@@ -62,7 +98,7 @@ ROOMY = Room(10_000, 5_000)
     ids=["all fit", "just fits", "the oldest goes", "down to half", "two turns stay", "without an open question"],
 )
 def test_whole_turns_stay_out_from_the_oldest(turns: list[str], room: Room, expected: list[int]) -> None:
-    prompt = assemble(FOUNDATION, talk(*turns), room, COUNT)
+    prompt = planned(talk(*turns), room)
     assert sent(prompt) == expected
     assert [row.id for row in prompt.too_large] == [row.id for row in talk(*turns) if row.id not in expected]
 
@@ -99,7 +135,7 @@ def test_whole_turns_stay_out_from_the_oldest(turns: list[str], room: Room, expe
 )
 def test_a_request_begins_where_the_last_one_did(begins_at: int | None, room: Room, expected: int) -> None:
     view = talk(*["u5 a5"] * 8, "u5")
-    assert sent(assemble(FOUNDATION, view, room, COUNT, begins_at))[0] == expected
+    assert sent(planned(view, room, begins_at))[0] == expected
 
 
 @pytest.mark.parametrize("room", [Room(800, 500), Room(800, 800), Room(400, 100)])
@@ -109,7 +145,7 @@ def test_a_talk_that_outgrows_its_model_leaves_turns_out_in_steps(room: Room) ->
     beginnings: list[int] = []
     for turn in range(100):
         view.append(message(2 * turn + 1, Role.USER, "w " * 11, turn))
-        prompt = assemble(FOUNDATION, view, room, COUNT, begins_at)
+        prompt = planned(view, room, begins_at)
         assert prompt.tokens <= room.budget
         begins_at = sent(prompt)[0] if prompt.too_large else None
         beginnings.append(sent(prompt)[0])
@@ -120,7 +156,7 @@ def test_a_talk_that_outgrows_its_model_leaves_turns_out_in_steps(room: Room) ->
 
 
 def test_a_giant_is_cut_in_the_middle_and_says_how_much_is_missing() -> None:
-    prompt = assemble(FOUNDATION, talk("u900 a5", "u5"), Room(400, 200), COUNT)
+    prompt = planned(talk("u900 a5", "u5"), Room(400, 200))
     assert [row.id for row in prompt.cut] == [1]
     content = prompt.messages[1].content
     head, mark, tail = content.split("\n")
@@ -132,23 +168,23 @@ def test_a_giant_is_cut_in_the_middle_and_says_how_much_is_missing() -> None:
 
 
 def test_the_newest_question_is_never_cut() -> None:
-    prompt = assemble(FOUNDATION, talk("u900 a900", "u300"), Room(400, 200), COUNT)
+    prompt = planned(talk("u900 a900", "u300"), Room(400, 200))
     assert prompt.messages[-1].content == talk("u900 a900", "u300")[-1].content
     assert prompt.tokens <= 400
 
 
 def test_a_view_that_no_user_begins_is_led_by_a_line() -> None:
-    prompt = assemble(FOUNDATION, talk("a5", "u5"), ROOMY, COUNT)
+    prompt = planned(talk("a5", "u5"), ROOMY)
     assert [each.role for each in prompt.messages] == ["system", "user", "assistant", "user"]
     assert prompt.messages[1].content == LEAD
 
 
 def test_the_summary_stands_in_the_system_message_and_is_counted() -> None:
     summary = Summary(1, None, ((1, 4),), "They met at the bridge.", 5, "model", START)
-    prompt = assemble(FOUNDATION.with_summary(summary), talk("u5"), ROOMY, COUNT)
+    prompt = planned(talk("u5"), ROOMY, summary=summary)
     system = "You are kind.\n\nSummary of the earlier conversation:\nThey met at the bridge."
     assert prompt.messages[0].content == system
-    assert prompt.tokens == FOUNDATION.tokens + 5 + 10 + 9
+    assert prompt.tokens == SYSTEM_TOKENS + 5 + 10 + 9
 
 
 ROLES = st.sampled_from(["u", "a", "cr", "c", "r", "a!", "a?"])
@@ -179,8 +215,8 @@ SUMMARIES = st.none() | st.integers(1, 300).map(
 def test_any_conversation_fits_any_room_that_its_newest_question_fits(
     view: list[Message], summary: Summary | None, spare: int, half: int, begins_at: int | None
 ) -> None:
-    room = Room(FOUNDATION.tokens + tokens_of(view[-1]) + spare, half)
-    prompt = assemble(FOUNDATION.with_summary(summary), view, room, COUNT, begins_at)
+    room = Room(SYSTEM_TOKENS + tokens_of(view[-1]) + spare, half)
+    prompt = planned(view, room, begins_at, summary)
     counted = sum(COUNT(each.content) + COUNT(each.tool_calls or "") for each in prompt.messages)
     assert prompt.tokens <= room.budget
     assert counted + TOKENS_PER_MESSAGE * len(prompt.messages) <= room.budget
@@ -194,7 +230,7 @@ def test_any_conversation_fits_any_room_that_its_newest_question_fits(
 
 @given(conversations())
 def test_what_fits_is_sent_word_for_word(view: list[Message]) -> None:
-    prompt = assemble(FOUNDATION, view, Room(1_000_000, 1), COUNT)
+    prompt = planned(view, Room(1_000_000, 1))
     assert (prompt.too_large, prompt.cut) == ((), ())
     kept = {row.id: row for row in prompt.sent}
     assert all(row is kept[row.id] for row in view if row.id in kept)

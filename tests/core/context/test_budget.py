@@ -24,7 +24,7 @@ LIMIT = Limit(10_000, "a test")
 )
 def test_room_is_left_for_the_reply(threshold: float, output: int | None, tokens: int, aside: int, undone: int) -> None:
     allowed = budget(LIMIT, threshold, output)
-    assert (allowed.tokens, allowed.aside_tokens) == (tokens, aside)
+    assert (allowed.tokens, allowed.background_fold_tokens) == (tokens, aside)
     assert stretched(allowed, output).tokens == undone
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chorus_cli.core.context.view import cutoff, view
-from chorus_cli.core.log.operations import Kind
+from chorus_cli.core.log.acts import Restore, Undo
 from tests.core.context.small_logs import NOW, ago, boundary, clear, ids, in_view, retry, reversal, row, turn
 
 # Edit and restore
@@ -46,12 +46,12 @@ def test_a_rewording_is_in_by_its_edit_only() -> None:
     edit = boundary(1, after=2, members=(3, 2))
     log = [*turn(1), row(3, 3, introduced_by=1)]
     assert in_view(log, edit) == [3, 2]
-    assert in_view(log, edit, reversal(2, Kind.UNDO, operation=1)) == [1, 2]
+    assert in_view(log, edit, reversal(2, Undo, operation=1)) == [1, 2]
 
 
 def test_a_restore_puts_into_each_thread_what_belongs_there() -> None:
     log = [*turn(1), *turn(3, thread=2)]
-    restore = boundary(1, after=4, members=(3, 1, 4), kind=Kind.RESTORE, thread=None)
+    restore = boundary(1, after=4, members=(3, 1, 4), kind=Restore, thread=None)
     assert in_view(log, restore) == [1]
     assert ids(view(2, log, [restore], cutoff(NOW, 8))) == [3, 4]
 
@@ -74,13 +74,13 @@ def test_a_retry_puts_a_new_reply_in_the_place_of_the_old_one() -> None:
 
 def test_undoing_a_retry_brings_the_old_reply_back_and_takes_the_new_one_out() -> None:
     log = [*turn(1), row(3, 1, introduced_by=1)]
-    assert in_view(log, retry(1, 2), reversal(2, Kind.UNDO, operation=1)) == [1, 2]
+    assert in_view(log, retry(1, 2), reversal(2, Undo, operation=1)) == [1, 2]
 
 
 def test_a_retry_of_a_retry_replaces_the_newest_reply() -> None:
     log = [*turn(1), row(3, 1, introduced_by=1), row(4, 1, introduced_by=2)]
     assert in_view(log, retry(1, 2), retry(2, 3)) == [1, 4]
-    assert in_view(log, retry(1, 2), retry(2, 3), reversal(3, Kind.UNDO, operation=2)) == [1, 3]
+    assert in_view(log, retry(1, 2), retry(2, 3), reversal(3, Undo, operation=2)) == [1, 3]
 
 
 def test_an_edit_may_bring_back_what_a_retry_had_replaced() -> None:

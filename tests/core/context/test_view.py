@@ -8,8 +8,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from chorus_cli.core.context.view import cutoff, view
+from chorus_cli.core.log.acts import Flash, Fold, Redo, Undo, Window
 from chorus_cli.core.log.messages import Message, Role, Status
-from chorus_cli.core.log.operations import Kind, Operation
+from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.settings.table import Settings
 from tests.core.context.small_logs import NOW, THREAD, ago, boundary, clear, ids, in_view, reversal, row, turn
 
@@ -117,16 +118,16 @@ def test_a_reply_that_lands_after_a_clear_stays_out_with_its_question() -> None:
 
 
 def test_undoing_a_clear_brings_everything_back() -> None:
-    assert in_view([*turn(1), *turn(3)], clear(1, after=2), reversal(2, Kind.UNDO, operation=1)) == [1, 2, 3, 4]
+    assert in_view([*turn(1), *turn(3)], clear(1, after=2), reversal(2, Undo, operation=1)) == [1, 2, 3, 4]
 
 
 def test_undoing_the_newest_clear_uncovers_the_one_before() -> None:
-    operations = clear(1, after=2), clear(2, after=4), reversal(3, Kind.UNDO, operation=2)
+    operations = clear(1, after=2), clear(2, after=4), reversal(3, Undo, operation=2)
     assert in_view([*turn(1), *turn(3), *turn(5)], *operations) == [3, 4, 5, 6]
 
 
 def test_redoing_a_clear_sets_it_where_it_was() -> None:
-    operations = clear(1, after=2), reversal(2, Kind.UNDO, operation=1), reversal(3, Kind.REDO, operation=1)
+    operations = clear(1, after=2), reversal(2, Undo, operation=1), reversal(3, Redo, operation=1)
     assert in_view([*turn(1), *turn(3)], *operations) == [3, 4]
 
 
@@ -146,44 +147,44 @@ def test_two_writers_in_one_thread_are_told_apart_by_turn() -> None:
 
 
 def test_a_turn_that_was_taken_back_is_out_and_told() -> None:
-    undo = reversal(1, Kind.UNDO, turn=3)
+    undo = reversal(1, Undo, turn=3)
     seen = view(THREAD, [*turn(1), *turn(3), *turn(5)], [undo], cutoff(NOW, 8))
     assert ids(seen) == [1, 2, 5, 6]
     assert [message.id for message in seen.taken_back] == [3, 4]
 
 
 def test_a_turn_that_was_put_back_stands_where_it_stood() -> None:
-    operations = reversal(1, Kind.UNDO, turn=1), reversal(2, Kind.REDO, turn=1)
+    operations = reversal(1, Undo, turn=1), reversal(2, Redo, turn=1)
     assert in_view([*turn(1), *turn(3)], *operations) == [1, 2, 3, 4]
 
 
 def test_a_turn_taken_back_before_an_edit_can_be_brought_in_by_it() -> None:
-    operations = reversal(1, Kind.UNDO, turn=1), boundary(2, after=4, members=(1, 2))
+    operations = reversal(1, Undo, turn=1), boundary(2, after=4, members=(1, 2))
     assert in_view([*turn(1), *turn(3)], *operations) == [1, 2]
 
 
 def test_a_turn_taken_back_after_an_edit_leaves_what_the_edit_put_in() -> None:
-    operations = boundary(1, after=4, members=(1, 2, 3, 4)), reversal(2, Kind.UNDO, turn=3)
+    operations = boundary(1, after=4, members=(1, 2, 3, 4)), reversal(2, Undo, turn=3)
     assert in_view([*turn(1), *turn(3)], *operations) == [1, 2]
 
 
 # The rest
 
 
-@pytest.mark.parametrize("kind", [Kind.WINDOW, Kind.COMPACT, Kind.FLASH])
-def test_operations_that_are_no_boundary_leave_the_view_alone(kind: Kind) -> None:
-    assert in_view(turn(1), Operation(1, kind, None, 2, NOW)) == [1, 2]
+@pytest.mark.parametrize("act", [Window(8, 24), Fold(), Flash()])
+def test_operations_that_are_no_boundary_leave_the_view_alone(act: Window | Fold | Flash) -> None:
+    assert in_view(turn(1), Operation(1, act, None, 2, NOW)) == [1, 2]
 
 
 def test_a_view_says_what_it_begins_at() -> None:
     seen = view(THREAD, turn(1), [clear(1, after=0), clear(2, after=2)], cutoff(NOW, 8))
-    assert seen.base == clear(2, after=2)
+    assert seen.boundary == clear(2, after=2)
     assert seen.cutoff == ago(8)
-    assert view(THREAD, turn(1), [], cutoff(NOW, 8)).base is None
+    assert view(THREAD, turn(1), [], cutoff(NOW, 8)).boundary is None
 
 
 def test_what_is_beyond_the_boundary_does_not_count_as_taken_back() -> None:
-    operations = reversal(1, Kind.UNDO, turn=1), clear(2, after=2)
+    operations = reversal(1, Undo, turn=1), clear(2, after=2)
     assert view(THREAD, turn(1), operations, cutoff(NOW, 8)).taken_back == ()
 
 

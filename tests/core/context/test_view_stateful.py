@@ -14,14 +14,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule, run_state_machine_as_test
 
-from chorus_cli.core.context.view import cutoff, view
-from chorus_cli.core.log import operations as journal
-from chorus_cli.core.log.operations import Kind, Subject, WindowChange
-from chorus_cli.storage.sqlite.context.left_out_rows import left_out
-from chorus_cli.storage.sqlite.context.rows import context_rows, view_of
+from chorus_cli.core.context.view import cutoff, reasons_outside, view
+from chorus_cli.core.log import journal
+from chorus_cli.core.log.acts import Clear, Edit, Flash, Fold, Redo, Restore, Retry, Subject, Undo, Window
+from chorus_cli.core.log.messages import MessageContent, Role
+from chorus_cli.core.log.operations import NewOperation
+from chorus_cli.storage.sqlite.context.thread_counts import count_outside
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, orphans
-from chorus_cli.storage.sqlite.log.message_rows import Question
-from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
 from tests.core.context.kept_past import RUN, KeptPast, number, written
 from tests.core.context.naive_view import (
     PERSONAS,
@@ -36,6 +35,7 @@ from tests.core.context.naive_view import (
     standing,
     untouched_view,
 )
+from tests.storage.sqlite.views import view_in
 
 # Stories become intricate only where most of what happens happens.
 SOMEWHERE = st.sampled_from((PLACES[0],) * 4 + PLACES[1:])
@@ -49,13 +49,12 @@ class ViewMachine(KeptPast):
 
     @rule(place=SOMEWHERE, at_once=st.booleans())
     def say(self, place: Place, at_once: bool) -> None:  # noqa: FBT001 - hypothesis draws it by name
-        question = Question(place.persona, place.thread, "question", self.now, "", 1)
-        opened = message_rows.open_turn(self.connection, question, "model", RUN)
-        turn = opened.question.id
-        self.past += [Said(row.id, place.thread, turn, self.now) for row in (opened.question, opened.reply)]
-        self.streaming.append(opened.reply)
+        said = MessageContent(place.thread, Role.USER, "question", self.now, token_count=1)
+        question, reply = message_rows.open_turn(self.connection, place.persona, said, "model", RUN)
+        self.past += [Said(row.id, place.thread, question.id, self.now) for row in (question, reply)]
+        self.streaming.append(reply)
         if at_once:
-            self._land(opened.reply)
+            self._land(reply)
 
     @precondition(lambda self: self.streaming)
     @rule(data=st.data())
@@ -92,7 +91,7 @@ class ViewMachine(KeptPast):
 
     @rule(persona=SOMEBODY)
     def clear(self, persona: str) -> None:
-        self._do(NewOperation(persona, Kind.CLEAR, self.now))
+        self._do(NewOperation(persona, Clear(), self.now))
 
     @rule(place=SOMEWHERE, data=st.data())
     def edit(self, place: Place, data: st.DataObject) -> None:
@@ -100,14 +99,14 @@ class ViewMachine(KeptPast):
         reworded = [self._introduced(place) for _ in range(data.draw(st.integers(0, 2)))]
         members = tuple(data.draw(st.permutations(kept + reworded)))
         after = data.draw(st.just(self._newest_row()) | st.integers(0, self._newest_row()))
-        self._do(NewOperation(place.persona, Kind.EDIT, self.now, place.thread, after, members))
+        self._do(NewOperation(place.persona, Edit(), self.now, place.thread, after, members))
 
     @rule(persona=SOMEBODY, data=st.data())
     def restore(self, persona: str, data: st.DataObject) -> None:
         places = [place for place in PLACES if place.persona == persona]
         kept = self._draw_members(data, places)
         missing = [self._introduced(place) for place in places if data.draw(st.booleans())]
-        self._do(NewOperation(persona, Kind.RESTORE, self.now, members=(*kept, *missing)))
+        self._do(NewOperation(persona, Restore(), self.now, members=(*kept, *missing)))
 
     @rule(place=SOMEWHERE, data=st.data())
     def retry(self, place: Place, data: st.DataObject) -> None:
@@ -117,18 +116,17 @@ class ViewMachine(KeptPast):
             return
         turn = data.draw(st.sampled_from(answered))
         old = frozenset(row.id for row in visible if row.turn == turn and row.id != turn)
-        deed = self._do(NewOperation(place.persona, Kind.RETRY, self.now, place.thread, replaced=old))
+        deed = self._do(NewOperation(place.persona, Retry(old), self.now, place.thread))
         self._insert(place, self.now, turn=turn, introduced_by=deed.id)
 
-    @rule(place=SOMEWHERE, kind=st.sampled_from((Kind.COMPACT, Kind.FLASH)))
-    def let_something_happen_by_itself(self, place: Place, kind: Kind) -> None:
-        thread = place.thread if kind is Kind.COMPACT else None
-        self._do(NewOperation(place.persona, kind, self.now, thread, automatic=True))
+    @rule(place=SOMEWHERE, act=st.sampled_from((Fold(), Flash())))
+    def let_something_happen_by_itself(self, place: Place, act: Fold | Flash) -> None:
+        thread = place.thread if isinstance(act, Fold) else None
+        self._do(NewOperation(place.persona, act, self.now, thread, automatic=True))
 
     @rule(persona=SOMEBODY, hours=st.sampled_from((1, 2, 8, 24, 168)))
     def set_the_window(self, persona: str, hours: int) -> None:
-        change = WindowChange(self.hours[persona], hours)
-        self._do(NewOperation(persona, Kind.WINDOW, self.now, window=change))
+        self._do(NewOperation(persona, Window(self.hours[persona], hours), self.now))
         self.hours[persona] = hours
 
     # What is taken back
@@ -137,21 +135,20 @@ class ViewMachine(KeptPast):
     def undo_the_newest(self, place: Place) -> None:
         deed = naive_undoable(self.past, place)
         if deed is not None:
-            self._reverse(Kind.UNDO, deed)
+            self._reverse(Undo, deed)
 
     @rule(place=SOMEWHERE, data=st.data())
     def undo_by_number(self, place: Place, data: st.DataObject) -> None:
         deeds = standing(deeds_of(self.past, place))
         if deeds:
-            self._reverse(Kind.UNDO, data.draw(st.sampled_from(deeds)))
+            self._reverse(Undo, data.draw(st.sampled_from(deeds)))
 
     @rule(place=SOMEWHERE, data=st.data())
     def undo_a_turn(self, place: Place, data: st.DataObject) -> None:
         rows = {row.turn for row in said_in(self.past, place.thread) if row.id in self._expected(place)}
         if rows:
             turn = data.draw(st.sampled_from(sorted(rows)))
-            subject = Subject(turn_id=turn)
-            self._do(NewOperation(place.persona, Kind.UNDO, self.now, place.thread, subject=subject))
+            self._do(NewOperation(place.persona, Undo(Subject(turn_id=turn)), self.now, place.thread))
 
     @rule(place=SOMEWHERE)
     def redo(self, place: Place) -> None:
@@ -160,10 +157,9 @@ class ViewMachine(KeptPast):
             return
         what, number = undo.subject
         if what == "turn":
-            subject = Subject(turn_id=number)
-            self._do(NewOperation(place.persona, Kind.REDO, self.now, undo.thread, subject=subject))
+            self._do(NewOperation(place.persona, Redo(Subject(turn_id=number)), self.now, undo.thread))
         else:
-            self._reverse(Kind.REDO, next(deed for deed in deeds_of(self.past, place) if deed.id == number))
+            self._reverse(Redo, next(deed for deed in deeds_of(self.past, place) if deed.id == number))
 
     # What time does
 
@@ -209,14 +205,18 @@ class ViewMachine(KeptPast):
     def each_message_is_in_view_or_left_out_once_and_for_the_reason_that_holds(self) -> None:
         for place in PLACES:
             since = cutoff(self.now, self.hours[place.persona])
-            seen = view_of(context_rows(self.connection, place.persona, place.thread, since), place.thread)
+            seen = view_in(self.connection, place.persona, place.thread, since)
             known = {row.id for row in (*seen.messages, *seen.taken_back)}
             assert len(known) == len(seen.messages) + len(seen.taken_back)
             empty = {id_ for (id_,) in self.connection.execute("SELECT id FROM messages WHERE content = ''")}
             others = [row for row in said_in(self.past, place.thread) if row.id not in known | empty]
             expected = Counter(naive_reason(row, self.past, place, since) for row in others)
-            found = left_out(self.connection, place.persona, place.thread, seen)
+            found = count_outside(self.connection, place.persona, place.thread, seen)
             assert {reason: each.messages for reason, each in found.items()} == expected
+            rows = [row for row in message_rows.rows(self.connection, range(1, self._newest_row() + 1))]
+            operations = operation_rows.all_of(self.connection, place.persona, place.thread)
+            in_thread = [row for row in rows if row.thread_id == place.thread]
+            assert Counter(reasons_outside(in_thread, operations, seen).values()) == expected
 
     @invariant()
     def undo_and_redo_find_what_is_next(self) -> None:
@@ -238,7 +238,7 @@ class ViewMachine(KeptPast):
     def a_clear_empties_every_view_of_the_persona(self) -> None:
         self.connection.execute("SAVEPOINT trial")
         for persona in PERSONAS:
-            operation_rows.introduce(self.connection, NewOperation(persona, Kind.CLEAR, self.now))
+            operation_rows.introduce(self.connection, NewOperation(persona, Clear(), self.now))
         assert [self._seen(place) for place in PLACES] == [[], [], []]
         self._end_trial()
 

@@ -6,17 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chorus_cli.core.log.operations import (
-    Kind,
-    Operation,
-    Subject,
-    base,
-    effective,
-    fold_is_undone,
-    last_words,
-    redoable,
-    undoable,
-)
+from chorus_cli.core.log.acts import ACTS, Act, Fold, Reversal, Subject, Window
+from chorus_cli.core.log.journal import boundary, effective, fold_is_undone, latest_reversals, redoable, undoable
+from chorus_cli.core.log.operations import Operation
 
 NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 
@@ -33,23 +25,20 @@ def journal(story: str) -> list[Operation]:
         if name == "say":
             newest_message = int(about)
             continue
-        subject = None
-        if about:
-            subject = Subject(turn_id=int(about[1:])) if about.startswith("t") else Subject(operation_id=int(about))
-        kind, number = Kind(name.rstrip("*")), len(operations) + 1
-        operations.append(
-            Operation(
-                number,
-                kind,
-                None,
-                newest_message,
-                NOW,
-                subject=subject,
-                automatic=name.endswith("*"),
-                folds=((1, number),),
-            )
-        )
+        subject = Subject(turn_id=int(about[1:])) if about.startswith("t") else Subject(operation_id=int(about or 0))
+        number = len(operations) + 1
+        act = made(name.rstrip("*"), subject, number)
+        operations.append(Operation(number, act, None, newest_message, NOW, automatic=name.endswith("*")))
     return operations
+
+
+def made(kind: str, subject: Subject, number: int) -> Act:
+    act = ACTS[kind]
+    if issubclass(act, Reversal):
+        return act(subject)
+    if issubclass(act, Window):
+        return Window(8, 24)
+    return Fold(((1, number),)) if issubclass(act, Fold) else act()
 
 
 def newest_turn(story: str) -> int:
@@ -94,7 +83,7 @@ def test_an_operation_counts_unless_its_newest_word_is_an_undo(story: str, expec
     ],
 )
 def test_the_base_is_the_newest_boundary_that_counts(story: str, expected: int | None) -> None:
-    assert number(base(journal(story))) == expected
+    assert number(boundary(journal(story))) == expected
 
 
 @pytest.mark.parametrize(
@@ -150,7 +139,7 @@ def test_redo_puts_back_the_newest_undo_that_nothing_has_followed(story: str, ex
 def test_the_newest_word_on_each_target_is_known_in_whatever_order_the_journal_is_read() -> None:
     story = journal("clear undo:1 redo:1 undo:t1 clear undo:5")
     for operations in (story, story[::-1]):
-        newest = {subject: word.id for subject, word in last_words(operations).items()}
+        newest = {subject: word.id for subject, word in latest_reversals(operations).items()}
         assert newest == {Subject(operation_id=1): 3, Subject(turn_id=1): 4, Subject(operation_id=5): 6}
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from chorus_cli.core.log.acts import Clear
 from chorus_cli.core.log.export import Export, markdown
 from chorus_cli.core.log.messages import Message, Role, Status
-from chorus_cli.core.log.operations import Kind, Operation
+from chorus_cli.core.log.operations import Operation
 from tests.fakes import START
 
 STAMP = f"{START.astimezone():%Y-%m-%d %H:%M:%S}"
@@ -47,5 +48,5 @@ def test_each_message_stands_below_a_heading(message: Message, expected: str) ->
 
 
 def test_a_clear_is_a_line_between_messages() -> None:
-    clear = Operation(1, Kind.CLEAR, None, 1, START)
+    clear = Operation(1, Clear(), None, 1, START)
     assert f"One\n\n---\n\n*[CONTEXT_CLEARED] {STAMP}*\n\n## Human" in body(said("One"), clear, said("Two"))

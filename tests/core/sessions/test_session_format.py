@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import SessionError
-from chorus_cli.core.log.messages import Message, Role, Status
-from chorus_cli.core.sessions.format import SavedMessage, SavedThread, Session, saved, text_of
+from chorus_cli.core.log.messages import Message, MessageContent, Role, Status, content_of
+from chorus_cli.core.sessions.format import SavedThread, Session, text_of
 from chorus_cli.core.sessions.reader import Head, head, read
 from tests.fakes import START
 
@@ -31,9 +31,9 @@ THREADS = st.lists(
 )
 
 
-def messages_in(threads: list[SavedThread]) -> st.SearchStrategy[tuple[SavedMessage, ...]]:
+def messages_in(threads: list[SavedThread]) -> st.SearchStrategy[tuple[MessageContent, ...]]:
     message = st.builds(
-        SavedMessage,
+        MessageContent,
         thread_id=st.sampled_from([thread.id for thread in threads]),
         turn_id=NUMBERS,
         role=st.sampled_from(Role),
@@ -78,8 +78,8 @@ SESSION = Session(
     active_thread_id=1,
     threads=(SavedThread(1, "Auth"),),
     messages=(
-        SavedMessage(1, 1, Role.USER, "Hello", START),
-        SavedMessage(1, 1, Role.ASSISTANT, "Hi", START + timedelta(microseconds=1), model="openai/test"),
+        MessageContent(1, Role.USER, "Hello", START, 1),
+        MessageContent(1, Role.ASSISTANT, "Hi", START + timedelta(microseconds=1), 1, model="openai/test"),
     ),
 )
 
@@ -128,7 +128,7 @@ def test_letters_of_every_script_are_written_as_they_are() -> None:
 def test_session_includes_tool_use_messages() -> None:
     call = Message(3, "chorus", 1, 1, Role.TOOL_USE, "", START, tool_calls='[{"id": "c"}]', tool_call_id="c")
     result = Message(4, "chorus", 1, 1, Role.TOOL_RESULT, "42", START, tool_call_id="c")
-    session = _with(messages=(*SESSION.messages, saved(call), saved(result)))
+    session = _with(messages=(*SESSION.messages, content_of(call), content_of(result)))
     assert read(text_of(session)) == session
     assert [each["role"] for each in json.loads(text_of(session))["messages"][2:]] == ["tool_use", "tool_result"]
 

@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chorus_cli.core.log.messages import Role
-from chorus_cli.core.sessions.format import SavedMessage
+from chorus_cli.core.log.messages import MessageContent, Role
 from chorus_cli.core.sessions.slices import next_slice, transcript
 from chorus_cli.core.sessions.summary import FAILED, can_be_extended, extract, short
 from tests.fakes import START
 
 
-def message(content: str, role: Role = Role.USER) -> SavedMessage:
-    return SavedMessage(1, 1, role, content, START)
+def message(content: str, role: Role = Role.USER) -> MessageContent:
+    return MessageContent(1, role, content, START, 1)
 
 
 def all_slices(entries: list[str], room: int) -> list[str]:
@@ -26,7 +25,7 @@ def all_slices(entries: list[str], room: int) -> list[str]:
 
 
 def test_a_transcript_says_who_speaks() -> None:
-    call = SavedMessage(1, 1, Role.TOOL_USE, "", START, tool_calls='[{"name": "x"}]')
+    call = MessageContent(1, Role.TOOL_USE, "", START, 1, tool_calls='[{"name": "x"}]')
     messages = [message("Hello"), message("Hi", Role.ASSISTANT), call, message("42", Role.TOOL_RESULT)]
     assert transcript(messages, "Frodo") == [
         "Human: Hello",

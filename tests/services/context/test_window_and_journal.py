@@ -11,7 +11,7 @@ import pytest
 from chorus_cli.core.context import calibration
 from chorus_cli.core.context.calibration import Calibration
 from chorus_cli.core.errors import JournalError, ModelError, SettingsError, UnknownPersonaError
-from chorus_cli.core.log.operations import Kind
+from chorus_cli.core.log.acts import Clear, Window
 from chorus_cli.core.time import timespan
 from chorus_cli.services.context.report import context_report
 from chorus_cli.storage.sqlite import meta_rows
@@ -71,7 +71,7 @@ async def test_undo_and_redo_of_the_window_write_the_file(world: World) -> None:
     await world.window.set(span("24h", world))
     await world.window.shift(span("1 day", world), 1)
     place = world.focus.target()
-    assert (await world.journal.undo(place, None)).kind is Kind.WINDOW
+    assert isinstance((await world.journal.undo(place, None)).act, Window)
     assert (await world.window.state()).hours == 24
     await world.journal.undo(place, None)
     assert "context_hours" not in world.settings_text()
@@ -109,7 +109,7 @@ async def test_widening_never_crosses_a_clear(world: World) -> None:
     await world.say("After")
     state = await world.window.set(span("7d", world))
     assert state.boundary is not None
-    assert state.boundary.kind is Kind.CLEAR
+    assert isinstance(state.boundary.act, Clear)
     assert await world.seen() == ["After", "ok"]
 
 
@@ -163,9 +163,9 @@ async def test_the_report_names_every_part_and_what_stays_out(world: World) -> N
     await world.say("Too old")
     world.clock.advance(timedelta(hours=9))
     await world.say("In view")
-    report = await context_report(world.context, world.clock, world.focus.target())
+    report = await context_report(world.context, world.focus.target(), world.clock.now())
     assert [part.name for part in report.parts] == ["system prompt", "documents", "messages"]
-    assert sum(part.tokens for part in report.parts) == report.prompt.tokens
+    assert sum(part.tokens for part in report.parts) == report.plan.tokens
     assert [(omission.reason, omission.messages) for omission in report.omissions] == [
         ("before the boundary", 2),
         ("older than the window", 2),
@@ -178,13 +178,13 @@ async def test_parts_of_the_report_add_up_also_when_estimates_are_corrected(worl
     key = meta_rows.calibration_key(world.focus.target().choice.model)
     await world.store.write(meta_rows.store, key, calibration.written(Calibration(factor, 0.0)))
     await world.say("one two three four five six seven " * 7)
-    report = await context_report(world.context, world.clock, world.focus.target())
+    report = await context_report(world.context, world.focus.target(), world.clock.now())
     assert sum(part.tokens for part in report.parts) == report.meter.tokens
-    assert report.meter.tokens == report.budget.corrected(report.prompt.tokens)
+    assert report.meter.tokens == report.budget.corrected(report.plan.tokens)
 
 
 async def _left_out(world: World) -> dict[str, int]:
-    report = await context_report(world.context, world.clock, world.focus.target())
+    report = await context_report(world.context, world.focus.target(), world.clock.now())
     return {omission.reason: omission.messages for omission in report.omissions}
 
 

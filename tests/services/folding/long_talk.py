@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ModelError
-from chorus_cli.core.log.operations import Kind
+from chorus_cli.core.log.acts import Fold
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from chorus_cli.storage.sqlite.log import operation_rows
 from tests.fakes import FakeClock, ScriptedModel
@@ -81,11 +81,11 @@ class Talk:
 
     async def folds(self) -> list[Operation]:
         operations = await self.world.store.read(operation_rows.all_of, "chorus", 1)
-        return [operation for operation in operations if operation.kind is Kind.COMPACT]
+        return [operation for operation in operations if isinstance(operation.act, Fold)]
 
     async def summary(self) -> str:
         """Return the summary that would be sent now, empty if there is none."""
-        view = await self.world.context.seen(self.world.focus.target(), self.world.clock.now())
+        view = await self.world.view()
         return view.summary.content if view.summary else ""
 
 

@@ -186,8 +186,8 @@ async def test_while_nothing_is_summarised_the_requests_begin_alike_for_a_while(
         notices += await talk.say(fact, words=50)
         assert len(talk.last_request().split()) <= 800
         beginnings.append(talk.world.asked()[0][1])
-        report = await context_report(talk.world.context, talk.world.clock, talk.world.focus.target())
-        assert report.prompt.messages[1].content == beginnings[-1]
+        report = await context_report(talk.world.context, talk.world.focus.target(), talk.world.clock.now())
+        assert report.plan.messages[1].content == beginnings[-1]
     assert len(set(beginnings)) == 6
     assert sum("stayed out" in notice for notice in notices) == 1
 
@@ -255,11 +255,10 @@ async def test_a_question_that_has_outgrown_its_model_is_not_answered_once_more(
 
 async def test_words_of_the_users_own_that_would_fill_every_request_are_refused(talk: Talk) -> None:
     await talk.say(*facts(8))
-    place = talk.world.focus.target()
-    view = await talk.world.context.seen(place, talk.world.clock.now())
+    snapshot = await talk.world.context.snapshot(talk.world.focus.target(), talk.world.clock.now())
     with pytest.raises(MessageRefusedError, match="it may have 200"):
-        await talk.world.conversation.room.folding.reword(place, view, "word " * 201)
-    assert await talk.world.conversation.room.folding.reword(place, view, "word " * 200) is not None
+        await talk.world.conversation.room.folding.reword(snapshot, "word " * 201)
+    assert await talk.world.conversation.room.folding.reword(snapshot, "word " * 200) is not None
 
 
 async def test_other_words_taken_back_leave_the_fold_and_its_budget(talk: Talk) -> None:

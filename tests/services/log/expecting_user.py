@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 
 from hypothesis import strategies as st
 
-from chorus_cli.services.context.past import context_at
 from tests.services.log.expected_contexts import Expected, Line, Lines, Told
 from tests.services.log.user_story import UserStory, shown
 
@@ -96,8 +95,8 @@ class ExpectingUser:
             return
         past = self.pasts[data.draw(st.integers(0, len(self.pasts) - 1))]
         place, world = self.story.target(past.slug, past.thread), self.story.world
-        then = self.story.run(context_at(world.context, place, past.moment))
-        assert [row.content for row in then.messages if row.content] == [line.text for line in past.lines]
+        then = self.story.run(world.context.past(place, past.moment))
+        assert [row.content for row in then.view.messages if row.content] == [line.text for line in past.lines]
 
     # How it is done
 

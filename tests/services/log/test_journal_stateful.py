@@ -75,12 +75,12 @@ class UserMachine(RuleBasedStateMachine):
     def each_message_is_in_the_request_or_left_out_once(self) -> None:
         """Whatever its wordings, unless the user has put two of them into the context side by side."""
         story = self.user.story
-        report = story.run(context_report(story.world.context, story.clock, story.target()))
+        report = story.run(context_report(story.world.context, story.target(), story.now))
         left_out = sum(omission.messages for omission in report.omissions)
         first = story.messages_of_thread()
         in_view = [first[row.id] for row in (*report.view.messages, *report.view.taken_back) if row.content]
         side_by_side = len(in_view) - len(set(in_view))
-        assert len(report.prompt.sent) + left_out == len(set(first.values())) + side_by_side
+        assert len(report.plan.sent) + left_out == len(set(first.values())) + side_by_side
 
     @invariant()
     def the_log_keeps_everything(self) -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from chorus_cli.commands.framework.replies import Refill
 from chorus_cli.core.errors import JournalError, ModelError
+from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.messages import Status
-from chorus_cli.core.log.operations import Kind
+from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.models.events import TextDelta
-from chorus_cli.storage.sqlite.log import introduced_rows, message_rows, operation_rows
-from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
+from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 
 if TYPE_CHECKING:
     from chorus_cli.storage.sqlite.store import Connection
@@ -167,8 +167,8 @@ async def test_a_retry_whose_process_was_killed_before_its_first_word_leaves_the
 
     def retry_and_die(connection: Connection) -> None:
         question, old = message_rows.history(connection, "chorus", None, None, 0)
-        new = NewOperation("chorus", Kind.RETRY, now, thread_id=place.thread_id, replaced=frozenset({old.id}))
-        introduced_rows.open_retry(connection, question, operation_rows.introduce(connection, new), "m", "dead")
+        new = NewOperation("chorus", Retry(frozenset({old.id})), now, thread_id=place.thread_id)
+        message_rows.open_retry(connection, question, operation_rows.introduce(connection, new), "m", "dead")
 
     await world.store.write(retry_and_die)
     await world.say("Next")

@@ -155,7 +155,7 @@ class UserStory:
     async def _seen(self, target: Target, threads: Sequence[int]) -> dict[int, Shown]:
         found: dict[int, Shown] = {}
         for thread in threads:
-            view = await self.world.context.seen(replace(target, thread_id=thread), self.now)
+            view = (await self.world.context.snapshot(replace(target, thread_id=thread), self.now)).view
             found[thread] = [
                 (row.content, row.role is Role.USER, row.timestamp) for row in view.messages if row.content
             ]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chorus_cli.core.errors import DatabaseBusyError, JsoncError, PersonaError, SettingsError, StorageError
-from chorus_cli.core.log.operations import Kind, WindowChange
+from chorus_cli.core.log.acts import Window
 from chorus_cli.core.personas.template import template
 from chorus_cli.core.settings.jsonc import JsonValue
 from chorus_cli.core.settings.table import SETTINGS, setting_of
@@ -30,9 +30,9 @@ def persona_settings(world: World) -> PersonaSettings:
     return PersonaSettings(world.store, world.clock, world.personas)
 
 
-async def window_changes(world: World) -> list[WindowChange | None]:
-    entries = await world.journal.entries(world.focus.target())
-    return [entry.operation.window for entry in entries if entry.operation.kind is Kind.WINDOW and entry.counts]
+async def window_changes(world: World) -> list[Window]:
+    acts = [entry.operation.act for entry in await world.journal.entries(world.focus.target()) if entry.counts]
+    return [act for act in acts if isinstance(act, Window)]
 
 
 def other_persona(world: World, text: str) -> None:
@@ -136,7 +136,7 @@ async def test_a_window_that_is_set_or_unset_is_an_operation_that_undo_takes_bac
     await persona_settings.set(ME, "context_hours", 24)
     await persona_settings.unset(ME, "context_hours")
     await persona_settings.unset(ME, "context_hours")
-    assert await window_changes(world) == [WindowChange(None, 24), WindowChange(24, None)]
+    assert await window_changes(world) == [Window(None, 24), Window(24, None)]
     await world.journal.undo(world.focus.target(), None)
     assert (await world.window.state()).hours == 24
     await world.journal.undo(world.focus.target(), None)
@@ -228,7 +228,7 @@ async def test_a_window_that_is_edited_is_an_operation_too(world: World, persona
     await persona_settings.save(await persona_settings.open(ME), '{ "context_hours": 24, "tools": true }')
     await persona_settings.save(await persona_settings.open(ME), '{ "context_hours": 24, "tools": false }')
     await persona_settings.save(await persona_settings.open(ME), '{ "tools": false }')
-    assert await window_changes(world) == [WindowChange(12, 24), WindowChange(24, None)]
+    assert await window_changes(world) == [Window(12, 24), Window(24, None)]
     await world.journal.undo(world.focus.target(), None)
     await world.journal.undo(world.focus.target(), None)
     assert world.settings_text() == '{ "tools": false, "context_hours": 12 }'
@@ -243,7 +243,7 @@ async def test_mending_a_broken_file_is_a_change_of_the_window_that_held_until_t
     assert await persona_settings.save(opened, '{ "context_hours": 24, }') == (
         Change(setting_of("context_hours"), None, 24),
     )
-    assert await window_changes(world) == [WindowChange(None, 24)]
+    assert await window_changes(world) == [Window(None, 24)]
     await world.journal.undo(world.focus.target(), None)
     assert (await world.window.state()).hours == 8
     await world.journal.redo(world.focus.target())
@@ -278,7 +278,7 @@ async def test_a_window_that_cannot_be_committed_is_not_written(
             await persona_settings.save(await persona_settings.open(ME), '{ "context_hours": 24 }')
     assert world.settings_text() == TEXT
     await persona_settings.set(ME, "context_hours", 24)
-    assert await window_changes(world) == [WindowChange(None, 24)]
+    assert await window_changes(world) == [Window(None, 24)]
     await store.close()
 
 

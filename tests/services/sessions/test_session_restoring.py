@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import SessionError, StorageError
+from chorus_cli.core.log.acts import Restore
 from chorus_cli.core.log.messages import Role, Status
-from chorus_cli.core.log.operations import Kind
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from tests.services.sessions.saved_sessions import SHIPPED, count, folder, restore, save, sql, undo
 from tests.services.world import World, built
@@ -38,7 +38,7 @@ async def test_restore_session_loads_messages(talked: World) -> None:
     await save(talked)
     talked.clock.advance(timedelta(days=30))
     await restore(talked)
-    seen = await talked.context.seen(talked.focus.target(), talked.clock.now())
+    seen = await talked.view()
     assert [message.content for message in seen.messages] == ["Hello", "Hi there", "How are you?", "ok"]
     assert f"{seen.messages[0].timestamp:%Y-%m-%d}" == "2026-02-12"
 
@@ -67,11 +67,11 @@ async def test_undo_brings_the_earlier_context_back_exactly(talked: World) -> No
     await save(talked)
     await talked.journal.clear(talked.focus.target())
     await talked.say("Something else")
-    before = await talked.context.seen(talked.focus.target(), talked.clock.now())
+    before = await talked.view()
     await restore(talked)
     assert await talked.seen() != [message.content for message in before.messages]
     await undo(talked)
-    assert await talked.context.seen(talked.focus.target(), talked.clock.now()) == before
+    assert await talked.view() == before
 
 
 async def test_restore_is_one_operation_of_all_threads(talked: World) -> None:
@@ -88,7 +88,7 @@ async def test_restore_is_one_operation_of_all_threads(talked: World) -> None:
     await talked.focus.turn_to_thread(3)
     assert await talked.seen() == []
     (entry,) = await talked.journal.entries(talked.focus.target())
-    assert (entry.operation.kind, entry.operation.thread_id) == (Kind.RESTORE, None)
+    assert (entry.operation.act.kind, entry.operation.thread_id) == (Restore.kind, None)
 
 
 async def test_the_active_thread_is_turned_to_also_after_a_restart_and_although_it_was_closed(talked: World) -> None:
@@ -133,7 +133,7 @@ async def test_a_file_of_another_machine_works_and_twice_gives_no_duplicates(tal
     session, restored = await talked.sessions.restore(talked.focus.target(), "2025")
     assert (session.session_id, restored.added) == ("2025-01-01_far", 5)
     assert talked.focus.target().thread_id == restored.thread_id not in {1, 7}
-    seen = await talked.context.seen(talked.focus.target(), talked.clock.now())
+    seen = await talked.view()
     assert [(row.role, row.content) for row in seen.messages] == [
         (Role.USER, "What is 6 x 7?"),
         (Role.TOOL_USE, ""),

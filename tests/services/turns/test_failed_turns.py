@@ -84,5 +84,5 @@ async def test_what_was_said_again_is_counted_as_left_out(world: World) -> None:
     world.model.enqueue(DOWN)
     await world.say("Hello")
     await world.say("Hello")
-    report = await context_report(world.context, world.clock, world.focus.target())
+    report = await context_report(world.context, world.focus.target(), world.clock.now())
     assert [(omission.reason, omission.messages) for omission in report.omissions] == [("failed, and said again", 1)]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import SessionError
-from chorus_cli.core.log.messages import Role
-from chorus_cli.core.sessions.format import SavedMessage, SavedThread, Session, text_of
+from chorus_cli.core.log.messages import MessageContent, Role
+from chorus_cli.core.sessions.format import SavedThread, Session, text_of
 from chorus_cli.core.sessions.names import candidates
 from chorus_cli.core.sessions.reader import Head
 from chorus_cli.storage.files import session_files
@@ -33,7 +33,7 @@ SESSION = Session(
     window_end=START,
     active_thread_id=1,
     threads=(SavedThread(1),),
-    messages=(SavedMessage(1, 1, Role.USER, "Hello", START),),
+    messages=(MessageContent(1, Role.USER, "Hello", START, turn_id=1),),
 )
 
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 from datetime import datetime
+from typing import NamedTuple
 
-from chorus_cli.core.log.messages import Message, Status
+from chorus_cli.core.log.messages import Message, MessageContent, Role, Status
 from chorus_cli.storage.sqlite.log import message_rows
-from chorus_cli.storage.sqlite.log.message_rows import OpenedTurn, Question, ReplyState
 from tests.fakes import START
+
+
+class OpenedTurn(NamedTuple):
+    """The two rows of a turn that has begun."""
+
+    question: Message
+    reply: Message
 
 
 def ask(
@@ -20,11 +27,13 @@ def ask(
     at: datetime = START,
     run: str = "this-run",
 ) -> OpenedTurn:
-    return message_rows.open_turn(connection, Question(persona, thread, content, at, "It is late.", 7), "model", run)
+    question = MessageContent(thread, Role.USER, content, at, preamble="It is late.", token_count=7)
+    return OpenedTurn(*message_rows.open_turn(connection, persona, question, "model", run))
 
 
 def answer(connection: sqlite3.Connection, opened: OpenedTurn, content: str = "A friend.", tokens: int = 3) -> Message:
-    message_rows.update_reply(connection, opened.reply, ReplyState(content, Status.COMPLETE, tokens))
+    grown = opened.reply._replace(content=content, status=Status.COMPLETE, token_count=tokens)
+    message_rows.update_reply(connection, grown)
     return message_rows.rows(connection, [opened.reply.id])[0]
 
 

@@ -12,22 +12,21 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.core.context.view import view
 from chorus_cli.core.errors import DatabaseFullError, StorageError
-from chorus_cli.core.log.operations import Kind
+from chorus_cli.core.log.acts import Clear
+from chorus_cli.core.log.messages import MessageContent, Role
+from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.storage.sqlite import meta_rows
-from chorus_cli.storage.sqlite.context.rows import context_rows
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
-from chorus_cli.storage.sqlite.log.message_rows import Question
-from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
 from chorus_cli.storage.sqlite.migrations import APPLICATION_ID, STEPS
 from chorus_cli.storage.sqlite.store import Store
 from tests.fakes import START
 from tests.storage.sqlite.notes import increment, note, note_and_fail, notes
+from tests.storage.sqlite.views import view_in
 
 
-def question(text: str, at: datetime = START) -> Question:
-    return Question("chorus", 1, text, at, "", 1)
+def question(text: str, at: datetime = START) -> MessageContent:
+    return MessageContent(1, Role.USER, text, at, token_count=1)
 
 
 # What lasts
@@ -48,7 +47,7 @@ async def test_what_was_written_is_there_after_a_restart(path: Path) -> None:
 async def test_context_survives_restart_via_sqlite(path: Path) -> None:
     before = Store(path)
     await before.open()
-    await before.write(message_rows.open_turn, question("remember me"), "model", "run")
+    await before.write(message_rows.open_turn, "chorus", question("remember me"), "model", "run")
     await before.close()
     assert await seen_after_restart(path) == ["remember me", ""]
 
@@ -56,9 +55,9 @@ async def test_context_survives_restart_via_sqlite(path: Path) -> None:
 async def test_clear_time_survives_restart(path: Path) -> None:
     before = Store(path)
     await before.open()
-    await before.write(message_rows.open_turn, question("old"), "model", "run")
-    await before.write(operation_rows.introduce, NewOperation("chorus", Kind.CLEAR, START))
-    await before.write(message_rows.open_turn, question("new"), "model", "run")
+    await before.write(message_rows.open_turn, "chorus", question("old"), "model", "run")
+    await before.write(operation_rows.introduce, NewOperation("chorus", Clear(), START))
+    await before.write(message_rows.open_turn, "chorus", question("new"), "model", "run")
     await before.close()
     assert await seen_after_restart(path) == ["new", ""]
 
@@ -67,9 +66,9 @@ async def seen_after_restart(path: Path) -> list[str]:
     store = Store(path)
     await store.open()
     since = START - timedelta(hours=8)
-    rows = await store.read(context_rows, "chorus", 1, since)
+    seen = await store.read(view_in, "chorus", 1, since)
     await store.close()
-    return [row.content for row in view(1, rows.messages, rows.operations, since).messages]
+    return [row.content for row in seen.messages]
 
 
 async def test_the_settings_that_durability_rests_on_are_in_force(store: Store) -> None:

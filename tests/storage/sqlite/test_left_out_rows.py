@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.context.view import cutoff
-from chorus_cli.core.log.messages import NewMessage, Role, Status
-from chorus_cli.core.log.operations import Kind, Subject
-from chorus_cli.storage.sqlite.context.left_out_rows import LeftOut, left_out
-from chorus_cli.storage.sqlite.context.rows import context_rows, view_of
-from chorus_cli.storage.sqlite.log import introduced_rows, message_rows, operation_rows
-from chorus_cli.storage.sqlite.log.message_rows import ReplyState
-from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
+from chorus_cli.core.context.view import Reason, cutoff
+from chorus_cli.core.log.acts import Act, Clear, Edit, Redo, Restore, Retry, Subject, Undo
+from chorus_cli.core.log.messages import MessageContent, Role, Status
+from chorus_cli.core.log.operations import NewOperation
+from chorus_cli.storage.sqlite.context.thread_counts import Outside, count_outside
+from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 from tests.fakes import START
 from tests.storage.sqlite.logged_turns import answer, ask
+from tests.storage.sqlite.views import view_in
 
 if TYPE_CHECKING:
     import sqlite3
@@ -28,12 +27,11 @@ if TYPE_CHECKING:
 HOURS = 8
 
 
-def found(connection: sqlite3.Connection, now: datetime = START) -> Mapping[str, LeftOut]:
-    rows = context_rows(connection, "frodo", 1, cutoff(now, HOURS))
-    return left_out(connection, "frodo", 1, view_of(rows, 1))
+def found(connection: sqlite3.Connection, now: datetime = START) -> Mapping[Reason, Outside]:
+    return count_outside(connection, "frodo", 1, view_in(connection, "frodo", 1, cutoff(now, HOURS)))
 
 
-def numbers(connection: sqlite3.Connection, now: datetime = START) -> dict[str, int]:
+def numbers(connection: sqlite3.Connection, now: datetime = START) -> dict[Reason, int]:
     return {reason: each.messages for reason, each in found(connection, now).items()}
 
 
@@ -44,47 +42,39 @@ def say(connection: sqlite3.Connection, *hours_ago: float, thread: int = 1, repl
         answer(connection, opened, reply, 3 if reply else 0)
 
 
-def do(
-    connection: sqlite3.Connection,
-    kind: Kind,
-    *members: int | NewMessage,
-    hours_ago: float = 0,
-    replaced: frozenset[int] = frozenset(),
-) -> Operation:
+def do(connection: sqlite3.Connection, act: Act, *members: int | MessageContent, hours_ago: float = 0) -> Operation:
     made = START - timedelta(hours=hours_ago)
-    return operation_rows.introduce(
-        connection, NewOperation("frodo", kind, made, 1, members=members, replaced=replaced)
-    )
+    return operation_rows.introduce(connection, NewOperation("frodo", act, made, 1, members=members))
 
 
-def undo(connection: sqlite3.Connection, subject: Operation | int, kind: Kind = Kind.UNDO) -> None:
+def undo(connection: sqlite3.Connection, subject: Operation | int, kind: type[Undo | Redo] = Undo) -> None:
     named = Subject(turn_id=subject) if isinstance(subject, int) else Subject(operation_id=subject.id)
-    operation_rows.introduce(connection, NewOperation("frodo", kind, START, 1, subject=named))
+    operation_rows.introduce(connection, NewOperation("frodo", kind(named), START, 1))
 
 
 def retry(connection: sqlite3.Connection, question: int, *replaced: int, hours_ago: float = 0) -> Operation:
-    operation = do(connection, Kind.RETRY, hours_ago=hours_ago, replaced=frozenset(replaced))
+    operation = do(connection, Retry(frozenset(replaced)), hours_ago=hours_ago)
     [asked] = message_rows.rows(connection, [question])
-    reply = introduced_rows.open_retry(connection, asked, operation, "model", "run")
-    message_rows.update_reply(connection, reply, ReplyState("A foe.", Status.COMPLETE, 3))
+    reply = message_rows.open_retry(connection, asked, operation, "model", "run")
+    message_rows.update_reply(connection, reply._replace(content="A foe.", status=Status.COMPLETE, token_count=3))
     return operation
 
 
-def copy(text: str, revises: int | None = None) -> NewMessage:
-    return NewMessage(1, Role.USER, text, START - timedelta(days=30), revises=revises)
+def copy(text: str, revises: int | None = None) -> MessageContent:
+    return MessageContent(1, Role.USER, text, START - timedelta(days=30), revises=revises)
 
 
 def test_what_is_left_out_is_counted_by_reason(connection: sqlite3.Connection) -> None:
     say(connection, 30, 20)
-    do(connection, Kind.CLEAR, hours_ago=15)
+    do(connection, Clear(), hours_ago=15)
     say(connection, 12, 10, 9, 1)
     say(connection, 50, thread=2)
-    assert found(connection) == {"boundary": LeftOut(4, 20), "age": LeftOut(6, 30)}
+    assert found(connection) == {Reason.BOUNDARY: Outside(4, 20), Reason.AGE: Outside(6, 30)}
 
 
 def test_without_a_boundary_only_age_leaves_out(connection: sqlite3.Connection) -> None:
     say(connection, 30, 1)
-    assert found(connection) == {"age": LeftOut(2, 10)}
+    assert found(connection) == {Reason.AGE: Outside(2, 10)}
 
 
 def test_empty_rows_and_uncounted_tokens_do_not_count(connection: sqlite3.Connection) -> None:
@@ -93,19 +83,19 @@ def test_empty_rows_and_uncounted_tokens_do_not_count(connection: sqlite3.Connec
         "INSERT INTO messages(persona, thread_id, role, content, timestamp) "
         "VALUES ('frodo', 1, 'user', 'not yet counted', '2026-02-11T00:00:00Z')"
     )
-    assert found(connection) == {"age": LeftOut(2, 7)}
+    assert found(connection) == {Reason.AGE: Outside(2, 7)}
 
 
 def test_what_an_edit_kept_is_not_left_out(connection: sqlite3.Connection) -> None:
     say(connection, 30, 20)
-    do(connection, Kind.EDIT, 1, 2, 3, hours_ago=1)
-    assert found(connection) == {"boundary": LeftOut(1, 3)}
+    do(connection, Edit(), 1, 2, 3, hours_ago=1)
+    assert found(connection) == {Reason.BOUNDARY: Outside(1, 3)}
 
 
 def test_what_an_edit_kept_is_left_out_by_age_once_the_edit_has_left_the_window(connection: sqlite3.Connection) -> None:
     say(connection, 30, 20)
-    do(connection, Kind.EDIT, 1, 2, 3, hours_ago=10)
-    assert found(connection) == {"boundary": LeftOut(1, 3), "age": LeftOut(3, 17)}
+    do(connection, Edit(), 1, 2, 3, hours_ago=10)
+    assert found(connection) == {Reason.BOUNDARY: Outside(1, 3), Reason.AGE: Outside(3, 17)}
 
 
 def test_a_reply_that_was_asked_for_once_more_is_a_message_like_any_other(connection: sqlite3.Connection) -> None:
@@ -113,64 +103,64 @@ def test_a_reply_that_was_asked_for_once_more_is_a_message_like_any_other(connec
     another = retry(connection, 1, 2, hours_ago=1)
     assert numbers(connection) == {}
     undo(connection, another)
-    assert numbers(connection) == {"taken back": 1}
-    do(connection, Kind.CLEAR)
-    assert numbers(connection) == {"boundary": 3}
-    assert numbers(connection, START + timedelta(hours=20)) == {"boundary": 3}
+    assert numbers(connection) == {Reason.TAKEN_BACK: 1}
+    do(connection, Clear())
+    assert numbers(connection) == {Reason.BOUNDARY: 3}
+    assert numbers(connection, START + timedelta(hours=20)) == {Reason.BOUNDARY: 3}
 
 
 def test_another_reply_stays_one_although_a_restore_of_it_is_undone(connection: sqlite3.Connection) -> None:
     say(connection, 2)
     retry(connection, 1, 2)
-    do(connection, Kind.CLEAR)
-    undo(connection, do(connection, Kind.RESTORE, 1, 3))
-    assert numbers(connection) == {"boundary": 3}
+    do(connection, Clear())
+    undo(connection, do(connection, Restore(), 1, 3))
+    assert numbers(connection) == {Reason.BOUNDARY: 3}
 
 
 def test_another_reply_leaves_by_age_whether_it_counts_or_not(connection: sqlite3.Connection) -> None:
     say(connection, 2)
     retry(connection, 1, 2)
     undo(connection, retry(connection, 1))
-    assert numbers(connection, START + timedelta(hours=20)) == {"age": 4}
+    assert numbers(connection, START + timedelta(hours=20)) == {Reason.AGE: 4}
 
 
 def test_what_a_restore_has_put_in_is_told_apart_once_it_is_undone(connection: sqlite3.Connection) -> None:
     say(connection, 3, 2)
-    do(connection, Kind.CLEAR)
-    restored = do(connection, Kind.RESTORE, 1, 2, copy("from elsewhere"), copy("and this"))
-    assert numbers(connection) == {"boundary": 2}
+    do(connection, Clear())
+    restored = do(connection, Restore(), 1, 2, copy("from elsewhere"), copy("and this"))
+    assert numbers(connection) == {Reason.BOUNDARY: 2}
     undo(connection, restored)
-    assert numbers(connection) == {"boundary": 4, "withdrawn": 2}
-    undo(connection, restored, Kind.REDO)
-    assert numbers(connection) == {"boundary": 2}
+    assert numbers(connection) == {Reason.BOUNDARY: 4, Reason.WITHDRAWN: 2}
+    undo(connection, restored, Redo)
+    assert numbers(connection) == {Reason.BOUNDARY: 2}
 
 
 def test_what_was_restored_again_is_before_the_boundary_although_it_came_with_what_is_undone(
     connection: sqlite3.Connection,
 ) -> None:
-    first = do(connection, Kind.RESTORE, copy("from elsewhere"))
+    first = do(connection, Restore(), copy("from elsewhere"))
     undo(connection, first)
-    again = do(connection, Kind.RESTORE, 1)
+    again = do(connection, Restore(), 1)
     assert numbers(connection) == {}
-    assert numbers(connection, START + timedelta(hours=20)) == {"age": 1}
-    do(connection, Kind.CLEAR)
-    assert numbers(connection) == {"boundary": 1}
+    assert numbers(connection, START + timedelta(hours=20)) == {Reason.AGE: 1}
+    do(connection, Clear())
+    assert numbers(connection) == {Reason.BOUNDARY: 1}
     undo(connection, again)
-    assert numbers(connection) == {"withdrawn": 1}
+    assert numbers(connection) == {Reason.WITHDRAWN: 1}
 
 
 def test_a_message_that_was_reworded_twice_is_one(connection: sqlite3.Connection) -> None:
     say(connection, 3)
-    do(connection, Kind.EDIT, copy("reworded", revises=1), 2)
-    reworded = do(connection, Kind.EDIT, copy("reworded again", revises=3), 2)
+    do(connection, Edit(), copy("reworded", revises=1), 2)
+    reworded = do(connection, Edit(), copy("reworded again", revises=3), 2)
     assert numbers(connection) == {}
-    assert numbers(connection, START + timedelta(hours=20)) == {"age": 2}
+    assert numbers(connection, START + timedelta(hours=20)) == {Reason.AGE: 2}
     undo(connection, reworded)
     assert numbers(connection) == {}
     undo(connection, 1)
     assert numbers(connection) == {}
-    do(connection, Kind.CLEAR)
-    assert numbers(connection) == {"boundary": 2}
+    do(connection, Clear())
+    assert numbers(connection) == {Reason.BOUNDARY: 2}
 
 
 @pytest.mark.parametrize(("content", "number"), [("from a tool", 1), ("", 0)])
@@ -178,10 +168,10 @@ def test_what_comes_late_to_a_turn_that_was_cleared_is_cleared_too(
     connection: sqlite3.Connection, content: str, number: int
 ) -> None:
     say(connection, 3)
-    do(connection, Kind.CLEAR)
+    do(connection, Clear())
     connection.execute(
         "INSERT INTO messages(persona, thread_id, turn_id, role, content, timestamp) "
         "VALUES ('frodo', 1, 1, 'tool_result', ?, '2026-02-12T14:30:00Z')",
         (content,),
     )
-    assert numbers(connection) == {"boundary": 2 + number}
+    assert numbers(connection) == {Reason.BOUNDARY: 2 + number}

@@ -16,7 +16,6 @@ from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.log.messages import Message, Role, Status
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import message_rows, orphans
-from chorus_cli.storage.sqlite.log.message_rows import ReplyState
 from tests.fakes import START
 from tests.storage.sqlite.database import database
 from tests.storage.sqlite.logged_turns import answer, ask, contents, everything, put_in
@@ -75,17 +74,12 @@ def test_a_turn_opens_with_its_question_and_an_empty_reply_in_progress(connectio
 
 def test_a_reply_grows_and_ends_and_its_question_stays_as_it_was(connection: sqlite3.Connection) -> None:
     opened = ask(connection)
-    for state in (
-        ReplyState("A fri", Status.STREAMING, 2),
-        ReplyState("A friend.", Status.TRUNCATED, 3, {"prompt_tokens": 40, "completion_tokens": 3}),
+    usage = {"prompt_tokens": 40, "completion_tokens": 3}
+    for grown in (
+        opened.reply._replace(content="A fri", status=Status.STREAMING, token_count=2),
+        opened.reply._replace(content="A friend.", status=Status.TRUNCATED, token_count=3, usage=usage),
     ):
-        message_rows.update_reply(connection, opened.reply, state)
-        grown = opened.reply._replace(
-            content=state.content,
-            status=state.status,
-            token_count=state.token_count,
-            usage=state.usage,
-        )
+        message_rows.update_reply(connection, grown)
         assert everything(connection) == [opened.question, grown]
 
 
@@ -142,7 +136,7 @@ def test_a_changed_row_no_longer_fits_its_checksum(changed: tuple[str, int, str,
 def test_replies_of_processes_that_are_gone_become_interrupted(connection: sqlite3.Connection) -> None:
     running = ask(connection, run="alive")
     gone = ask(connection, run="gone")
-    message_rows.update_reply(connection, gone.reply, ReplyState("Half a rep", Status.STREAMING, 3))
+    message_rows.update_reply(connection, gone.reply._replace(content="Half a rep", token_count=3))
     finished = answer(connection, ask(connection, run="gone"))
     connection.execute(
         "INSERT INTO messages(persona, thread_id, role, status, timestamp) "

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.context.view import cutoff, view
+from chorus_cli.core.context.view import cutoff
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError
 from chorus_cli.core.log.messages import Message, Role, Status
-from chorus_cli.storage.sqlite.context.rows import context_rows
 from chorus_cli.storage.sqlite.log import message_rows
 from chorus_cli.storage.sqlite.migrations import APPLICATION_ID, STEPS, Step, applied, migrate
+from tests.storage.sqlite.views import view_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -258,5 +258,4 @@ def test_messages_put_in_by_plain_sql_are_in_view(connection: sqlite3.Connection
     for content, timestamp in [("old", "2026-02-12T06:29:59Z"), ("new", "2026-02-12T06:30:01Z")]:
         put_in(connection, "messages", persona="frodo", thread_id=4, role="user", content=content, timestamp=timestamp)
     since = cutoff(datetime(2026, 2, 12, 14, 30, tzinfo=UTC), 8)
-    rows = context_rows(connection, "frodo", 4, since)
-    assert [row.content for row in view(4, rows.messages, rows.operations, since).messages] == ["new"]
+    assert [row.content for row in view_in(connection, "frodo", 4, since).messages] == ["new"]

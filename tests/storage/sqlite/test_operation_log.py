@@ -11,28 +11,46 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import DatabaseDamagedError
-from chorus_cli.core.log import operations as journal
-from chorus_cli.core.log.operations import BOUNDARIES, REVERSALS, Kind, Operation, Subject, WindowChange
+from chorus_cli.core.log import journal
+from chorus_cli.core.log.acts import (
+    Act,
+    Clear,
+    Edit,
+    Flash,
+    Fold,
+    Redo,
+    Replacement,
+    Restore,
+    Retry,
+    Subject,
+    Undo,
+    Window,
+)
+from chorus_cli.core.log.messages import MessageContent, Role
+from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
-from chorus_cli.storage.sqlite.log.message_rows import Question
-from chorus_cli.storage.sqlite.log.operation_rows import NewOperation, all_of, introduce, since_base
+from chorus_cli.storage.sqlite.log.operation_rows import all_of, introduce, since_boundary
 from tests.fakes import START
 from tests.storage.sqlite.database import database
 
 THREADS = (1, 2)
+BY_THEMSELVES = (Clear(), Edit(), Restore(), Retry(), Window(None, 24), Fold(), Flash())
+"""One act of each kind but for undo and redo, which need a subject."""
 
 
 def say(connection: sqlite3.Connection, text: str = "Hello") -> int:
     """Say something and return the newest id: that of the empty reply."""
-    return message_rows.open_turn(connection, Question("frodo", 1, text, START, "", 1), "model", "run").reply.id
+    question = MessageContent(1, Role.USER, text, START, token_count=1)
+    _, reply = message_rows.open_turn(connection, "frodo", question, "model", "run")
+    return reply.id
 
 
 def clear(connection: sqlite3.Connection, at: datetime = START) -> Operation:
-    return introduce(connection, NewOperation("frodo", Kind.CLEAR, at))
+    return introduce(connection, NewOperation("frodo", Clear(), at))
 
 
-def undo(connection: sqlite3.Connection, operation_id: int, kind: Kind = Kind.UNDO) -> Operation:
-    return introduce(connection, NewOperation("frodo", kind, START, subject=Subject(operation_id=operation_id)))
+def undo(connection: sqlite3.Connection, operation_id: int, kind: type[Undo | Redo] = Undo) -> Operation:
+    return introduce(connection, NewOperation("frodo", kind(Subject(operation_id=operation_id)), START))
 
 
 def numbers(operations: list[Operation]) -> list[int]:
@@ -44,14 +62,14 @@ def numbers(operations: list[Operation]) -> list[int]:
 
 def test_a_clear_is_a_row_that_names_the_newest_message(connection: sqlite3.Connection) -> None:
     newest = say(connection)
-    assert clear(connection) == Operation(1, Kind.CLEAR, None, newest, START)
+    assert clear(connection) == Operation(1, Clear(), None, newest, START)
 
 
 def test_clear_advances_last_clear_time(connection: sqlite3.Connection) -> None:
     for hours in (0, 3):
         newest = say(connection)
         clear(connection, START + timedelta(hours=hours))
-        base = journal.base(since_base(connection, "frodo", 1))
+        base = journal.boundary(since_boundary(connection, "frodo", 1))
         assert base is not None
         assert (base.created_at, base.after_message_id) == (START + timedelta(hours=hours), newest)
 
@@ -66,39 +84,32 @@ def test_clear_does_not_delete_messages_from_db(connection: sqlite3.Connection) 
 
 @pytest.mark.parametrize("thread", [None, 1])
 @pytest.mark.parametrize(
-    "details",
+    ("act", "after"),
     [
-        {"kind": Kind.EDIT, "members": (2, 1, 3), "after_message_id": 2},
-        {"kind": Kind.RESTORE, "members": (4,)},
-        {"kind": Kind.RETRY, "replaced": frozenset({2, 4})},
-        {"kind": Kind.UNDO, "target": Subject(operation_id=7)},
-        {"kind": Kind.UNDO, "target": Subject(turn_id=3)},
-        {"kind": Kind.REDO, "target": Subject(operation_id=7)},
-        {"kind": Kind.REDO, "target": Subject(turn_id=3)},
-        {"kind": Kind.WINDOW, "window": WindowChange(None, 24)},
-        {"kind": Kind.WINDOW, "window": WindowChange(24, None)},
-        {"kind": Kind.WINDOW, "window": WindowChange("eight", [1, {"a": None}])},
-        {"kind": Kind.COMPACT},
-        {"kind": Kind.FLASH},
+        (Edit((2, 1, 3)), 2),
+        (Restore((4,)), None),
+        (Retry(frozenset({2, 4})), None),
+        (Undo(Subject(operation_id=7)), None),
+        (Undo(Subject(turn_id=3)), None),
+        (Redo(Subject(operation_id=7)), None),
+        (Redo(Subject(turn_id=3)), None),
+        (Window(None, 24), None),
+        (Window(24, None), None),
+        (Window("eight", [1, {"a": None}]), None),
+        (Fold(), None),
+        (Flash(), None),
     ],
 )
 def test_every_operation_comes_back_as_it_was_stored(
-    connection: sqlite3.Connection, thread: int | None, details: dict[str, object]
+    connection: sqlite3.Connection, thread: int | None, act: Act, after: int | None
 ) -> None:
     newest = [say(connection), say(connection)][-1]
-    stored = introduce(connection, new_operation(thread, details))
-    expected = {"after_message_id": newest, "id": 1, "thread_id": thread, "created_at": START} | details
-    assert replace(stored, newest_message_id=None) == operation(expected)
+    members = act.members if isinstance(act, Replacement) else ()
+    stored = introduce(connection, NewOperation("frodo", act, START, thread, after, members))
+    expected = Operation(1, act, thread, newest if after is None else after, START)
+    assert replace(stored, newest_message_id=None) == expected
     assert stored.made_after == newest
     assert all_of(connection, "frodo", 1) == [stored]
-
-
-def new_operation(thread: int | None, details: dict[str, object]) -> NewOperation:
-    return NewOperation(**{"persona": "frodo", "created_at": START, "thread_id": thread} | details)  # type: ignore[arg-type]
-
-
-def operation(values: dict[str, object]) -> Operation:
-    return Operation(**values)  # type: ignore[arg-type]
 
 
 def test_an_operation_before_anything_was_said_comes_after_nothing(connection: sqlite3.Connection) -> None:
@@ -110,7 +121,7 @@ def test_members_must_be_messages_of_the_log(connection: sqlite3.Connection) -> 
     say(connection)
     connection.execute("BEGIN IMMEDIATE")
     with pytest.raises(sqlite3.IntegrityError):
-        introduce(connection, NewOperation("frodo", Kind.EDIT, START, 1, members=(1, 99)))
+        introduce(connection, NewOperation("frodo", Edit(), START, 1, members=(1, 99)))
     connection.execute("ROLLBACK")
     assert all_of(connection, "frodo", 1) == []
 
@@ -126,8 +137,8 @@ def test_times_are_stored_as_utc(connection: sqlite3.Connection) -> None:
 
 def test_operations_concern_one_thread_or_all_threads_of_one_persona(connection: sqlite3.Connection) -> None:
     for persona, thread in [("frodo", None), ("frodo", 1), ("frodo", 2), ("sam", None), ("sam", 1)]:
-        introduce(connection, NewOperation(persona, Kind.COMPACT, START, thread))
-    for read in (all_of, since_base):
+        introduce(connection, NewOperation(persona, Fold(), START, thread))
+    for read in (all_of, since_boundary):
         assert numbers(read(connection, "frodo", 1)) == [1, 2]
         assert numbers(read(connection, "frodo", 2)) == [1, 3]
         assert numbers(read(connection, "sam", 3)) == [4]
@@ -136,42 +147,42 @@ def test_operations_concern_one_thread_or_all_threads_of_one_persona(connection:
 def test_reading_stops_at_the_newest_boundary_that_counts(connection: sqlite3.Connection) -> None:
     for _ in range(3):
         clear(connection)
-    assert numbers(since_base(connection, "frodo", 1)) == [3]
+    assert numbers(since_boundary(connection, "frodo", 1)) == [3]
     undo(connection, 3)
-    assert numbers(since_base(connection, "frodo", 1)) == [2, 3, 4]
-    undo(connection, 3, Kind.REDO)
-    assert numbers(since_base(connection, "frodo", 1)) == [3, 4, 5]
+    assert numbers(since_boundary(connection, "frodo", 1)) == [2, 3, 4]
+    undo(connection, 3, Redo)
+    assert numbers(since_boundary(connection, "frodo", 1)) == [3, 4, 5]
     undo(connection, 3)
-    assert numbers(since_base(connection, "frodo", 1)) == [2, 3, 4, 5, 6]
+    assert numbers(since_boundary(connection, "frodo", 1)) == [2, 3, 4, 5, 6]
 
 
 def test_everything_is_read_where_no_boundary_counts(connection: sqlite3.Connection) -> None:
     clear(connection)
     undo(connection, 1)
-    assert numbers(since_base(connection, "frodo", 1)) == [1, 2]
+    assert numbers(since_boundary(connection, "frodo", 1)) == [1, 2]
 
 
 def test_a_turn_of_the_same_number_is_not_the_boundary(connection: sqlite3.Connection) -> None:
     clear(connection)
     clear(connection)
-    introduce(connection, NewOperation("frodo", Kind.UNDO, START, 1, subject=Subject(turn_id=2)))
-    assert numbers(since_base(connection, "frodo", 1)) == [2, 3]
+    introduce(connection, NewOperation("frodo", Undo(Subject(turn_id=2)), START, 1))
+    assert numbers(since_boundary(connection, "frodo", 1)) == [2, 3]
 
 
-Deed = tuple[Kind, int | None, int]
-DEEDS = st.tuples(st.sampled_from(Kind), st.sampled_from([None, *THREADS]), st.integers(0, 30))
+Deed = tuple[Act | type[Undo | Redo], int | None, int]
+DEEDS = st.tuples(st.sampled_from([*BY_THEMSELVES, Undo, Redo]), st.sampled_from([None, *THREADS]), st.integers(0, 30))
 
 
 def play(connection: sqlite3.Connection, deeds: list[Deed]) -> None:
     """Store the operations; an undo or redo takes back an earlier operation, and concerns the threads that it did."""
     stored: list[Operation] = []
-    for kind, thread, choice in deeds:
-        if kind not in REVERSALS:
-            stored.append(introduce(connection, NewOperation("frodo", kind, START, thread)))
+    for act, thread, choice in deeds:
+        if not isinstance(act, type):
+            stored.append(introduce(connection, NewOperation("frodo", act, START, thread)))
         elif stored:
             about = stored[choice % len(stored)]
             subject = Subject(operation_id=about.id)
-            introduce(connection, NewOperation("frodo", kind, START, about.thread_id, subject=subject))
+            introduce(connection, NewOperation("frodo", act(subject), START, about.thread_id))
 
 
 @settings(max_examples=150)
@@ -181,9 +192,9 @@ def test_what_is_read_is_the_end_of_the_journal_from_its_base_on(deeds: list[Dee
     play(connection, deeds)
     for thread in THREADS:
         everything = all_of(connection, "frodo", thread)
-        read = since_base(connection, "frodo", thread)
-        base = journal.base(everything)
-        assert journal.base(read) == base
+        read = since_boundary(connection, "frodo", thread)
+        base = journal.boundary(everything)
+        assert journal.boundary(read) == base
         assert read == [known for known in everything if base is None or known.id >= base.id]
         assert [known for known in journal.effective(everything) if known in read] == journal.effective(read)
     connection.close()
@@ -191,34 +202,35 @@ def test_what_is_read_is_the_end_of_the_journal_from_its_base_on(deeds: list[Dee
 
 def test_only_boundaries_have_members(connection: sqlite3.Connection) -> None:
     say(connection)
-    for kind in Kind:
-        introduce(connection, NewOperation("frodo", kind, START, members=(2, 1)))
-    with_members = {found.kind for found in all_of(connection, "frodo", 1) if found.members == (2, 1)}
-    assert with_members == BOUNDARIES
+    for act in (*BY_THEMSELVES, Undo(Subject(1)), Redo(Subject(1))):
+        introduce(connection, NewOperation("frodo", act, START, members=(2, 1)))
+    with_members = {found.act.kind for found in all_of(connection, "frodo", 1) if found.members == (2, 1)}
+    assert with_members == {Edit.kind, Restore.kind}
 
 
 # Damage
 
 
 @pytest.mark.parametrize(
-    ("column", "damaged"),
+    "damaged",
     [
-        ("detail", "not JSON"),
-        ("detail", "[]"),
-        ("detail", "null"),
-        ("detail", '{"undoes": 3}'),
-        ("detail", '{"replaced": 3}'),
-        ("detail", '{"context_hours": {"before": 8}}'),
-        ("created_at", "2026-02-31T00:00:00Z"),
-        ("kind", "clean"),
+        {"detail": "not JSON"},
+        {"detail": "[]"},
+        {"detail": "null"},
+        {"kind": "undo", "detail": '{"undoes": 3}'},
+        {"kind": "retry", "detail": '{"replaced": 3}'},
+        {"kind": "window", "detail": '{"context_hours": {"before": 8}}'},
+        {"created_at": "2026-02-31T00:00:00Z"},
+        {"kind": "clean"},
     ],
 )
 def test_an_operation_that_makes_no_sense_is_a_sentence_that_names_it(
-    connection: sqlite3.Connection, column: str, damaged: str
+    connection: sqlite3.Connection, damaged: dict[str, str]
 ) -> None:
     clear(connection)
     connection.execute("PRAGMA ignore_check_constraints = ON")
-    connection.execute(f"UPDATE operations SET {column} = ?", (damaged,))  # noqa: S608
-    for read in (operation_rows.all_of, operation_rows.since_base):
+    for column, value in damaged.items():
+        connection.execute(f"UPDATE operations SET {column} = ?", (value,))  # noqa: S608
+    for read in (operation_rows.all_of, operation_rows.since_boundary):
         with pytest.raises(DatabaseDamagedError, match="Operation 1 of the journal cannot be read"):
             read(connection, "frodo", 1)

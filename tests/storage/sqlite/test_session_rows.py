@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import DatabaseDamagedError
-from chorus_cli.core.log.operations import Kind, Subject
+from chorus_cli.core.log.acts import Act, Clear, Edit, Redo, Restore, Retry, Subject, Undo, Window
+from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.storage.files import session_files
 from chorus_cli.storage.sqlite.log import operation_rows
-from chorus_cli.storage.sqlite.log.operation_rows import NewOperation
 from chorus_cli.storage.sqlite.sessions import session_rows
 from chorus_cli.storage.sqlite.sessions.session_rows import IDLE, MANUAL, Saving, SessionRow, Standing, row_of
 from tests.fakes import START
@@ -39,9 +39,8 @@ def created(connection: sqlite3.Connection, personas: Path, what: Saving) -> Ses
     return row
 
 
-def do(connection: sqlite3.Connection, kind: Kind, undone: int | None = None, persona: str = "chorus") -> int:
-    subject = None if undone is None else Subject(operation_id=undone)
-    return operation_rows.introduce(connection, NewOperation(persona, kind, START, subject=subject)).id
+def do(connection: sqlite3.Connection, act: Act, persona: str = "chorus") -> int:
+    return operation_rows.introduce(connection, NewOperation(persona, act, START)).id
 
 
 def test_what_was_stored_is_read_back(connection: sqlite3.Connection, personas: Path) -> None:
@@ -115,28 +114,28 @@ def test_the_idle_session_is_the_newest_that_was_saved_by_itself(
     assert session_rows.idle_session(connection, "chorus") == (idle, 4)
 
 
-@pytest.mark.parametrize("kind", [Kind.CLEAR, Kind.EDIT, Kind.RESTORE])
-def test_a_boundary_ends_the_idle_session(connection: sqlite3.Connection, personas: Path, kind: Kind) -> None:
-    before = do(connection, kind)
+@pytest.mark.parametrize("act", [Clear(), Edit(), Restore()])
+def test_a_boundary_ends_the_idle_session(connection: sqlite3.Connection, personas: Path, act: Act) -> None:
+    before = do(connection, act)
     idle = created(connection, personas, saving(IDLE, operation=before))
     assert session_rows.idle_session(connection, "chorus") == (idle, 4)
-    do(connection, kind, persona="frodo")
-    do(connection, Kind.WINDOW)
-    do(connection, Kind.RETRY)
+    do(connection, act, persona="frodo")
+    do(connection, Window(8, 24))
+    do(connection, Retry())
     assert session_rows.idle_session(connection, "chorus") == (idle, 4)
-    do(connection, kind)
+    do(connection, act)
     assert session_rows.idle_session(connection, "chorus") is None
 
 
-@pytest.mark.parametrize("kind", [Kind.UNDO, Kind.REDO])
+@pytest.mark.parametrize("kind", [Undo, Redo])
 def test_taking_a_boundary_back_ends_the_idle_session_too(
-    connection: sqlite3.Connection, personas: Path, kind: Kind
+    connection: sqlite3.Connection, personas: Path, kind: type[Undo | Redo]
 ) -> None:
-    boundary, window = do(connection, Kind.CLEAR), do(connection, Kind.WINDOW)
+    boundary, window = do(connection, Clear()), do(connection, Window(8, 24))
     idle = created(connection, personas, saving(IDLE, operation=window))
-    do(connection, kind, undone=window)
+    do(connection, kind(Subject(operation_id=window)))
     assert session_rows.idle_session(connection, "chorus") == (idle, 4)
-    do(connection, kind, undone=boundary)
+    do(connection, kind(Subject(operation_id=boundary)))
     assert session_rows.idle_session(connection, "chorus") is None
 
 

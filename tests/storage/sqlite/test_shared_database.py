@@ -47,16 +47,17 @@ asyncio.run(main())
 _WRITE_UNTIL_KILLED = """
 import asyncio, pathlib, sys
 from datetime import datetime, UTC
-from chorus_cli.storage import message_log
+from chorus_cli.core.log.messages import MessageContent, Role
+from chorus_cli.storage.sqlite.log import message_rows
 from chorus_cli.storage.sqlite.store import Store
 
 async def main():
     store = Store(pathlib.Path(sys.argv[1]))
     await store.open()
     while True:
-        question = message_log.Question("chorus", 1, "words " * 300, datetime.now(UTC), "", 300)
-        opened = await store.write(message_log.open_turn, question, "model", "run")
-        print(opened.reply.id, flush=True)
+        question = MessageContent(1, Role.USER, "words " * 300, datetime.now(UTC), token_count=300)
+        _, reply = await store.write(message_rows.open_turn, "chorus", question, "model", "run")
+        print(reply.id, flush=True)
 
 asyncio.run(main())
 """

@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context import calibration
+from chorus_cli.core.context.calibration import Calibration
 from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
 from chorus_cli.core.context.view import cutoff, view
 from chorus_cli.core.log import journal
+from chorus_cli.core.log.acts import Fold
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.context import summary_rows
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
@@ -31,14 +33,16 @@ def read_snapshot(
     window and the operations since the boundary, never the log.
     """
     slug, thread_id = frame.target.persona.slug, frame.target.thread_id
-    since = window_start(operation_rows.newest_id(connection, slug, thread_id))
+    newest = operation_rows.newest_id(connection, slug, thread_id)
+    since = window_start(newest)
     operations = operation_rows.since_boundary(connection, slug, thread_id)
     learned = meta_rows.value(connection, meta_rows.calibration_key(frame.target.choice.model))
     return ContextSnapshot(
         frame=frame,
         view=_view(connection, thread_id, operations, since),
         operations=tuple(operations),
-        budget=frame.budget(operations, calibration.read(learned)),
+        budget=frame.budget(operations, calibration.read(learned) if learned else Calibration()),
+        newest_operation_id=newest,
         last_spoken=message_rows.last_spoken_at(connection, thread_id),
     )
 
@@ -59,7 +63,8 @@ def read_past_snapshot(connection: sqlite3.Connection, frame: Frame, moment: dat
     past = replace(persona, settings=replace(persona.settings, context_hours=hours))
     frame = replace(frame, target=replace(target, persona=past))
     seen = _view(connection, thread_id, operations, since, moment)
-    return ContextSnapshot(frame, seen, tuple(operations), frame.budget(operations, calibration.read(learned)))
+    budget = frame.budget(operations, calibration.read(learned))
+    return ContextSnapshot(frame, seen, tuple(operations), budget, operations[-1].id if operations else 0)
 
 
 def _view(
@@ -76,6 +81,6 @@ def _view(
     messages = [message for message in messages if until is None or message.timestamp <= until]
     if boundary is not None and boundary.members and boundary.created_at > since:
         messages += message_rows.rows(connection, set(boundary.members) - {message.id for message in messages})
-    return view(
-        thread_id, messages, operations, since, summary_rows.of_effective_folds(connection, thread_id, operations)
-    )
+    folds = {each.id: each.act for each in journal.effective(operations) if isinstance(each.act, Fold)}
+    summaries = summary_rows.of_folds(connection, thread_id, folds, boundary) if folds else ()
+    return view(thread_id, messages, operations, since, summaries)

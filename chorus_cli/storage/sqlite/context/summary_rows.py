@@ -6,29 +6,24 @@ import json
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.view import Summary
-from chorus_cli.core.log import journal
-from chorus_cli.core.log.acts import Fold
 from chorus_cli.core.log.runs import expanded
 from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
+    from chorus_cli.core.log.acts import Fold
     from chorus_cli.core.log.operations import Operation
 
 _MOST = 8
 """How many folds are looked at: the newest stands unless something was taken back since."""
 
 
-def of_effective_folds(
-    connection: sqlite3.Connection, thread_id: int, operations: Sequence[Operation]
+def of_folds(
+    connection: sqlite3.Connection, thread_id: int, folds: Mapping[int, Fold], boundary: Operation | None
 ) -> list[Summary]:
-    """Return the summaries of the newest folds that count among the operations of a thread, since its boundary."""
-    folds = {each.id: each.act.message_ids for each in journal.effective(operations) if isinstance(each.act, Fold)}
-    if not folds:
-        return []
-    boundary = journal.boundary(operations)
+    """Return the summaries of the newest of the folds of a thread, by their ids, that began at its boundary."""
     found = connection.execute(
         "SELECT operation_id, base_operation_id, content, token_count, model, created_at FROM summaries "
         "WHERE thread_id = ? AND operation_id IN (SELECT value FROM json_each(?)) AND base_operation_id IS ? "
@@ -36,7 +31,7 @@ def of_effective_folds(
         (thread_id, json.dumps(list(folds)), boundary.id if boundary else None, _MOST),
     ).fetchall()
     return [
-        Summary(id_, base, folds[id_], content, tokens, model, timestamps.from_text(created_at))
+        Summary(id_, base, folds[id_].message_ids, content, tokens, model, timestamps.from_text(created_at))
         for id_, base, content, tokens, model, created_at in found
     ]
 

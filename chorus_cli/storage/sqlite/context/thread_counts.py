@@ -56,7 +56,7 @@ FROM messages
 WHERE thread_id = :thread AND (content <> '' OR tool_calls IS NOT NULL) AND revises IS NULL AND id NOT IN known
 GROUP BY reason
 """
-"""The rule ``reason_outside`` of the view in SQL, under the names of ``Reason``."""
+"""The rule ``reasons_outside`` of the view in SQL, under the names of ``Reason``."""
 
 
 def count_outside(connection: sqlite3.Connection, persona: str, thread_id: int, view: View) -> Mapping[Reason, Outside]:

@@ -80,15 +80,17 @@ def insert_members(
 
 def update_reply(connection: sqlite3.Connection, reply: Message) -> None:
     """Write a reply as far as it has come; nothing happens if it is complete already or of another process."""
+    timestamp = timestamps.to_text(reply.timestamp)
     connection.execute(
-        "UPDATE messages SET content = ?, status = ?, token_count = ?, usage = ?, checksum = ? "
+        "UPDATE messages SET content = ?, timestamp = ?, status = ?, token_count = ?, usage = ?, checksum = ? "
         "WHERE id = ? AND run IS ? AND status <> 'complete'",
         (
             reply.content,
+            timestamp,
             reply.status,
             reply.token_count,
             json.dumps(dict(reply.usage)) if reply.usage else None,
-            checksum(reply.role, reply.thread_id, reply.persona, timestamps.to_text(reply.timestamp), reply.content),
+            checksum(reply.role, reply.thread_id, reply.persona, timestamp, reply.content),
             reply.id,
             reply.run,
         ),
