@@ -46,9 +46,8 @@ def names_taken(personas: Path) -> frozenset[str]:
     return frozenset(entry.name for entry in personas.iterdir()) if personas.is_dir() else frozenset()
 
 
-@contextmanager
-def creating(personas: Path, slug: str, settings: str) -> Iterator[None]:
-    """Make the folder of a new persona, whole or not at all; it is gone again if what follows fails.
+def create(personas: Path, slug: str, settings: str) -> None:
+    """Make the folder of a new persona, whole or not at all.
 
     Raises:
         PersonaError: it is there already, or cannot be made.
@@ -62,11 +61,11 @@ def creating(personas: Path, slug: str, settings: str) -> Iterator[None]:
             _move_in(draft, folder)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-    try:
-        yield
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+
+
+def discard(personas: Path, slug: str) -> None:
+    """Delete the folder of a persona that was just made and could not be recorded."""
+    shutil.rmtree(personas / slug, ignore_errors=True)
 
 
 def renew_schema(personas: Path, text: str) -> None:
