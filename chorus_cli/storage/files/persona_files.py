@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from chorus_cli.core.errors import HomeError, PersonaError
 from chorus_cli.core.personas.persona import Document
@@ -26,6 +26,11 @@ SCHEMA_FILE = "schema.json"
 DOCUMENTS_FOLDER = "docs"
 _ARCHIVED = ".archived"
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+_TRUSTED_AFTER_NS = 2_000_000_000
+"""Longer than any file system's clock takes to tick: two changes within a tick leave the same times."""
+
+Fingerprint: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
+"""Path, times of change in nanoseconds, inode and size of each file; a file that cannot be looked at has the errno."""
 
 
 def slugs(personas: Path, *, archived: bool = False) -> tuple[str, ...]:
@@ -136,6 +141,25 @@ def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[st
         elif content:
             found.append(Document(path.name, content))
     return tuple(found), tuple(warnings)
+
+
+def fingerprint(personas: Path, slug: str, config_file: Path, now_ns: int) -> Fingerprint | None:
+    """Return a value that is another one as soon as a file changes that a persona is made of.
+
+    ``None`` if a file has changed so recently, by the wall clock ``now_ns``, that a further change might go unnoticed.
+    """
+    folder = personas / slug / DOCUMENTS_FOLDER
+    states = []
+    for path in (config_file, settings_path(personas, slug), folder, *_document_paths(folder)):
+        try:
+            found = path.stat()
+        except OSError as error:
+            states.append((str(path), error.errno or 0, 0, 0, 0))
+            continue
+        if max(found.st_mtime_ns, found.st_ctime_ns) > now_ns - _TRUSTED_AFTER_NS:
+            return None
+        states.append((str(path), found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size))
+    return tuple(states)
 
 
 def install(shipped: Path, personas: Path) -> None:
