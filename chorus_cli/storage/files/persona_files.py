@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from chorus_cli.core.errors import HomeError, PersonaError
 from chorus_cli.core.personas.persona import Document
-from chorus_cli.storage.files.atomic_file import write_atomically
+from chorus_cli.storage.files.durable_files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
