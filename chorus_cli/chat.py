@@ -74,10 +74,9 @@ class Chat:
     def idle_timer(self, tell: Callable[[str], None], report_bug: Callable[[Exception], str]) -> IdleTimer:
         """Make what saves a persona's talk as a session when nothing is said to it for a while."""
         from chorus_cli.commands.sessions import saved_line  # noqa: PLC0415
-        from chorus_cli.services.sessions.idle import IdleTimer  # noqa: PLC0415
-        from chorus_cli.services.sessions.idle_keeping import IdleKeeping  # noqa: PLC0415
+        from chorus_cli.services.sessions.idle import IdleServices, IdleTimer  # noqa: PLC0415
 
         app = self._app
         journal = app.commands.journal
-        keeping = IdleKeeping(app.store, app.focus, app.sessions.saving, journal, saved_line).keeping()
-        return IdleTimer(app.clock, keeping, lambda: app.focus.slug, tell, report_bug)
+        actions = IdleServices(app.store, app.focus, app.sessions.saving, journal, saved_line).actions()
+        return IdleTimer(app.clock, actions, lambda: app.focus.slug, tell, report_bug)
