@@ -118,7 +118,7 @@ class App:
         from chorus_cli.services.folding.making_room import MakingRoom  # noqa: PLC0415
         from chorus_cli.services.turns.conversation import Conversation  # noqa: PLC0415
         from chorus_cli.services.turns.reply import Outside  # noqa: PLC0415
-        from chorus_cli.storage.files.rescue import rescue  # noqa: PLC0415
+        from chorus_cli.storage.files.durable_files import rescue  # noqa: PLC0415
 
         outside = Outside(
             self.models,

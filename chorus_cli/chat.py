@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from chorus_cli.commands.framework.command_context import CommandContext
     from chorus_cli.core.context.budget import Meter
     from chorus_cli.core.context.snapshot import Target
-    from chorus_cli.services.editing.unsent import Unsent
+    from chorus_cli.services.editing.drafts import UnsentInput
     from chorus_cli.services.sessions.idle import IdleTimer
     from chorus_cli.services.turns.conversation import Conversation
     from chorus_cli.terminal.prompt.history import InputHistory
@@ -38,12 +38,12 @@ class Chat:
         return self._app.conversation
 
     @cached_property
-    def unsent(self) -> Unsent:
+    def unsent(self) -> UnsentInput:
         """What was typed and not sent."""
-        from chorus_cli.services.editing.unsent import Unsent  # noqa: PLC0415
+        from chorus_cli.services.editing.drafts import UnsentInput  # noqa: PLC0415
 
         app = self._app
-        return Unsent(app.paths.drafts, app.run, app.clock, app.is_alive)
+        return UnsentInput(app.paths.drafts, app.run, app.clock, app.is_alive)
 
     async def meter(self, target: Target) -> Meter:
         """Return how full the next request is."""
@@ -72,10 +72,9 @@ class Chat:
     def idle_timer(self, tell: Callable[[str], None], report_bug: Callable[[Exception], str]) -> IdleTimer:
         """Make what saves a persona's talk as a session when nothing is said to it for a while."""
         from chorus_cli.commands.sessions import saved_line  # noqa: PLC0415
-        from chorus_cli.services.sessions.idle import IdleTimer  # noqa: PLC0415
-        from chorus_cli.services.sessions.idle_keeping import IdleKeeping  # noqa: PLC0415
+        from chorus_cli.services.sessions.idle import IdleServices, IdleTimer  # noqa: PLC0415
 
         app = self._app
         journal = app.commands.journal
-        keeping = IdleKeeping(app.store, app.focus, app.sessions.saving, journal, saved_line).keeping()
-        return IdleTimer(app.clock, keeping, lambda: app.focus.slug, tell, report_bug)
+        actions = IdleServices(app.store, app.focus, app.sessions.saving, journal, saved_line).actions()
+        return IdleTimer(app.clock, actions, lambda: app.focus.slug, tell, report_bug)

@@ -8,7 +8,7 @@ from chorus_cli.adapters.models.litellm_library import warm
 from chorus_cli.core.models.choice import ELIZA
 from chorus_cli.core.settings.schema import schema_text
 from chorus_cli.storage.files import drafts, file_lock, persona_files, session_files
-from chorus_cli.storage.files.atomic_file import sweep_stale
+from chorus_cli.storage.files.durable_files import sweep_stale
 
 if TYPE_CHECKING:
     from typing import Protocol

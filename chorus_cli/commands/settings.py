@@ -20,8 +20,7 @@ from chorus_cli.core.settings import table as settings
 from chorus_cli.core.settings import values as setting_values
 from chorus_cli.core.settings.table import DEFAULT_SOURCE, SETTINGS, Kind, Setting
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.services.personas.setting_changes import Change
-from chorus_cli.services.personas.settings import OpenSettings, SettingState, state, states
+from chorus_cli.services.personas.settings import Change, OpenSettings, SettingState, state, states
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from chorus_cli.commands.framework.command_context import CommandContext
     from chorus_cli.core.context.budget import Meter
     from chorus_cli.core.context.snapshot import Target
-    from chorus_cli.services.editing.unsent import Unsent
+    from chorus_cli.services.editing.drafts import UnsentInput
     from chorus_cli.services.sessions.idle import IdleTimer
     from chorus_cli.services.turns.conversation import Conversation
     from chorus_cli.terminal.prompt.history import InputHistory
@@ -30,7 +30,7 @@ class ChatParts(Protocol):
         ...
 
     @property
-    def unsent(self) -> Unsent:
+    def unsent(self) -> UnsentInput:
         """What comes back to the prompt."""
         ...
 

@@ -13,7 +13,7 @@ from chorus_cli.core.log.messages import Message as Spoken
 from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.models.events import TurnEvent
 from chorus_cli.core.settings import values as setting_values
-from chorus_cli.services.personas.setting_changes import Change
+from chorus_cli.services.personas.settings import Change
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("")
 

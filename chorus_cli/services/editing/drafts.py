@@ -1,17 +1,20 @@
-"""Letting the user change a text in an editor, without losing it whatever the editor does."""
+"""Texts of the user that are not sent or stored yet, kept as drafts: in the editor, or typed at the prompt."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import EditorError
 from chorus_cli.core.settings.jsonc_reader import BYTE_ORDER_MARK
+from chorus_cli.core.text.safe_text import cleaned_input
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.storage.files import drafts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from chorus_cli.ports import Clock, Editor
@@ -28,8 +31,8 @@ _ENDED = "The editor was ended along with the chat."
 class Edited:
     """A text before and after the user had it in the editor, and the draft at ``path`` that holds it.
 
-    ``doubt`` is a sentence when the user may not have meant to leave it at that, and is to be asked. ``may_be_open``
-    says that the editor came back so soon that its window may be open still, or was ended with what it had not saved.
+    ``doubt`` is a sentence if the user must be asked whether the text is final. ``may_be_open`` says that the editor
+    returned so soon that its window may still be open, or was ended with changes that it had not saved.
     """
 
     path: Path
@@ -40,13 +43,13 @@ class Edited:
 
     @property
     def changed(self) -> bool:
-        """Whether the text is another than at first, be it by an end of line."""
+        """Whether the text differs from the original, if only by a line end."""
         return self.text != self.original
 
 
 @dataclass(slots=True)
 class Editing:
-    """Has texts edited by way of drafts in ``folder``; ``run`` is the process that they belong to while it lives."""
+    """Opens texts in the editor as drafts in ``folder``, owned by the process ``run`` while it lives."""
 
     editor: Editor
     folder: Path
@@ -55,9 +58,9 @@ class Editing:
     _is_ended: bool = field(default=False, init=False)
 
     async def edit(self, name: str, text: str, line: int | None = None) -> Edited:
-        """Open ``text`` in the editor, in a draft whose name ends in ``name``, and return what has become of it.
+        """Open ``text`` in the editor, as a draft whose name ends in ``name``, and return the edited text.
 
-        It is opened at ``line``, counted from 1, if that is given. If the caller is cancelled meanwhile, the editor is
+        The editor opens it at ``line``, counted from 1, if that is given. If the caller is cancelled, the editor is
         ended and waited for, and the draft is kept.
 
         Raises:
@@ -72,7 +75,7 @@ class Editing:
         return _read(Edited(path, text, text), complaint, may_be_open=may_be_open)
 
     async def edit_again(self, edited: Edited, line: int | None = None) -> Edited:
-        """Open the same draft once more, at ``line`` if that is given, and return what has become of the original.
+        """Open the same draft again, at ``line`` if that is given, and return the original with its edited text.
 
         Raises:
             EditorError: no editor was started, or the draft cannot be read back; it is kept.
@@ -84,16 +87,16 @@ class Editing:
         return _read(edited, complaint, may_be_open=may_be_open)
 
     def end(self) -> None:
-        """End the editor that is open, if one is: whether what it saved shall be used is doubtful then."""
+        """End the editor if one is open; its text is then used only if the user says so."""
         self._is_ended = True
         self.editor.end()
 
     def finish(self, edited: Edited) -> None:
-        """Delete the draft, once what it holds is stored or given up."""
+        """Delete the draft, once its text is stored or given up."""
         drafts.delete(edited.path)
 
     async def _visit(self, path: Path, line: int | None) -> tuple[str, bool]:
-        """Have the editor open a draft; return what it complains of, and whether it may only have opened a window."""
+        """Open a draft in the editor; return its error message, and whether it may only have opened a window."""
         began = self.clock.monotonic()
         self._is_ended = False
         complaint, cancelled = await run_to_completion(self.editor.open(path, line), self.end)
@@ -105,11 +108,67 @@ class Editing:
         return complaint, is_quick and not complaint and not self.editor.stays_in_terminal()
 
 
+class UnsentInput:
+    """Text that was typed and not sent: ``text`` is put into the next prompt, also of the next run.
+
+    ``gives_way`` says that a command may replace it. Input that a signal interrupts is kept as a draft in ``folder``,
+    named for ``run``.
+    """
+
+    def __init__(self, folder: Path, run: str, clock: Clock, is_alive: Callable[[str], bool]) -> None:
+        self.text = ""
+        self.gives_way = False
+        self._folder = folder
+        self._run = run
+        self._clock = clock
+        self._is_alive = is_alive
+        self._draft: Path | None = None
+
+    def keep(self, slug: str, typed: str) -> None:
+        """Keep input to a persona for the next run, unless it is blank."""
+        text, _ = cleaned_input(typed)
+        if text.strip():
+            # The terminal may be gone, so there is no place to report an error.
+            with suppress(EditorError):
+                drafts.create(self._folder, _input_name(slug), text, self._run)
+                self.settle()
+
+    def take_up(self, slug: str) -> tuple[Path, ...]:
+        """Put the newest input that was kept for a persona into the prompt.
+
+        Return the other unused drafts of processes that have ended, the newest last.
+        """
+        try:
+            kept = drafts.kept(self._folder, self._clock.now(), self._is_alive)
+        except OSError:
+            # A folder that cannot be read must not prevent the chat.
+            return ()
+        draft = next((path for path in reversed(kept) if path.name.endswith(f"-{_input_name(slug)}")), None)
+        if draft is not None:
+            try:
+                self.text = drafts.read(draft)
+            except EditorError:
+                return kept
+            self._draft = draft
+        return tuple(path for path in kept if path != draft)
+
+    def settle(self) -> None:
+        """Forget the input that was put into the prompt: the user has it, or it is kept anew."""
+        self.text, self.gives_way = "", False
+        if self._draft is not None:
+            drafts.delete(self._draft)
+            self._draft = None
+
+
 def _read(before: Edited, complaint: str, *, may_be_open: bool) -> Edited:
     text = drafts.read(before.path)
     if not before.original.startswith(BYTE_ORDER_MARK):
-        # Some editors put one there; it is no part of the text.
+        # Some editors add one; it is not part of the text.
         text = text.removeprefix(BYTE_ORDER_MARK)
     may_change = may_be_open and text == before.text
     doubt = complaint or (_RETURNED_AT_ONCE if may_change else "")
     return Edited(before.path, before.original, text, doubt, may_be_open=may_change)
+
+
+def _input_name(slug: str) -> str:
+    return f"unsent-{slug}.md"

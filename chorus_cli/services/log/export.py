@@ -16,7 +16,7 @@ from chorus_cli.core.log.export import Export, markdown
 from chorus_cli.core.log.marks import NO_MARKS, log_marks
 from chorus_cli.core.time import timestamps
 from chorus_cli.services.log.transcript import Selection, message_as_json, operations_of, transcript
-from chorus_cli.storage.files.atomic_file import write_atomically
+from chorus_cli.storage.files.durable_files import write_atomically
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.marks import marker
 from chorus_cli.core.log.messages import Message
-from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, thread_rows
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.log.marks import LogMarks
+    from chorus_cli.core.log.operations import Operation
     from chorus_cli.storage.sqlite.store import Store
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
@@ -12,18 +13,24 @@ from chorus_cli.core.settings import table as settings
 from chorus_cli.storage.files import persona_files, settings_file
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from pathlib import Path
 
     from chorus_cli.core.settings.table import Settings
+    from chorus_cli.storage.files.persona_files import Fingerprint
 
 
 @dataclass(frozen=True, slots=True)
 class Personas:
-    """The personas of a folder, with the defaults that ``config.jsonc`` gives to all of them."""
+    """The personas of a folder, with the defaults that ``config.jsonc`` gives to all of them.
+
+    ``wall_clock_ns`` returns nanoseconds since 1970, as the times of the files do.
+    """
 
     folder: Path
     config_file: Path
+    wall_clock_ns: Callable[[], int] = time.time_ns
+    _loaded: dict[str, tuple[Fingerprint, Persona]] = field(default_factory=dict, init=False, compare=False)
 
     def slugs(self) -> tuple[str, ...]:
         """Return the names of the folders of the personas in use."""
@@ -124,19 +131,35 @@ class Personas:
         return checked
 
     def load(self, slug: str) -> Persona:
-        """Read a persona's files as they are now, so that an edit takes effect on the next turn.
+        """Return a persona as its files are now, so that an edit takes effect on the next turn.
+
+        Files that have not changed are not read again.
 
         Raises:
             UnknownPersonaError: the folder is gone.
         """
         if not persona_files.exists(self.folder, slug):
             raise UnknownPersonaError(slug, self.slugs())
+        # Taken before reading: a change meanwhile makes the next one another.
+        fingerprint = persona_files.fingerprint(self.folder, slug, self.config_file, self.wall_clock_ns())
+        known = self._loaded.get(slug)
+        if known is not None and known[0] == fingerprint:
+            return known[1]
+        persona, all_read = self._read(slug)
+        # What kept a file from being read may pass without a change of the file.
+        if fingerprint is not None and all_read:
+            self._loaded[slug] = fingerprint, persona
+        return persona
+
+    def _read(self, slug: str) -> tuple[Persona, bool]:
+        """Read a persona's files, and tell whether each of them could be read."""
         own, own_warnings = settings_file.read_layer(self.settings_path(slug))
         defaults, default_warnings = settings_file.read_defaults(self.config_file)
         resolved = settings.resolve([own, defaults])
         without_own = settings.resolve([defaults])
         documents, document_warnings = persona_files.documents(self.folder, slug)
-        return Persona(
+        unreadable = tuple(layer.name for layer in (own, defaults) if not layer.readable)
+        persona = Persona(
             slug=slug,
             settings=resolved.settings,
             documents=documents,
@@ -144,8 +167,9 @@ class Personas:
             defaults=without_own.settings,
             default_sources=without_own.sources,
             warnings=(*own_warnings, *default_warnings, *resolved.warnings, *document_warnings),
-            unreadable=tuple(layer.name for layer in (own, defaults) if not layer.readable),
+            unreadable=unreadable,
         )
+        return persona, not unreadable and not document_warnings
 
     def own_settings(self, slug: str) -> Settings:
         """Return what a persona's own file says, without its documents and without warnings: cheap, for lists."""

@@ -1,4 +1,4 @@
-"""The settings of one persona: what holds and why, and changing its file by one value or as a whole."""
+"""The settings of a persona: their values and sources, and changes of its file by one value or as a whole."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from chorus_cli.core.settings import jsonc
 from chorus_cli.core.settings import table as settings
 from chorus_cli.core.settings.jsonc_reader import BYTE_ORDER_MARK
 from chorus_cli.core.settings.table import SETTINGS, Layer, Setting
-from chorus_cli.services.personas.setting_changes import Change, UnrecordedChanges
 from chorus_cli.storage.files import settings_file
 from chorus_cli.storage.files.settings_file import ABSENT
 from chorus_cli.storage.sqlite.context import window_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from datetime import datetime
     from pathlib import Path
 
     from chorus_cli.core.personas.persona import Persona
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SettingState:
-    """What a setting is, where that comes from, and what it would be if the persona's own file did not say it.
+    """The value and source of a setting, and the value and source without the persona's own file.
 
     A source is the ``file:line`` or "default".
     """
@@ -49,7 +49,7 @@ class SettingState:
 
 @dataclass(frozen=True, slots=True)
 class OpenSettings:
-    """A settings file as it was when it was opened, and the text to edit: a template where there is none."""
+    """A settings file as it was opened, and the text to edit: a template if the file has none."""
 
     slug: str
     path: Path
@@ -58,10 +58,44 @@ class OpenSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class PersonaSettings:
-    """Reads and changes the settings of personas; every change of a window is an operation of the journal.
+class Change:
+    """The value of a setting in a persona's file before and after a change; ``None`` where the file has none."""
 
-    What is no operation goes into ``unrecorded``.
+    setting: Setting
+    before: JsonValue
+    after: JsonValue
+    changed: bool = True
+
+
+class UnrecordedChanges:
+    """Changes of this process that are not in the journal, by persona, oldest first; also those without effect.
+
+    ``/undo`` takes back entries of the journal and the log. Without this memory it would silently pass over a change
+    of a setting and take back something older than the user means.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[str, list[tuple[datetime, Change]]] = {}
+
+    def add(self, slug: str, change: Change, made_at: datetime) -> None:
+        """Remember a change."""
+        self._made.setdefault(slug, []).append((made_at, change))
+
+    def newest(self, slug: str, since: datetime | None) -> Change | None:
+        """Return the newest change, unless it is older than ``since``."""
+        made = self._made.get(slug, [])
+        return made[-1][1] if made and (since is None or made[-1][0] >= since) else None
+
+    def forget(self, slug: str, since: datetime) -> None:
+        """Forget the changes from ``since`` on: the user has gone back before them."""
+        self._made[slug] = [(made_at, change) for made_at, change in self._made.get(slug, []) if made_at < since]
+
+
+@dataclass(frozen=True, slots=True)
+class PersonaSettings:
+    """Changes the settings of personas; every change of a window is an operation of the journal.
+
+    Changes of the other settings go into ``unrecorded``.
     """
 
     store: Store
@@ -117,7 +151,7 @@ class PersonaSettings:
         return choice
 
     async def open(self, slug: str) -> OpenSettings:
-        """Read the persona's file to be edited as a whole; a broken one can be opened too.
+        """Read the persona's file for editing as a whole; an invalid one can be opened too.
 
         Raises:
             JsoncError: the file is not UTF-8.
@@ -129,9 +163,9 @@ class PersonaSettings:
         return OpenSettings(slug, path, text, draft if draft.strip() else template(slug))
 
     async def save(self, opened: OpenSettings, draft: str) -> tuple[Change, ...] | None:
-        """Put ``draft`` in the place of the file that was opened, and return what it changes.
+        """Replace the opened file by ``draft``, and return the changes.
 
-        ``None`` says that the file is no longer what was opened; then it is left as it is.
+        ``None`` if the file has changed since it was opened; then it is left as it is.
 
         Raises:
             JsoncError: the draft is not valid JSONC.
@@ -183,12 +217,12 @@ def _mendable() -> Iterator[None]:
 
 
 def states(persona: Persona) -> tuple[SettingState, ...]:
-    """Return every setting of a persona, in the order of the table."""
+    """Return the state of every setting of a persona, in the order of the table."""
     return tuple(state(persona, setting) for setting in SETTINGS)
 
 
 def state(persona: Persona, setting: Setting) -> SettingState:
-    """Return what one setting of a persona is, and why."""
+    """Return the state of one setting of a persona."""
     value, default = setting.value_in(persona.settings), setting.value_in(persona.defaults)
     return SettingState(setting, value, persona.sources[setting.key], default, persona.default_sources[setting.key])
 
@@ -205,7 +239,7 @@ def _checked_values(name: str, draft: str) -> Mapping[str, JsonValue]:
 
 
 def _values(text: str) -> Mapping[str, JsonValue]:
-    """Return what a file says; a broken one says nothing."""
+    """Return the values in a file; an invalid one has none."""
     try:
         return jsonc.parse_object(text).values
     except JsoncError:

@@ -1,9 +1,9 @@
-"""The idle timer: when nothing was said to a persona for its ``idle_minutes``, the talk is kept as a session.
+"""The idle timer: after ``idle_minutes`` without a message, a persona's conversation is saved as a session.
 
-Each persona has its own silence, and one task that waits for it to have lasted. How long it has lasted is the longer of
-two measures: the monotonic clock, which nobody can set, and the wall clock, which goes on while a laptop sleeps. So a
-machine that wakes after hours finds the silence over, at the latest one look later, and a clock that is set back delays
-nothing; one that is set forward costs an early session at most.
+Each persona has its own idle period and one task that waits for it to end. Its length is the longer of two measures:
+the monotonic clock, which nobody can set, and the wall clock, which goes on while a laptop sleeps. So a machine that
+wakes after hours finds the period over, at the latest one look later; a clock that is set back delays nothing, and one
+that is set forward costs an early session at most.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.context.preamble import gap
 from chorus_cli.core.errors import ChorusError, UnknownPersonaError
 from chorus_cli.core.log.messages import Role
+from chorus_cli.storage.sqlite import persona_rows
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.personas.persona import Persona
     from chorus_cli.ports import Clock
+    from chorus_cli.services.log.journal import Journal
+    from chorus_cli.services.personas.focus import Focus
+    from chorus_cli.services.sessions.saving import Saved, SessionSaving
+    from chorus_cli.storage.sqlite.store import Store
 
 LONGEST_SLEEP_SECONDS = 60.0
 EXIT_PATIENCE_SECONDS = 1.5
@@ -34,14 +39,14 @@ _SAVE_AND_CLEAR = "save+clear"
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
-    """How a persona's talk is looked at and kept, each by the persona's slug.
+class IdleActions:
+    """The actions of the idle timer, each on the persona of a slug.
 
-    ``persona`` reads the persona's files afresh. ``last_spoken`` tells when anything was last said to it, by whichever
-    process. ``unsaved`` returns what is in context, in any thread, and was said since the last save. ``save`` takes a
-    description and returns what the user is told, or nothing if there was nothing to save after all; it may be
-    cancelled and then leaves nothing half-written. ``clear`` begins a new conversation, unless the user has said
-    something after the message of that id, and returns whether it did.
+    ``persona`` loads the persona. ``last_spoken`` returns the time of its newest message, of any process. ``unsaved``
+    returns the messages in context, of all threads, that are newer than the last save. ``save`` takes a description and
+    returns the line to show, or ``None`` if there was nothing to save after all; if it is cancelled, nothing is left
+    half-written. ``clear`` begins a new conversation unless the user has sent a message after that id, and returns
+    whether it did.
     """
 
     persona: Callable[[str], Awaitable[Persona]]
@@ -51,8 +56,38 @@ class Keeping:
     clear: Callable[[str, int], Awaitable[bool]]
 
 
-class _Silence:
-    """A stretch in which nothing is said to a persona: when it began, and whether it was seen to already."""
+@dataclass(frozen=True, slots=True)
+class IdleServices:
+    """The services behind the actions of the idle timer; ``worded`` makes the line about a saved session."""
+
+    store: Store
+    focus: Focus
+    saving: SessionSaving
+    journal: Journal
+    worded: Callable[[Saved], str]
+
+    def actions(self) -> IdleActions:
+        """Return the actions of the timer."""
+        return IdleActions(
+            self._persona, self._last_spoken, self._unsaved, self._save, self.journal.clear_unless_spoken
+        )
+
+    async def _persona(self, slug: str) -> Persona:
+        return await asyncio.to_thread(self.journal.personas.load, slug)
+
+    async def _last_spoken(self, slug: str) -> datetime | None:
+        return await self.store.read(persona_rows.last_spoken_at, slug)
+
+    async def _unsaved(self, slug: str) -> Sequence[Message]:
+        return await self.saving.unsaved(await self.focus.target_of(slug))
+
+    async def _save(self, slug: str, description: str) -> str | None:
+        saved = await self.saving.save_idle(await self.focus.target_of(slug), description)
+        return self.worded(saved) if saved else None
+
+
+class _IdlePeriod:
+    """A period without a message to a persona: when it began, and whether its end was handled already."""
 
     def __init__(self, slug: str, clock: Clock) -> None:
         self.slug = slug
@@ -62,7 +97,7 @@ class _Silence:
         self._began_monotonic = clock.monotonic()
 
     def seconds(self, last_spoken: datetime | None = None) -> float:
-        """Return how long it has lasted; what was said at ``last_spoken``, in another window perhaps, has broken it."""
+        """Return its length; a message at ``last_spoken``, perhaps of another window, has begun it anew."""
         now = self._clock.now()
         lasted = max((now - self._began).total_seconds(), self._clock.monotonic() - self._began_monotonic)
         # A moment in the future was written by a clock that was set back since, and tells nothing.
@@ -72,26 +107,26 @@ class _Silence:
 
 
 class IdleTimer:
-    """Waits for the silence of every persona that was in focus.
+    """Waits for the end of the idle period of each persona that was in focus.
 
-    ``in_focus`` is the slug of the persona in front of the user. ``tell`` shows a line to a user who may be typing.
-    ``report_bug`` keeps a traceback and returns the sentence that says where.
+    ``in_focus`` returns the slug of the persona in focus. ``tell`` shows a line to a user who may be typing.
+    ``report_bug`` stores a traceback and returns the sentence that says where.
     """
 
     def __init__(
         self,
         clock: Clock,
-        keeping: Keeping,
+        actions: IdleActions,
         in_focus: Callable[[], str],
         tell: Callable[[str], None],
         report_bug: Callable[[Exception], str],
     ) -> None:
         self._clock = clock
-        self._keeping = keeping
+        self._actions = actions
         self._in_focus = in_focus
         self._tell = tell
         self._report_bug = report_bug
-        self._silences: dict[str, _Silence] = {}
+        self._periods: dict[str, _IdlePeriod] = {}
         self._watches: dict[str, asyncio.Task[None]] = {}
         self._saving: set[asyncio.Task[None] | None] = set()
         self._busy = 0
@@ -100,20 +135,20 @@ class IdleTimer:
         self._is_closed = False
 
     def arm(self) -> None:
-        """Begin a new silence of the persona in focus; a save in progress is not disturbed."""
+        """Begin a new idle period of the persona in focus; a save in progress goes on."""
         if self._is_closed:
             return
         slug = self._in_focus()
-        self._silences[slug] = _Silence(slug, self._clock)
+        self._periods[slug] = _IdlePeriod(slug, self._clock)
         watch = self._watches.get(slug)
         if watch is None or watch.done():
             self._watches[slug] = asyncio.create_task(self._watch(slug), name=f"idle {slug}")
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Let no silence end and nothing be told meanwhile; afterwards that of the persona then in focus begins anew.
+        """Let no idle period end and no line be shown while the user or the screen is busy.
 
-        For whatever keeps the user or the screen occupied: a reply, a command, an editor.
+        A reply, a command and an editor are such times. Afterwards the persona in focus begins a new idle period.
         """
         self._busy += 1
         self._free.clear()
@@ -126,7 +161,7 @@ class IdleTimer:
             self.arm()
 
     async def close(self, patience_seconds: float = EXIT_PATIENCE_SECONDS) -> None:
-        """Stop waiting, for good; a save in progress has ``patience_seconds`` to end before it is abandoned."""
+        """Stop for good; a save in progress is cancelled after ``patience_seconds``."""
         self._is_closed = True
         running = {watch for watch in self._watches.values() if not watch.done()}
         _cancel(running - self._saving)
@@ -137,72 +172,72 @@ class IdleTimer:
             await asyncio.wait(running)
 
     async def _watch(self, slug: str) -> None:
-        """Wait for the silence in force, see to it once, and go on with the one that has begun meanwhile, if any."""
-        while not self._is_closed and not (silence := self._silences[slug]).is_served:
+        """Wait for the current idle period to end, handle its end once, and go on with a newer one if there is one."""
+        while not self._is_closed and not (period := self._periods[slug]).is_served:
             try:
-                told = await self._look(silence)
+                told = await self._look(period)
             except UnknownPersonaError:
-                # It was put away meanwhile; who still wants it is told when something is said to it.
+                # It was archived or deleted meanwhile; the next message to it says so.
                 return
             except ChorusError as error:
-                silence.is_served = True
+                period.is_served = True
                 told = f"The talk with {slug} could not be saved after a while of silence: {error}"
-            except Exception as error:  # noqa: BLE001 - what goes wrong behind the user's back must not end the talk
-                silence.is_served = True
+            except Exception as error:  # noqa: BLE001 - a bug in the background must not end the chat
+                period.is_served = True
                 told = self._report_bug(error)
             if told:
                 await self._free.wait()
-                # A terminal that is gone is found out by the prompt.
+                # The prompt notices that the terminal is gone.
                 with suppress(ChorusError, OSError):
                     self._tell(told)
 
-    async def _look(self, silence: _Silence) -> str | None:
-        """Sleep for a while if the silence has not lasted yet, else see to it and return what the user is told."""
+    async def _look(self, period: _IdlePeriod) -> str | None:
+        """Sleep for a while if the idle period is not over; else handle its end and return the line to show."""
         await self._free.wait()
-        # The settings are read at every look: a change takes effect although nobody armed the timer for it.
-        persona = await self._keeping.persona(silence.slug)
+        # The settings are read at every look, so that a change takes effect without a new idle period.
+        persona = await self._actions.persona(period.slug)
         idle_seconds = persona.settings.idle_minutes * 60
-        lasted = silence.seconds()
+        lasted = period.seconds()
         if lasted >= idle_seconds:
-            lasted = silence.seconds(await self._keeping.last_spoken(silence.slug))
+            lasted = period.seconds(await self._actions.last_spoken(period.slug))
         if lasted < idle_seconds:
-            # Sleeping is measured by a clock that stands still while the machine sleeps, hence not at a stretch.
+            # In short sleeps, because their clock stands still while the machine sleeps.
             await self._clock.sleep(min(idle_seconds - lasted, LONGEST_SLEEP_SECONDS))
             return None
-        if not self._lasts(silence):
+        if not self._lasts(period):
             return None
-        silence.is_served = True
-        return None if persona.settings.on_idle == _OFF else await self._keep(persona, silence, lasted)
+        period.is_served = True
+        return None if persona.settings.on_idle == _OFF else await self._keep(persona, period, lasted)
 
-    async def _keep(self, persona: Persona, silence: _Silence, seconds: float) -> str | None:
+    async def _keep(self, persona: Persona, period: _IdlePeriod, seconds: float) -> str | None:
         watch = asyncio.current_task()
         self._saving.add(watch)
         try:
-            unsaved = await self._keeping.unsaved(persona.slug)
-            saved = await self._keeping.save(persona.slug, described(unsaved)) if unsaved else None
+            unsaved = await self._actions.unsaved(persona.slug)
+            saved = await self._actions.save(persona.slug, described(unsaved)) if unsaved else None
             if not saved:
                 return None
             told = f"Nothing was said to {persona.name} for {gap(timedelta(seconds=seconds))}. {saved}"
-            if persona.settings.on_idle == _SAVE_AND_CLEAR and self._lasts(silence):
+            if persona.settings.on_idle == _SAVE_AND_CLEAR and self._lasts(period):
                 told += await self._cleared(persona.slug, max(message.id for message in unsaved))
             return told
         finally:
             self._saving.discard(watch)
 
     async def _cleared(self, slug: str, through_message_id: int) -> str:
-        """Clear the context if all that was said is saved, and return the line that says so."""
+        """Clear the context if all of it is saved, and return the line that says so."""
         try:
-            cleared = await self._keeping.clear(slug, through_message_id)
+            cleared = await self._actions.clear(slug, through_message_id)
         except ChorusError as error:
             return f"\nThe context could not be cleared: {error}"
         return "\nThe context is cleared; /context undo brings it back." if cleared else ""
 
-    def _lasts(self, silence: _Silence) -> bool:
-        return self._silences[silence.slug] is silence and not self._busy and not self._is_closed
+    def _lasts(self, period: _IdlePeriod) -> bool:
+        return self._periods[period.slug] is period and not self._busy and not self._is_closed
 
 
 def described(messages: Sequence[Message]) -> str:
-    """Return the first line that the user says in ``messages``, or anybody if the user says nothing, shortened."""
+    """Return the first line of the user in ``messages``, or of anyone if the user wrote nothing, shortened."""
     said = [message for message in messages if message.role is Role.USER] or messages
     line = next(
         (" ".join(line.split()) for message in said for line in message.content.split("\n") if line.strip()), ""

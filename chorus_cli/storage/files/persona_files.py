@@ -11,11 +11,11 @@ import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from chorus_cli.core.errors import HomeError, PersonaError
 from chorus_cli.core.personas.persona import Document
-from chorus_cli.storage.files.atomic_file import write_atomically
+from chorus_cli.storage.files.durable_files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +26,11 @@ SCHEMA_FILE = "schema.json"
 DOCUMENTS_FOLDER = "docs"
 _ARCHIVED = ".archived"
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+_TRUSTED_AFTER_NS = 2_000_000_000
+"""Longer than any file system's clock takes to tick: two changes within a tick leave the same times."""
+
+Fingerprint: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
+"""Path, times of change in nanoseconds, inode and size of each file; a file that cannot be looked at has the errno."""
 
 
 def slugs(personas: Path, *, archived: bool = False) -> tuple[str, ...]:
@@ -46,9 +51,8 @@ def names_taken(personas: Path) -> frozenset[str]:
     return frozenset(entry.name for entry in personas.iterdir()) if personas.is_dir() else frozenset()
 
 
-@contextmanager
-def creating(personas: Path, slug: str, settings: str) -> Iterator[None]:
-    """Make the folder of a new persona, whole or not at all; it is gone again if what follows fails.
+def create(personas: Path, slug: str, settings: str) -> None:
+    """Make the folder of a new persona, whole or not at all.
 
     Raises:
         PersonaError: it is there already, or cannot be made.
@@ -62,11 +66,11 @@ def creating(personas: Path, slug: str, settings: str) -> Iterator[None]:
             _move_in(draft, folder)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-    try:
-        yield
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+
+
+def discard(personas: Path, slug: str) -> None:
+    """Delete the folder of a persona that was just made and could not be recorded."""
+    shutil.rmtree(personas / slug, ignore_errors=True)
 
 
 def renew_schema(personas: Path, text: str) -> None:
@@ -137,6 +141,25 @@ def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[st
         elif content:
             found.append(Document(path.name, content))
     return tuple(found), tuple(warnings)
+
+
+def fingerprint(personas: Path, slug: str, config_file: Path, now_ns: int) -> Fingerprint | None:
+    """Return a value that is another one as soon as a file changes that a persona is made of.
+
+    ``None`` if a file has changed so recently, by the wall clock ``now_ns``, that a further change might go unnoticed.
+    """
+    folder = personas / slug / DOCUMENTS_FOLDER
+    states = []
+    for path in (config_file, settings_path(personas, slug), folder, *_document_paths(folder)):
+        try:
+            found = path.stat()
+        except OSError as error:
+            states.append((str(path), error.errno or 0, 0, 0, 0))
+            continue
+        if max(found.st_mtime_ns, found.st_ctime_ns) > now_ns - _TRUSTED_AFTER_NS:
+            return None
+        states.append((str(path), found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size))
+    return tuple(states)
 
 
 def install(shipped: Path, personas: Path) -> None:

@@ -17,7 +17,7 @@ from chorus_cli.core.errors import SessionError
 from chorus_cli.core.sessions import format as session_format
 from chorus_cli.core.sessions import reader as session_reader
 from chorus_cli.core.sessions.names import is_session_id
-from chorus_cli.storage.files.atomic_file import sync_folder, write_atomically
+from chorus_cli.storage.files.durable_files import sync_folder, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

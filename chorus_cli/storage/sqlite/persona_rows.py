@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.core.log.operations import NewOperation
+    from chorus_cli.storage.sqlite.store import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def last_spoken_at(connection: sqlite3.Connection, persona: str) -> datetime | N
     return timestamps.from_text(row[0]) if row else None
 
 
-def create(connection: sqlite3.Connection, personas: Path, slug: str, settings: str, boundary: NewOperation) -> None:
+def create(connection: Connection, personas: Path, slug: str, settings: str, boundary: NewOperation) -> None:
     """Make a persona's folder; if the log knows the slug from an earlier persona, it begins behind ``boundary``.
 
     Both or neither: a folder without its boundary would send what was said to somebody else.
@@ -63,8 +64,5 @@ def create(connection: sqlite3.Connection, personas: Path, slug: str, settings: 
         operation_rows.introduce(connection, boundary)
     thread_rows.close_all(connection, slug, boundary.created_at)
     session_rows.forget(connection, slug)
-    # Last, so that a kill leaves a boundary that nobody needs, not a folder without one.
-    with persona_files.creating(personas, slug, settings):
-        connection.execute("COMMIT")
-    # The store ends the transaction that it has begun; this one is empty.
-    connection.execute("BEGIN")
+    persona_files.create(personas, slug, settings)
+    connection.unless_committed(lambda: persona_files.discard(personas, slug))

@@ -11,8 +11,8 @@ import asyncio
 import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
 from chorus_cli.storage.sqlite import migrations
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-Connection: TypeAlias = sqlite3.Connection
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -39,6 +38,19 @@ _PRAGMAS = (
 )
 
 
+class Connection(sqlite3.Connection):
+    """A connection whose transaction may change something outside the database too, such as a file."""
+
+    compensations: ExitStack
+
+    def unless_committed(self, compensation: Callable[[], object]) -> None:
+        """Call ``compensation`` if the transaction does not commit; the last one registered is called first.
+
+        It is called before the rollback: until then no other process can write to the database.
+        """
+        self.compensations.callback(compensation)
+
+
 class Store:
     """The open database; every call runs on its thread, one after the other."""
 
@@ -46,7 +58,7 @@ class Store:
         self._path = path
         self._busy_timeout_seconds = busy_timeout_seconds
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
-        self._connection: sqlite3.Connection | None = None
+        self._connection: Connection | None = None
 
     async def open(self) -> None:
         """Open the file, making it if it does not exist, and bring its tables up to date.
@@ -56,16 +68,15 @@ class Store:
         """
         await self._on_thread(self._open)
 
-    async def read(self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work`` on one snapshot of the database and return what it returns; it must not write."""
         return await self._on_thread(lambda: _transaction(self._opened, "BEGIN", lambda c: work(c, *args, **kwargs)))
 
-    async def write(
-        self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    async def write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work`` in one transaction: all of it is committed, or nothing.
 
-        A caller that is cancelled while it waits may find the work done: it is never left half-way.
+        Changes outside the database are taken back by the compensations that ``work`` registers. A caller that is
+        cancelled while it waits may find the work done: it is never left half-way.
         """
         # A deferred start could fail at once when it turns from reading to writing.
         return await self._on_thread(
@@ -92,7 +103,7 @@ class Store:
             raise storage_error(error, self._path) from error
 
     @property
-    def _opened(self) -> sqlite3.Connection:
+    def _opened(self) -> Connection:
         if self._connection is None:
             message = "the store is not open"
             raise RuntimeError(message)
@@ -120,8 +131,8 @@ class Store:
             self._connection = None
 
 
-def _connect(path: Path, busy_timeout_seconds: float) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None)
+def _connect(path: Path, busy_timeout_seconds: float) -> Connection:
+    connection = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None, factory=Connection)
     try:
         for pragma in _PRAGMAS:
             connection.execute(pragma).fetchall()
@@ -167,11 +178,13 @@ def _link(draft: Path, path: Path) -> None:
         os.close(folder)
 
 
-def _transaction(connection: sqlite3.Connection, begin: str, work: Callable[[sqlite3.Connection], T]) -> T:
+def _transaction(connection: Connection, begin: str, work: Callable[[Connection], T]) -> T:
     connection.execute(begin)
     try:
-        result = work(connection)
-        connection.execute("COMMIT")
+        with ExitStack() as connection.compensations:
+            result = work(connection)
+            connection.execute("COMMIT")
+            connection.compensations.pop_all()
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

@@ -10,7 +10,7 @@ from chorus_cli.core.errors import UnknownPersonaError
 from chorus_cli.core.log.messages import Message, Role
 from chorus_cli.core.personas.persona import Persona
 from chorus_cli.core.settings.table import Settings
-from chorus_cli.services.sessions.idle import IdleTimer, Keeping
+from chorus_cli.services.sessions.idle import IdleActions, IdleTimer
 from tests.fakes import START, FakeClock
 
 HALF_AN_HOUR = timedelta(minutes=30)
@@ -95,8 +95,8 @@ class Talk:
 
     def restarted(self) -> IdleTimer:
         """Make a timer as another process would, which knows only what was stored."""
-        keeping = Keeping(self._persona, self._last_spoken, self._unsaved, self._save, self._clear)
-        return IdleTimer(self.clock, keeping, lambda: self.in_focus, self.told.append, self._report_bug)
+        actions = IdleActions(self._persona, self._last_spoken, self._unsaved, self._save, self._clear)
+        return IdleTimer(self.clock, actions, lambda: self.in_focus, self.told.append, self._report_bug)
 
     def set(self, slug: str = "chorus", **chosen: int | str) -> None:
         known = self.personas.get(slug, Persona(slug, Settings()))

@@ -75,7 +75,7 @@ async def test_a_context_that_cannot_be_cleared_is_told_beside_the_session(talk:
         talk.fails.append(StorageError("The disk is full."))
         return "Saved."
 
-    keeping = replace(talk.timer._keeping, save=fail_next)
+    keeping = replace(talk.timer._actions, save=fail_next)
     await talk.timer.close()
     talk.timer = IdleTimer(talk.clock, keeping, lambda: "chorus", talk.told.append, talk._report_bug)
     talk.timer.arm()

@@ -12,7 +12,7 @@ import pytest
 from chorus_cli.core.errors import ChorusError, StorageError
 from chorus_cli.core.log.messages import Message, Role
 from chorus_cli.core.personas.persona import Persona
-from chorus_cli.services.sessions.idle import IdleTimer, Keeping, described
+from chorus_cli.services.sessions.idle import IdleActions, IdleTimer, described
 from tests.services.idle.silence import A_SECOND, ALMOST, HALF_AN_HOUR, Talk, message, settled, watches
 from tests.services.world import World
 
@@ -133,9 +133,9 @@ async def test_a_log_that_cannot_be_asked_is_told_once_too(talk: Talk) -> None:
     async def fail(_slug: str) -> datetime | None:
         raise StorageError("The disk is gone.")
 
-    keeping = replace(talk.timer._keeping, last_spoken=fail)
+    actions = replace(talk.timer._actions, last_spoken=fail)
     await talk.timer.close()
-    talk.timer = IdleTimer(talk.clock, keeping, lambda: "chorus", talk.told.append, talk._report_bug)
+    talk.timer = IdleTimer(talk.clock, actions, lambda: "chorus", talk.told.append, talk._report_bug)
     talk.say("hello")
     await talk.clock.pass_by(2 * HALF_AN_HOUR)
     assert talk.told == ["The talk with chorus could not be saved after a while of silence: The disk is gone."]
@@ -146,7 +146,7 @@ async def test_a_terminal_that_is_gone_when_something_is_to_be_told_ends_nothing
         raise BrokenPipeError
 
     await talk.timer.close()
-    talk.timer = IdleTimer(talk.clock, talk.timer._keeping, lambda: "chorus", gone, talk._report_bug)
+    talk.timer = IdleTimer(talk.clock, talk.timer._actions, lambda: "chorus", gone, talk._report_bug)
     talk.say("hello")
     await talk.clock.pass_by(HALF_AN_HOUR)
     talk.say("once more")
@@ -181,8 +181,8 @@ def kept_by(world: World, told: list[str]) -> IdleTimer:
     async def never(_slug: str, _message_id: int) -> bool:
         return False
 
-    keeping = Keeping(persona, no_other_window, unsaved, save, never)
-    return IdleTimer(world.clock, keeping, lambda: world.focus.slug, told.append, str)
+    actions = IdleActions(persona, no_other_window, unsaved, save, never)
+    return IdleTimer(world.clock, actions, lambda: world.focus.slug, told.append, str)
 
 
 async def over() -> None:

@@ -21,7 +21,7 @@ from chorus_cli.core.errors import ChorusError, ModelError
 from chorus_cli.core.log.messages import Role
 from chorus_cli.core.models.events import TurnEvent
 from chorus_cli.storage.sqlite.migrations import migrate
-from chorus_cli.storage.sqlite.store import Store
+from chorus_cli.storage.sqlite.store import Connection, Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.services.log.expected_contexts import Line, Lines
 from tests.services.world import World, built
@@ -39,7 +39,7 @@ class MemoryStore(Store):
     """A store that is gone with its process, so that hundreds of them cost no disk."""
 
     def _open(self) -> None:
-        self._connection = sqlite3.connect(":memory:", isolation_level=None)
+        self._connection = sqlite3.connect(":memory:", isolation_level=None, factory=Connection)
         self._connection.execute("PRAGMA foreign_keys = ON")
         migrate(self._connection)
 

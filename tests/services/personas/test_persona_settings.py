@@ -14,8 +14,7 @@ from chorus_cli.core.log.acts import Window
 from chorus_cli.core.personas.template import template
 from chorus_cli.core.settings.jsonc import JsonValue
 from chorus_cli.core.settings.table import SETTINGS, setting_of
-from chorus_cli.services.personas.setting_changes import Change
-from chorus_cli.services.personas.settings import PersonaSettings, SettingState, state, states
+from chorus_cli.services.personas.settings import Change, PersonaSettings, SettingState, state, states
 from chorus_cli.storage.sqlite.store import Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.services.world import World, built

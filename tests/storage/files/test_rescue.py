@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from chorus_cli.storage.files.rescue import rescue
+from chorus_cli.storage.files.durable_files import rescue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ RECORD = {"persona": "frodo", "role": "user", "content": 'First line\nsecond "li
 _ELSEWHERE = """
 import pathlib, resource, sys
 from datetime import datetime
-from chorus_cli.storage.files.rescue import rescue
+from chorus_cli.storage.files.durable_files import rescue
 if sys.argv[2] == "full":
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 print(rescue(pathlib.Path(sys.argv[1]), datetime.fromisoformat("2026-02-12T14:30:05Z"), {"content": "kept"}))

@@ -1,8 +1,7 @@
 """A window changes in two places, the persona's file and the journal: both or neither.
 
 The file is written while the database's lock is held, so that a busy database is met before the file is touched; if
-storing the row or committing it fails all the same, the file is put back. Every function here is the last of its
-transaction.
+storing the row or committing it fails all the same, the file is put back.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from chorus_cli.storage.files.settings_file import ABSENT
 from chorus_cli.storage.sqlite.log import operation_rows
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable
     from pathlib import Path
 
@@ -27,13 +25,12 @@ if TYPE_CHECKING:
     from chorus_cli.core.settings.jsonc import JsonValue
     from chorus_cli.core.time.timespan import WindowChoice
     from chorus_cli.storage.files.settings_file import Absent
+    from chorus_cli.storage.sqlite.store import Connection
 
 KEY = "context_hours"
 
 
-def change_window(
-    connection: sqlite3.Connection, path: Path, hours: int | None, operation: NewOperation
-) -> JsonValue | Absent:
+def change_window(connection: Connection, path: Path, hours: int | None, operation: NewOperation) -> JsonValue | Absent:
     """Write the setting, ``None`` to remove it, and the operation unless nothing changes; return what it was."""
     before = settings_file.change_key(path, KEY, _in_file(hours))
     change = Window(None if before is ABSENT else before, hours)
@@ -44,7 +41,7 @@ def change_window(
 
 
 def shift_window(
-    connection: sqlite3.Connection,
+    connection: Connection,
     path: Path,
     default: int,
     choose: Callable[[int], WindowChoice],
@@ -60,7 +57,7 @@ def shift_window(
     return change_window(connection, path, choice.hours, operation), choice
 
 
-def put_window_back(connection: sqlite3.Connection, path: Path, change: Window, operation: NewOperation) -> None:
+def put_window_back(connection: Connection, path: Path, change: Window, operation: NewOperation) -> None:
     """Make of ``change.before`` what is ``change.after``, and store the undo or redo that does it.
 
     Raises:
@@ -71,9 +68,7 @@ def put_window_back(connection: sqlite3.Connection, path: Path, change: Window, 
     _introduce(connection, operation, lambda: settings_file.change_key(path, KEY, before))
 
 
-def replace_settings(
-    connection: sqlite3.Connection, path: Path, expected: str, text: str, operation: NewOperation
-) -> bool:
+def replace_settings(connection: Connection, path: Path, expected: str, text: str, operation: NewOperation) -> bool:
     """Replace the whole file if it still is ``expected``, and return whether it was.
 
     The operation is stored if the new text gives another window. A text that cannot be read gives none, so that
@@ -88,16 +83,9 @@ def replace_settings(
     return True
 
 
-def _introduce(connection: sqlite3.Connection, operation: NewOperation, put_back: Callable[[], object]) -> None:
-    try:
-        operation_rows.introduce(connection, operation)
-        # A reader in another process or a full disk is met only here, and the file has to know.
-        connection.execute("COMMIT")
-    except BaseException:
-        put_back()
-        raise
-    # The store ends the transaction that it has begun; this one is empty.
-    connection.execute("BEGIN")
+def _introduce(connection: Connection, operation: NewOperation, put_back: Callable[[], object]) -> None:
+    connection.unless_committed(put_back)
+    operation_rows.introduce(connection, operation)
 
 
 def _window_in(text: str) -> JsonValue:

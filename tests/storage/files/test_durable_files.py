@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import HomeError, SettingsError
-from chorus_cli.storage.files.atomic_file import sweep_stale, write_atomically
+from chorus_cli.storage.files.durable_files import sweep_stale, write_atomically
 from chorus_cli.storage.files.file_lock import hold, is_locked, locked, try_lock
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
     file.write_text("old")
     script = (
         "import resource, sys, pathlib\n"
-        "from chorus_cli.storage.files.atomic_file import write_atomically\n"
+        "from chorus_cli.storage.files.durable_files import write_atomically\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "write_atomically(pathlib.Path(sys.argv[1]), 'x' * 10_000)\n"
     )

@@ -1,0 +1,104 @@
+"""Files that survive a crash, a full disk or a power cut.
+
+A file is replaced atomically: it has either its old text or the new one. Text that the database does not take is
+appended to a rescue file of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import tempfile
+import time
+from contextlib import suppress
+from datetime import UTC
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+_PREFIX = ".chorus-"
+_SUFFIX = ".tmp"
+_STALE_SECONDS = 3600
+_PRIVATE = stat.S_IRUSR | stat.S_IWUSR
+
+
+def write_atomically(path: Path, text: str | bytes) -> None:
+    """Replace the content of ``path`` durably; a symlink stays one, only the owner may read the result.
+
+    Raises:
+        OSError: it could not be written; the old file is as it was.
+    """
+    target = Path(os.path.realpath(path))
+    data = text.encode() if isinstance(text, str) else text
+    descriptor, temporary = tempfile.mkstemp(_SUFFIX, _PREFIX, target.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), _mode(target))
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(target)
+    except BaseException:
+        with suppress(OSError):
+            Path(temporary).unlink()
+        raise
+    sync_folder(target.parent)
+
+
+def sweep_stale(folder: Path) -> None:
+    """Delete the temporary files in ``folder`` of writes that were killed more than an hour ago."""
+    oldest_kept = time.time() - _STALE_SECONDS
+    for leftover in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
+        # Another process may sweep the same folder.
+        with suppress(OSError):
+            if leftover.lstat().st_mtime < oldest_kept:
+                leftover.unlink()
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a new name durable: until then a power cut could bring back the old file."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def rescue(folder: Path, now: datetime, record: Mapping[str, str]) -> Path | None:
+    """Append ``record`` as a line of JSON to a file in ``folder``, or in the system's temporary folder if that fails.
+
+    Return the file, or ``None`` if neither folder can be written to.
+    """
+    name = f"rescue-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}.jsonl"
+    line = json.dumps(dict(record)) + "\n"
+    return _appended(folder, name, line) or _appended(None, name, line)
+
+
+def _mode(target: Path) -> int:
+    """Return the owner's permissions of ``target``, at least to read and write."""
+    try:
+        return target.stat().st_mode & stat.S_IRWXU | _PRIVATE
+    except FileNotFoundError:
+        return _PRIVATE
+
+
+def _appended(folder: Path | None, name: str, line: str) -> Path | None:
+    try:
+        path = (folder or Path(tempfile.gettempdir())) / name
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _append(path, line)
+    except OSError:
+        return None
+    return path
+
+
+def _append(path: Path, line: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
