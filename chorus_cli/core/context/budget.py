@@ -54,7 +54,8 @@ class Budget:
     @property
     def room(self) -> Room:
         """The same in estimated tokens."""
-        return Room(self._estimated(self.tokens), self._estimated(min(self.limit.tokens // 2, self.tokens)))
+        factor = self.calibration.factor
+        return Room(int(self.tokens / factor), int(min(self.limit.tokens // 2, self.tokens) / factor))
 
     @property
     def summary_room(self) -> int:
@@ -74,9 +75,6 @@ class Budget:
         """Return the tokens that the provider is expected to count of each part; their sum is that of the whole."""
         through = [self.corrected(tokens) for tokens in accumulate(estimated_tokens, initial=0)]
         return [after - before for before, after in pairwise(through)]
-
-    def _estimated(self, tokens: int) -> int:
-        return int(tokens / self.calibration.factor)
 
 
 def budget(

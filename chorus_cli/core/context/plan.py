@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Meter, needs_lead, tokens_of, total_tokens
+from chorus_cli.core.context.budget import Meter, needs_lead, tokens_of, total_tokens
 from chorus_cli.core.context.fitting import fitting
-from chorus_cli.core.context.preamble import joined
 from chorus_cli.core.context.view import Reason
 from chorus_cli.core.log.messages import Message, Role, Status
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
@@ -72,7 +71,7 @@ class RequestPlan:
     @property
     def request(self) -> ModelRequest:
         """The request as it is handed to the model."""
-        target, budget = self.snapshot.target, self.snapshot.budget
+        target, budget = self.snapshot.frame.target, self.snapshot.budget
         chosen = target.persona.settings
         return ModelRequest(
             target.choice.model,
@@ -125,8 +124,7 @@ def plan_request(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
 
 def system_tokens(snapshot: ContextSnapshot, summary: Summary | None) -> int:
     """Return the estimated tokens of the system message."""
-    system_prompt = snapshot.frame.system_prompt
-    measured = system_prompt.prompt_tokens + system_prompt.document_tokens + TOKENS_PER_MESSAGE
+    measured = snapshot.frame.system_prompt.tokens
     return measured + summary_tokens(summary) if summary else measured
 
 
@@ -188,7 +186,8 @@ def _unsent_reason(row: Message) -> Reason:
 def _as_sent(message: Message) -> PromptMessage:
     match message.role:
         case Role.USER:
-            return PromptMessage("user", joined(message.preamble, message.content))
+            text = f"{message.preamble}\n\n{message.content}" if message.preamble else message.content
+            return PromptMessage("user", text)
         case Role.ASSISTANT:
             broken = f"{message.content}\n{BROKEN_OFF}" if message.status.broke_off else message.content
             return PromptMessage("assistant", broken)

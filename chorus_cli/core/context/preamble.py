@@ -37,8 +37,3 @@ def gap(elapsed: timedelta) -> str:
     parts = [(minutes // 1440, "d"), (minutes // 60 % 24, "h"), (minutes % 60, "m")]
     shown = [f"{number} {unit}" for number, unit in parts if number]
     return " ".join(shown[:2]) or "0 m"
-
-
-def joined(preamble_text: str, content: str) -> str:
-    """Return a user's message as the model reads it."""
-    return f"{preamble_text}\n\n{content}" if preamble_text else content

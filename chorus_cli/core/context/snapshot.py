@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.context.budget import Budget, Limit, budget, stretched
-from chorus_cli.core.log.journal import fold_is_undone
+from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Budget, Limit, budget, stretched
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from datetime import datetime
 
     from chorus_cli.core.context.calibration import Calibration
     from chorus_cli.core.context.view import View
-    from chorus_cli.core.log.messages import Message
     from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.models.choice import ModelChoice
     from chorus_cli.core.personas.persona import Document, Persona
@@ -37,6 +35,11 @@ class SystemPrompt:
     prompt_tokens: int
     document_tokens: int
 
+    @property
+    def tokens(self) -> int:
+        """The tokens of the system message without a summary."""
+        return self.prompt_tokens + self.document_tokens + TOKENS_PER_MESSAGE
+
 
 def system_text(system_prompt: str, documents: Iterable[Document]) -> str:
     """Return the system message: the prompt, then each document under its name."""
@@ -51,11 +54,18 @@ class Frame:
     system_prompt: SystemPrompt
     limit: Limit
 
-    def budget(self, operations: Sequence[Operation], learned: Calibration) -> Budget:
-        """Return the budget of a request; a fold that was taken back lets it be longer."""
+    def budget(self, learned: Calibration, *, fold_is_undone: bool = False) -> Budget:
+        """Return the budget of a request; after a fold that was taken back it is longer."""
         chosen = self.target.persona.settings
         allowed = budget(self.limit, chosen.context_usage_threshold, chosen.max_output_tokens, learned)
-        return stretched(allowed, chosen.max_output_tokens) if fold_is_undone(operations) else allowed
+        return stretched(allowed, chosen.max_output_tokens) if fold_is_undone else allowed
+
+
+class RequestStart(NamedTuple):
+    """The start of a request's window, and the message that the last request began with, where it left others out."""
+
+    window: datetime
+    first_message_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +89,3 @@ class ContextSnapshot:
     def target(self) -> Target:
         """Persona, thread and model that the next message is addressed to."""
         return self.frame.target
-
-    def with_question(self, question: Message) -> ContextSnapshot:
-        """Return the snapshot with a question that was stored since."""
-        return replace(self, view=replace(self.view, messages=(*self.view.messages, question)))

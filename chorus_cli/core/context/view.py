@@ -240,7 +240,7 @@ def _out(
     operations: Sequence[Operation], later: Sequence[Operation], boundary: Operation | None
 ) -> Callable[[Message], bool]:
     after = boundary.id if boundary else 0
-    replaced = journal.replaced(later)
+    replaced = {id_ for each in later if isinstance(each.act, Retry) for id_ in each.act.replaced}
     undone_turns = {
         subject.turn_id
         for subject, newest in journal.latest_reversals(operations).items()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context import calibration
 from chorus_cli.core.context.budget import text_tokens, total_tokens
 from chorus_cli.core.context.plan import plan_request, system_tokens
-from chorus_cli.core.context.snapshot import Frame, SystemPrompt, system_text
+from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt, system_text
 from chorus_cli.core.errors import StorageError
 from chorus_cli.services.context.prefix import Prefixes
 from chorus_cli.storage.sqlite import meta_rows
@@ -57,18 +58,15 @@ class Context:
 
     def read(self, connection: Connection, frame: Frame, now: datetime) -> ContextSnapshot:
         """Read the snapshot in a transaction; its messages may still have to be ``counted``."""
-        target = frame.target
-        found = snapshot_rows.read_snapshot(
-            connection, frame, lambda newest: self.prefixes.window_start(target, now, newest)
-        )
-        return replace(found, first_message_id=self.prefixes.first_message_id(target))
+        start = partial(self.prefixes.request_start, frame.target, now)
+        return snapshot_rows.read_snapshot(connection, frame, start)
 
     def read_since(self, connection: Connection, frame: Frame, since: datetime) -> ContextSnapshot:
         """Read the snapshot of a window that starts at ``since``."""
-        return snapshot_rows.read_snapshot(connection, frame, lambda _newest: since)
+        return snapshot_rows.read_snapshot(connection, frame, lambda _newest: RequestStart(since))
 
     async def plan(self, snapshot: ContextSnapshot) -> RequestPlan:
-        """Plan the request of a snapshot; one that has to be cut to fit is planned in a thread."""
+        """Plan the request of a snapshot whose messages are counted; one that has to be cut is planned in a thread."""
         tokens = system_tokens(snapshot, snapshot.view.summary) + total_tokens(snapshot.view.verbatim)
         if tokens <= snapshot.budget.room.budget:
             return plan_request(snapshot, self.counter.count)
@@ -86,7 +84,7 @@ class Context:
     async def budget(self, target: Target) -> Budget:
         """Return the budget of a request to the target's model that has no conversation before it."""
         learned = await self.store.read(meta_rows.value, meta_rows.calibration_key(target.choice.model))
-        return (await self.frame(target)).budget((), calibration.read(learned))
+        return (await self.frame(target)).budget(calibration.read(learned))
 
     async def counted(self, snapshot: ContextSnapshot) -> ContextSnapshot:
         """Count the messages and the summary that were put in without a count, and store the counts."""

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.context.snapshot import RequestStart
 from chorus_cli.core.context.view import cutoff
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.context.plan import RequestPlan
-    from chorus_cli.core.context.snapshot import ContextSnapshot, Target
+    from chorus_cli.core.context.snapshot import Target
 
 _COLD_AFTER = timedelta(minutes=5)
 _LONGEST_HELD = timedelta(hours=1)
@@ -24,18 +25,22 @@ _SHARE_OF_WINDOW = 8
 
 
 @dataclass(frozen=True, slots=True)
-class _WindowStart:
-    """The start of a window, the settings it was made for, and the times when it was made and last used."""
+class _Prefix:
+    """The start of the last request, the settings it was made for, and when its window was made and last used.
 
-    cutoff: datetime
+    ``operation_id`` is the newest operation then. ``first_message_id`` is ``None`` if the request left nothing out.
+    """
+
+    window: datetime
     hours: int
     model: str
     operation_id: int
     made_at: datetime
     used_at: datetime
+    first_message_id: int | None
 
     def is_warm(self, target: Target, now: datetime, operation_id: int) -> bool:
-        """Return whether a request made now goes on with the prefix."""
+        """Return whether a request made now goes on with the window."""
         hours = target.persona.settings.context_hours
         longest = min(_LONGEST_HELD, timedelta(hours=hours) / _SHARE_OF_WINDOW)
         return (
@@ -47,52 +52,46 @@ class _WindowStart:
 
 
 class Prefixes:
-    """The window starts and first messages in force, by persona and thread."""
+    """The prefixes of this process, by persona and thread."""
 
     def __init__(self) -> None:
-        self._starts: dict[tuple[str, int], _WindowStart] = {}
-        self._first_messages: dict[tuple[str, int], int] = {}
+        self._known: dict[tuple[str, int], _Prefix] = {}
 
-    def window_start(self, target: Target, now: datetime, operation_id: int) -> datetime:
-        """Return where the window begins for a request that is made now.
+    def request_start(self, target: Target, now: datetime, operation_id: int) -> RequestStart:
+        """Return the start of a request that is made now.
 
         ``operation_id`` is the newest operation on the thread: an operation renews the window, and so does another
         model, a pause of five minutes, or an eighth of the window, at most an hour, in either direction of the clock:
         one that is set back by less lets a window last twice as long at most.
         """
-        start = self._starts.get(_key(target))
-        if start is not None and start.is_warm(target, now, operation_id):
-            return start.cutoff
-        return cutoff(now, target.persona.settings.context_hours)
+        known = self._known.get((target.persona.slug, target.thread_id))
+        if known is None:
+            return RequestStart(cutoff(now, target.persona.settings.context_hours))
+        is_warm = known.is_warm(target, now, operation_id)
+        window = known.window if is_warm else cutoff(now, target.persona.settings.context_hours)
+        return RequestStart(window, known.first_message_id)
 
-    def last_window_start(self, target: Target) -> datetime | None:
-        """Return where the window of the last request of this process began; ``None`` if there was none."""
-        start = self._starts.get(_key(target))
-        return start.cutoff if start is not None else None
+    def last_window(self, target: Target) -> datetime | None:
+        """Return the start of the window of the last request of this process; ``None`` if there was none."""
+        known = self._known.get((target.persona.slug, target.thread_id))
+        return known.window if known is not None else None
 
-    def hold_window(self, snapshot: ContextSnapshot, now: datetime, operation_id: int) -> None:
-        """Let the windows of the requests that follow start as that of the request made now."""
-        target, since = snapshot.target, snapshot.view.cutoff
-        start = self._starts.get(_key(target))
-        made_at = start.made_at if start is not None and start.cutoff == since else now
-        hours = target.persona.settings.context_hours
-        self._starts[_key(target)] = _WindowStart(since, hours, target.choice.model, operation_id, made_at, now)
+    def hold(self, plan: RequestPlan, now: datetime) -> None:
+        """Let the requests that follow begin as this one, which is made now.
 
-    def first_message_id(self, target: Target) -> int | None:
-        """Return the message that the last request began with; ``None`` if it left nothing out."""
-        return self._first_messages.get(_key(target))
-
-    def hold_first_message(self, plan: RequestPlan) -> None:
-        """Let the requests that follow begin with the first message of this one, if it left older ones out.
-
-        Leaving out one turn more each time would change the beginning of each request, and no cache would help.
+        Its first message counts only if it left older ones out: leaving out one turn more each time would change the
+        beginning of each request, and no cache would help.
         """
-        key = _key(plan.snapshot.target)
-        if plan.too_large and plan.sent:
-            self._first_messages[key] = plan.sent[0].id
-        else:
-            self._first_messages.pop(key, None)
-
-
-def _key(target: Target) -> tuple[str, int]:
-    return target.persona.slug, target.thread_id
+        snapshot = plan.snapshot
+        target, window = snapshot.frame.target, snapshot.view.cutoff
+        key = target.persona.slug, target.thread_id
+        known = self._known.get(key)
+        self._known[key] = _Prefix(
+            window,
+            target.persona.settings.context_hours,
+            target.choice.model,
+            snapshot.newest_operation_id,
+            known.made_at if known is not None and known.window == window else now,
+            now,
+            plan.sent[0].id if plan.too_large and plan.sent else None,
+        )

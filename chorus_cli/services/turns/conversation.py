@@ -45,10 +45,11 @@ _ALTERED = "Some characters of your message are not valid text and were replaced
 
 @dataclass(frozen=True, slots=True)
 class OpenedTurn:
-    """A turn that is stored: the context with its question, its reply, still empty, and notices for the user."""
+    """A turn that is stored: the context with its question, its empty reply, its time, and notices for the user."""
 
     snapshot: ContextSnapshot
     reply: Message
+    at: datetime
     notices: tuple[str, ...] = ()
 
 
@@ -114,8 +115,7 @@ class Conversation:
             frame = await self.context.frame(target)
             now = self.outside.clock.now()
             question = MessageContent(target.thread_id, Role.USER, content, now, token_count=count)
-            opened = await self.store.write(self._store_turn, frame, question)
-            return replace(opened, snapshot=await self.context.counted(opened.snapshot))
+            return await self.store.write(self._store_turn, frame, question)
         except (StorageError, ModelError) as error:
             raise self._answering.rescued(error, target.persona.slug, "user", content) from error
 
@@ -130,27 +130,26 @@ class Conversation:
         snapshot = self.context.read(connection, frame, now)
         refuse_unfitting(snapshot, count, preamble_tokens=_PREAMBLE_TOKENS)
         left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
-        self.context.prefixes.hold_window(snapshot, now, snapshot.newest_operation_id)
         clock = target.persona.settings.clock and bool(snapshot.view.messages)
         before = preamble(snapshot.last_spoken, now, clock=clock)
         told = replace(question, preamble=before, token_count=count + self.outside.counter.count(before))
         asked, reply = message_rows.open_turn(connection, target.persona.slug, told, target.choice.model, self.run)
         pause = pause_notice(snapshot.last_spoken, now) if before else ""
-        return OpenedTurn(snapshot.with_question(asked), reply, tuple(filter(None, (pause, left))))
+        view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
+        return OpenedTurn(replace(snapshot, view=view), reply, now, tuple(filter(None, (pause, left))))
 
     def _members_notice(self, snapshot: ContextSnapshot, now: datetime) -> str:
         """Say that the members of the boundary have left the window, if that of the last request still held them."""
         if snapshot.last_spoken is None:
             return members_notice(snapshot, None, now)
         hours = snapshot.target.persona.settings.context_hours
-        since_before = self.context.prefixes.last_window_start(snapshot.target) or cutoff(snapshot.last_spoken, hours)
+        since_before = self.context.prefixes.last_window(snapshot.target) or cutoff(snapshot.last_spoken, hours)
         return members_notice(snapshot, since_before, now)
 
     async def _reopen(self, target: Target) -> OpenedTurn:
         """Store the retry of the last turn and its empty reply."""
         frame = await self.context.frame(target)
-        opened = await self.store.write(self._store_retry, frame, self.outside.clock.now())
-        return replace(opened, snapshot=await self.context.counted(opened.snapshot))
+        return await self.store.write(self._store_retry, frame, self.outside.clock.now())
 
     def _store_retry(self, connection: Connection, frame: Frame, now: datetime) -> OpenedTurn:
         """Find the last turn in context and begin its reply anew, in one transaction.
@@ -167,31 +166,31 @@ class Conversation:
         act = Retry(frozenset(reply.id for reply in replies))
         new = NewOperation(question.persona, act, now, frame.target.thread_id)
         retry = operation_rows.introduce(connection, new)
-        self.context.prefixes.hold_window(snapshot, now, retry.id)
         reply = message_rows.open_retry(connection, question, retry, frame.target.choice.model, self.run)
-        return OpenedTurn(replace(snapshot, view=snapshot.view.through(asked + 1)), reply)
+        view = snapshot.view.through(asked + 1)
+        return OpenedTurn(replace(snapshot, view=view, newest_operation_id=retry.id), reply, now)
 
     async def _take_back_if_empty(self, reply: Message) -> None:
         await self.store.write(orphans.take_back_if_empty, reply.id, self.outside.clock.now())
 
     async def _reply(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
         """Have a stored question answered, after making room for it if need be, and learn from the outcome."""
-        target = opened.snapshot.target
+        target = opened.snapshot.frame.target
         self.room.turn_begins(target)
         folded = ""
         try:
-            plan = await self.context.plan(opened.snapshot)
+            plan = await self.context.plan(await self.context.counted(opened.snapshot))
             if plan.is_crowded:
                 is_due = await self.room.is_worth_trying(target)
                 if is_due:
                     yield Notice(_MAKING_ROOM)
                 folded = await self.room.at_once(target) if is_due else ""
                 plan = await self._replanned(plan)
-            self.context.prefixes.hold_first_message(plan)
+            self.context.prefixes.hold(plan, opened.at)
         except BaseException:
             await self._answering.abandon(opened.reply)
             raise
-        news = self.room.news(target, shortfalls(plan))
+        news = self.room.news(target, shortfalls(plan) if plan.is_crowded else {})
         notices = (*opened.notices, *filter(None, [folded]), *news)
         async with aclosing(self._answering.reply(opened.reply, plan.request, notices)) as events:
             async for event in events:

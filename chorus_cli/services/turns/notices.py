@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE
-from chorus_cli.core.context.plan import system_tokens
 from chorus_cli.core.errors import MessageRefusedError
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.text.phrases import counted
@@ -43,14 +42,15 @@ def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble
     Raises:
         MessageRefusedError: it does not.
     """
-    needed_tokens = system_tokens(snapshot, None) + preamble_tokens + message_tokens + TOKENS_PER_MESSAGE
+    system_tokens = snapshot.frame.system_prompt.tokens
+    needed_tokens = system_tokens + preamble_tokens + message_tokens + TOKENS_PER_MESSAGE
     if needed_tokens > snapshot.budget.room.budget:
         raise _unfitting(snapshot, message_tokens)
 
 
 def _unfitting(snapshot: ContextSnapshot, message_tokens: int) -> MessageRefusedError:
     target, budget, measured = snapshot.target, snapshot.budget, snapshot.frame.system_prompt
-    model, system = target.choice.model, budget.corrected(system_tokens(snapshot, None))
+    model, system = target.choice.model, budget.corrected(measured.tokens)
     if system >= budget.tokens:
         return MessageRefusedError(
             f"{target.persona.name} leaves no room for a message: the system prompt has "

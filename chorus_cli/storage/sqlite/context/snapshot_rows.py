@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.context import calibration
 from chorus_cli.core.context.calibration import Calibration
-from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
+from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, RequestStart
 from chorus_cli.core.context.view import cutoff, view
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Fold
@@ -20,30 +20,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
-    from chorus_cli.core.context.view import View
     from chorus_cli.core.log.operations import Operation
 
 
 def read_snapshot(
-    connection: sqlite3.Connection, frame: Frame, window_start: Callable[[int], datetime]
+    connection: sqlite3.Connection, frame: Frame, request_start: Callable[[int], RequestStart]
 ) -> ContextSnapshot:
     """Read the snapshot of the thread that ``frame`` names; its messages may still have to be counted.
 
-    ``window_start`` returns the start of the window after the newest operation on the thread. The cost follows the
+    ``request_start`` returns the start of the request after the newest operation on the thread. The cost follows the
     window and the operations since the boundary, never the log.
     """
-    slug, thread_id = frame.target.persona.slug, frame.target.thread_id
-    newest = operation_rows.newest_id(connection, slug, thread_id)
-    since = window_start(newest)
-    operations = operation_rows.since_boundary(connection, slug, thread_id)
-    learned = meta_rows.value(connection, meta_rows.calibration_key(frame.target.choice.model))
-    return ContextSnapshot(
-        frame=frame,
-        view=_view(connection, thread_id, operations, since),
-        operations=tuple(operations),
-        budget=frame.budget(operations, calibration.read(learned) if learned else Calibration()),
+    operations = operation_rows.since_boundary(connection, frame.target.persona.slug, frame.target.thread_id)
+    newest = next((each.id for each in reversed(operations) if not isinstance(each.act, Fold)), 0)
+    start = request_start(newest)
+    return replace(
+        _snapshot(connection, frame, operations, start.window),
         newest_operation_id=newest,
-        last_spoken=message_rows.last_spoken_at(connection, thread_id),
+        first_message_id=start.first_message_id,
     )
 
 
@@ -52,35 +46,39 @@ def read_past_snapshot(connection: sqlite3.Connection, frame: Frame, moment: dat
 
     A reply that was still being written then is whole.
     """
-    target = frame.target
-    slug, thread_id, persona = target.persona.slug, target.thread_id, target.persona
-    every = journal.own(operation_rows.all_of(connection, slug, thread_id))
+    target, persona = frame.target, frame.target.persona
+    every = journal.own(operation_rows.all_of(connection, persona.slug, target.thread_id))
     found = journal.window_at(every, moment, persona.settings.context_hours)
     hours = found if isinstance(found, int) else persona.defaults.context_hours
-    since = cutoff(moment, hours)
-    operations = journal.operations_at(every, moment)
-    learned = meta_rows.value(connection, meta_rows.calibration_key(target.choice.model))
     past = replace(persona, settings=replace(persona.settings, context_hours=hours))
     frame = replace(frame, target=replace(target, persona=past))
-    seen = _view(connection, thread_id, operations, since, moment)
-    budget = frame.budget(operations, calibration.read(learned))
-    return ContextSnapshot(frame, seen, tuple(operations), budget, operations[-1].id if operations else 0)
+    return _snapshot(connection, frame, journal.operations_at(every, moment), cutoff(moment, hours), moment)
 
 
-def _view(
+def _snapshot(
     connection: sqlite3.Connection,
-    thread_id: int,
+    frame: Frame,
     operations: Sequence[Operation],
     since: datetime,
     until: datetime | None = None,
-) -> View:
-    boundary = journal.boundary(operations)
-    after = boundary.after_message_id if boundary else 0
-    messages = message_rows.rows_since(connection, thread_id, after, since, until)
+) -> ContextSnapshot:
+    thread_id = frame.target.thread_id
+    boundary, fold_is_undone = journal.boundary(operations), journal.fold_is_undone(operations)
+    folds = {each.id: each.act for each in journal.effective(operations) if isinstance(each.act, Fold)}
+    learned = meta_rows.value(connection, meta_rows.calibration_key(frame.target.choice.model))
+    messages = message_rows.rows_since(
+        connection, thread_id, boundary.after_message_id if boundary else 0, since, until
+    )
     # The index compares text, which lets a row of the same second through.
     messages = [message for message in messages if until is None or message.timestamp <= until]
     if boundary is not None and boundary.members and boundary.created_at > since:
         messages += message_rows.rows(connection, set(boundary.members) - {message.id for message in messages})
-    folds = {each.id: each.act for each in journal.effective(operations) if isinstance(each.act, Fold)}
+    last_spoken = message_rows.last_spoken_at(connection, thread_id)
     summaries = summary_rows.of_folds(connection, thread_id, folds, boundary) if folds else ()
-    return view(thread_id, messages, operations, since, summaries)
+    return ContextSnapshot(
+        frame=frame,
+        view=view(thread_id, messages, operations, since, summaries),
+        operations=tuple(operations),
+        budget=frame.budget(calibration.read(learned) if learned else Calibration(), fold_is_undone=fold_is_undone),
+        last_spoken=last_spoken,
+    )
