@@ -15,10 +15,11 @@ from benchmarks.surroundings import libraries_frozen, temporary_folder
 from chorus_cli.adapters.models.token_counter import VocabularyCounter
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Limit
 from chorus_cli.core.context.plan import RequestPlan, plan_request
-from chorus_cli.core.context.snapshot import Frame, SystemPrompt
+from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt
 from chorus_cli.core.context.view import cutoff
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.context.snapshot_rows import read_snapshot
+from chorus_cli.storage.sqlite.log import operation_rows
 
 if TYPE_CHECKING:
     import sqlite3
@@ -86,7 +87,8 @@ def _plan(connection: sqlite3.Connection, tokens: int, counter: TokenCounter) ->
     system_prompt = SystemPrompt(_SYSTEM_PROMPT, counter.count(_SYSTEM_PROMPT), 0)
     frame = Frame(TARGET, system_prompt, Limit(4 * tokens, "the benchmark"))
     connection.execute("BEGIN")
-    snapshot = read_snapshot(connection, frame, lambda _newest: cutoff(_NOW, _HOURS))
+    operations = operation_rows.since_boundary(connection, PERSONA, 1)
+    snapshot = read_snapshot(connection, frame, operations, RequestStart(cutoff(_NOW, _HOURS)))
     connection.execute("COMMIT")
     return plan_request(snapshot, counter.count)
 

@@ -12,10 +12,11 @@ from benchmarks.stored_log import PERSONA, TARGET, stored_log
 from benchmarks.surroundings import temporary_folder
 from chorus_cli.core.context.budget import Limit
 from chorus_cli.core.context.plan import RequestPlan, plan_request
-from chorus_cli.core.context.snapshot import Frame, SystemPrompt
+from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt
 from chorus_cli.core.context.view import cutoff
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.context.snapshot_rows import read_snapshot
+from chorus_cli.storage.sqlite.log import operation_rows
 
 if TYPE_CHECKING:
     import sqlite3
@@ -80,7 +81,8 @@ def _seconds(connection: sqlite3.Connection, expected: int) -> float:
 def _plan(connection: sqlite3.Connection) -> RequestPlan:
     """Read the snapshot and plan its request, as a turn does between the clock and the model."""
     connection.execute("BEGIN")
-    snapshot = read_snapshot(connection, _FRAME, lambda _newest: cutoff(_NOW, _HOURS))
+    operations = operation_rows.since_boundary(connection, PERSONA, 1)
+    snapshot = read_snapshot(connection, _FRAME, operations, RequestStart(cutoff(_NOW, _HOURS)))
     connection.execute("COMMIT")
     return plan_request(snapshot, len)
 

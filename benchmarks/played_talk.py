@@ -127,8 +127,9 @@ def _conversation(app: App, clock: _Clock, model: _Model) -> Conversation:
     """Return the app's, which folds behind the talk as in the chat, with the clock and the model in their places."""
     room = MakingRoom(Folding(app.context, Summarizer(model, app.context), clock), _fail)
     room.fold_behind_the_talk(lambda _sentence: None)
-    outside = replace(app.conversation.outside, model=model, clock=clock)
-    return replace(app.conversation, outside=outside, room=room)
+    answering = app.conversation.answering
+    outside = replace(answering.outside, model=model, clock=clock)
+    return replace(app.conversation, answering=replace(answering, outside=outside), room=room)
 
 
 async def _say(app: App, conversation: Conversation, text: str) -> None:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.adapters.machine.paths import Paths, paths, shipped_personas
 from chorus_cli.adapters.machine.system_clock import SystemClock
 from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.models.choice import Naming
 from chorus_cli.services.cancellation import run_to_completion
-from chorus_cli.services.personas.focus import Focus, Naming
+from chorus_cli.services.personas.focus import Focus
 from chorus_cli.services.personas.personas import Personas
 from chorus_cli.storage.files import file_lock, persona_files
 from chorus_cli.storage.sqlite.log import orphans
@@ -117,7 +118,7 @@ class App:
         from chorus_cli.services.folding.folding import Folding  # noqa: PLC0415
         from chorus_cli.services.folding.making_room import MakingRoom  # noqa: PLC0415
         from chorus_cli.services.turns.conversation import Conversation  # noqa: PLC0415
-        from chorus_cli.services.turns.reply import Outside  # noqa: PLC0415
+        from chorus_cli.services.turns.reply import Answering, Outside  # noqa: PLC0415
         from chorus_cli.storage.files.durable_files import rescue  # noqa: PLC0415
 
         outside = Outside(
@@ -128,7 +129,9 @@ class App:
             is_alive=self.is_alive,
         )
         folding = Folding(self.context, self.summarizer, self.clock)
-        return Conversation(self.store, self.context, outside, MakingRoom(folding, self.report_bug), self.run)
+        return Conversation(
+            self.context, Answering(self.store, outside), MakingRoom(folding, self.report_bug), self.run
+        )
 
     @cached_property
     def commands(self) -> CommandContext:

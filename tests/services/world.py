@@ -12,6 +12,7 @@ from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.replies import Question, Reply, plain
 from chorus_cli.core.context.budget import Limit
 from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.models.choice import Naming
 from chorus_cli.core.models.events import Notice, TextDelta, TurnDone
 from chorus_cli.services.context.context import Context
 from chorus_cli.services.context.window import ContextWindow
@@ -23,7 +24,7 @@ from chorus_cli.services.folding.summarizer import Summarizer
 from chorus_cli.services.log.export import Exporting
 from chorus_cli.services.log.journal import Journal
 from chorus_cli.services.log.search import Search
-from chorus_cli.services.personas.focus import Focus, Naming
+from chorus_cli.services.personas.focus import Focus
 from chorus_cli.services.personas.models import KnownModels, Models
 from chorus_cli.services.personas.personas import Personas
 from chorus_cli.services.personas.roster import Roster
@@ -31,7 +32,7 @@ from chorus_cli.services.personas.settings import PersonaSettings
 from chorus_cli.services.sessions.saving import SessionSaving
 from chorus_cli.services.sessions.sessions import Sessions
 from chorus_cli.services.turns.conversation import Conversation
-from chorus_cli.services.turns.reply import Outside
+from chorus_cli.services.turns.reply import Answering, Outside
 from chorus_cli.storage.sqlite.log import message_rows
 from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, WordCounter
 
@@ -216,9 +217,8 @@ async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedMod
     window = ContextWindow(settings, clock, focus, context)
     folding = Folding(context, Summarizer(model, context), clock)
     conversation = Conversation(
-        store,
         context,
-        Outside(model, clock, counter, rescue, lambda run: run != "dead"),
+        Answering(store, Outside(model, clock, counter, rescue, lambda run: run != "dead")),
         MakingRoom(folding, unexpected),
         "this-run",
     )

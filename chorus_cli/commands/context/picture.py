@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.commands.framework.replies import Table
 from chorus_cli.commands.wording import local
-from chorus_cli.core.context.preamble import gap
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.core.time.timeline import bar, counts_by_slot, slot_length, slot_of, timeline
+from chorus_cli.core.time.timeline import bar, counts_by_slot, gap, slot_length, slot_of, timeline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -50,12 +50,13 @@ class Budget:
     limit: Limit
     tokens: int
     calibration: Calibration = field(default_factory=Calibration)
+    room: Room = field(init=False)
+    """The budget, and the half that a fold aims at, in estimated tokens."""
 
-    @property
-    def room(self) -> Room:
-        """The same in estimated tokens."""
+    def __post_init__(self) -> None:
         factor = self.calibration.factor
-        return Room(int(self.tokens / factor), int(min(self.limit.tokens // 2, self.tokens) / factor))
+        room = Room(int(self.tokens / factor), int(min(self.limit.tokens // 2, self.tokens) / factor))
+        object.__setattr__(self, "room", room)
 
     @property
     def summary_room(self) -> int:

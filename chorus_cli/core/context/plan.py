@@ -96,30 +96,34 @@ class RequestPlan:
         yield from ((Reason.NO_ROOM, row) for row in self.too_large)
 
 
+def plan_whole(snapshot: ContextSnapshot) -> RequestPlan | None:
+    """Build the request of a snapshot without leaving anything out; ``None`` if that does not fit the budget."""
+    view = snapshot.view
+    rows = usable(view.messages[view.folded_number :])
+    tokens = total_tokens(rows)
+    if system_tokens(snapshot, view.summary) + tokens > snapshot.budget.room.budget:
+        return None
+    return RequestPlan(snapshot, _messages(snapshot, view.summary, rows), tuple(rows), view.summary, tokens)
+
+
 def plan_request(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:
     """Build the request of a snapshot; every message of its view must be counted, as ``count`` does.
 
     It fits the budget if the system prompt and the newest user message do.
     """
-    room = snapshot.budget.room
+    return plan_whole(snapshot) or _plan_fitting(snapshot, count)
+
+
+def _plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:
+    room, summary = snapshot.budget.room, snapshot.view.summary
     rows = usable(snapshot.view.verbatim)
     newest_question = next((row for row in reversed(rows) if row.role is Role.USER), None)
-    summary = snapshot.view.summary
-    fixed_tokens = system_tokens(snapshot, summary)
-    if summary and newest_question is not None and fixed_tokens + tokens_of(newest_question) > room.budget:
-        summary, fixed_tokens = None, system_tokens(snapshot, None)
-    tokens = total_tokens(rows)
-    fitted = rows
-    too_large: tuple[Message, ...] = ()
-    cut: tuple[Message, ...] = ()
-    if fixed_tokens + tokens > room.budget:
-        fitted = fitting(rows, room, fixed_tokens, count, snapshot.first_message_id)
-        tokens = total_tokens(fitted)
-        too_large, cut = _not_sent(rows, fitted)
-    lead = [PromptMessage("user", LEAD)] if needs_lead(fitted) else []
-    system = PromptMessage("system", _system_message(snapshot, summary))
-    messages = (system, *lead, *map(_as_sent, fitted))
-    return RequestPlan(snapshot, messages, tuple(fitted), summary, tokens, too_large, cut)
+    if newest_question is not None and system_tokens(snapshot, summary) + tokens_of(newest_question) > room.budget:
+        summary = None
+    fitted = fitting(rows, room, system_tokens(snapshot, summary), count, snapshot.first_message_id)
+    too_large, cut = _not_sent(rows, fitted)
+    messages = _messages(snapshot, summary, fitted)
+    return RequestPlan(snapshot, messages, tuple(fitted), summary, total_tokens(fitted), too_large, cut)
 
 
 def system_tokens(snapshot: ContextSnapshot, summary: Summary | None) -> int:
@@ -133,9 +137,11 @@ def summary_tokens(summary: Summary) -> int:
     return (summary.token_count or 0) + _HEADING_TOKENS
 
 
-def _system_message(snapshot: ContextSnapshot, summary: Summary | None) -> str:
+def _messages(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[Message]) -> tuple[PromptMessage, ...]:
     text = snapshot.frame.system_prompt.text
-    return f"{text}\n\n{HEADING}\n{summary.content}" if summary else text
+    system = PromptMessage("system", f"{text}\n\n{HEADING}\n{summary.content}" if summary else text)
+    lead = [PromptMessage("user", LEAD)] if needs_lead(rows) else []
+    return (system, *lead, *map(_as_sent, rows))
 
 
 def _not_sent(rows: Sequence[Message], fitted: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.time.timeline import gap
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -29,11 +31,3 @@ def preamble(last_spoken: datetime | None, now: datetime, *, clock: bool) -> str
 def pause_notice(last_spoken: datetime | None, now: datetime) -> str:
     """Say in a line to the user what the model is told: ``7 h 12 m later, Tue 08:03``."""
     return f"{gap(now - last_spoken)} later, {now:%a %H:%M}" if last_spoken else ""
-
-
-def gap(elapsed: timedelta) -> str:
-    """Write a pause as days, hours and minutes, the largest two of them: ``3 d 4 h``, ``7 h 12 m``."""
-    minutes = int(elapsed.total_seconds() // 60)
-    parts = [(minutes // 1440, "d"), (minutes // 60 % 24, "h"), (minutes % 60, "m")]
-    shown = [f"{number} {unit}" for number, unit in parts if number]
-    return " ".join(shown[:2]) or "0 m"

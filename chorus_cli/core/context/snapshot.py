@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Budget, Limit, budget, stretched
@@ -34,11 +34,11 @@ class SystemPrompt:
     text: str
     prompt_tokens: int
     document_tokens: int
+    tokens: int = field(init=False)
+    """The tokens of the system message without a summary."""
 
-    @property
-    def tokens(self) -> int:
-        """The tokens of the system message without a summary."""
-        return self.prompt_tokens + self.document_tokens + TOKENS_PER_MESSAGE
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tokens", self.prompt_tokens + self.document_tokens + TOKENS_PER_MESSAGE)
 
 
 def system_text(system_prompt: str, documents: Iterable[Document]) -> str:

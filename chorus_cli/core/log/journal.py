@@ -65,6 +65,11 @@ def boundary(operations: Sequence[Operation]) -> Operation | None:
     return boundaries[-1] if boundaries else None
 
 
+def newest_id(operations: Sequence[Operation]) -> int:
+    """Return the newest operation that is no fold, 0 if there is none: a fold changes words, not messages."""
+    return max((each.id for each in operations if not isinstance(each.act, Fold)), default=0)
+
+
 def fold_is_undone(operations: Sequence[Operation]) -> bool:
     """Return whether the newest fold was taken back: then the user wants the words, not another summary of them.
 

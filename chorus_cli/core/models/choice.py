@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 ELIZA = "chorus/eliza"
 
@@ -81,22 +81,31 @@ _WAYS = "For a language model set a provider's key, such as OPENAI_API_KEY, or s
 _NOBODY_ELSE = ModelChoice(ELIZA, "embedded: no provider's key is set and no Ollama answered")
 
 
-def named_model(
-    option: str | None, environment: Mapping[str, str], persona_model: str | None, persona_source: str
-) -> ModelChoice | None:
-    """Return the first that is set: the option, the environment, the settings, a provider's key.
+class Naming(NamedTuple):
+    """The sources of a model's name besides the persona's files: an option, the environment, a running Ollama.
 
-    ``persona_source`` says which file the setting stands in. ``None`` means that nothing names a model and an Ollama is
-    to be asked; see ``detected_model``.
+    ``ask_ollama`` returns the model that it used last, if it runs, and takes its time.
     """
-    if option:
-        return ModelChoice(option, "chosen for this run")
-    if environment.get("CHORUS_MODEL"):
-        return ModelChoice(environment["CHORUS_MODEL"], "from CHORUS_MODEL")
-    if persona_model:
-        return ModelChoice(persona_model, f"from {persona_source}")
-    found = _key_in(environment)
-    return ModelChoice(found[0].default_model, f"because {found[1]} is set") if found else None
+
+    option: str | None
+    environment: Mapping[str, str]
+    ask_ollama: Callable[[], str | None]
+
+    def named(self, persona_model: str | None, sources: Mapping[str, str]) -> ModelChoice | None:
+        """Return the first that is set: the option, the environment, the settings, a provider's key.
+
+        ``sources`` names the file and line of each setting. ``None`` means that nothing names a model and an Ollama is
+        to be asked; see ``detected_model``.
+        """
+        if self.option:
+            return ModelChoice(self.option, "chosen for this run")
+        if self.environment.get("CHORUS_MODEL"):
+            return ModelChoice(self.environment["CHORUS_MODEL"], "from CHORUS_MODEL")
+        if persona_model:
+            # The file's name and line say enough; its folder would fill the line.
+            return ModelChoice(persona_model, f"from {sources.get('model', '').rpartition('/')[2]}")
+        found = _key_in(self.environment)
+        return ModelChoice(found[0].default_model, f"because {found[1]} is set") if found else None
 
 
 def missing_key(model: str, environment: Mapping[str, str]) -> str:

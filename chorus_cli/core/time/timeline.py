@@ -45,6 +45,14 @@ def slot_length(since: datetime, until: datetime, slots: int) -> timedelta:
     return (until - since) / slots
 
 
+def gap(elapsed: timedelta) -> str:
+    """Write a pause as days, hours and minutes, the largest two of them: ``3 d 4 h``, ``7 h 12 m``."""
+    minutes = int(elapsed.total_seconds() // 60)
+    parts = [(minutes // 1440, "d"), (minutes // 60 % 24, "h"), (minutes % 60, "m")]
+    shown = [f"{number} {unit}" for number, unit in parts if number]
+    return " ".join(shown[:2]) or "0 m"
+
+
 def bar(share: float, width: int) -> str:
     """Draw a share, 0 to 1, as a bar of at most ``width`` characters; what is more than nothing is seen."""
     eighths = min(max(round(share * width * 8), 1 if share > 0 else 0), width * 8)

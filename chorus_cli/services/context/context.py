@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context import calibration
-from chorus_cli.core.context.budget import text_tokens, total_tokens
-from chorus_cli.core.context.plan import plan_request, system_tokens
+from chorus_cli.core.context.budget import text_tokens
+from chorus_cli.core.context.plan import plan_request, plan_whole
 from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt, system_text
 from chorus_cli.core.errors import StorageError
+from chorus_cli.core.log import journal
 from chorus_cli.services.context.prefix import Prefixes
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.context import snapshot_rows, summary_rows
-from chorus_cli.storage.sqlite.log import message_rows
+from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,19 +58,21 @@ class Context:
 
     def read(self, connection: Connection, frame: Frame, now: datetime) -> ContextSnapshot:
         """Read the snapshot in a transaction; its messages may still have to be ``counted``."""
-        start = partial(self.prefixes.request_start, frame.target, now)
-        return snapshot_rows.read_snapshot(connection, frame, start)
+        target = frame.target
+        operations = operation_rows.since_boundary(connection, target.persona.slug, target.thread_id)
+        start = self.prefixes.request_start(target, now, journal.newest_id(operations))
+        return snapshot_rows.read_snapshot(connection, frame, operations, start)
 
     def read_since(self, connection: Connection, frame: Frame, since: datetime) -> ContextSnapshot:
         """Read the snapshot of a window that starts at ``since``."""
-        return snapshot_rows.read_snapshot(connection, frame, lambda _newest: RequestStart(since))
+        target = frame.target
+        operations = operation_rows.since_boundary(connection, target.persona.slug, target.thread_id)
+        return snapshot_rows.read_snapshot(connection, frame, operations, RequestStart(since))
 
     async def plan(self, snapshot: ContextSnapshot) -> RequestPlan:
         """Plan the request of a snapshot whose messages are counted; one that has to be cut is planned in a thread."""
-        tokens = system_tokens(snapshot, snapshot.view.summary) + total_tokens(snapshot.view.verbatim)
-        if tokens <= snapshot.budget.room.budget:
-            return plan_request(snapshot, self.counter.count)
-        return await asyncio.to_thread(plan_request, snapshot, self.counter.count)
+        plan = plan_whole(snapshot)
+        return plan if plan is not None else await asyncio.to_thread(plan_request, snapshot, self.counter.count)
 
     async def planned(self, target: Target, now: datetime) -> RequestPlan:
         """Return the plan of a request made at ``now``."""

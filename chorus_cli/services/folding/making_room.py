@@ -43,10 +43,12 @@ class MakingRoom:
         """Fold behind the talk too from now on; ``tell`` says a sentence beside it."""
         self._tell = tell
 
-    def turn_begins(self, target: Target) -> None:
-        """Count a turn, for what failed is tried again some turns later."""
+    def turn_begins(self, target: Target, *, is_crowded: bool) -> None:
+        """Count a turn, because a failed fold is tried again some turns later; forget the notices of a crowded one."""
         folds = self._of(target)
         folds.resting_turns = max(0, folds.resting_turns - 1)
+        if not is_crowded:
+            folds.told &= {_FAILED}
 
     async def is_worth_trying(self, target: Target) -> bool:
         """Return whether a fold may help: there is something to fold, a model, and the last try is a while ago."""

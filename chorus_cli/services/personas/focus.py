@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.snapshot import Target
-from chorus_cli.core.models.choice import ModelChoice, detected_model, named_model, way_to_a_model
+from chorus_cli.core.models.choice import ModelChoice, Naming, detected_model, way_to_a_model
 from chorus_cli.core.personas.persona import DEFAULT_PERSONA
 from chorus_cli.services.personas.greeting import notices
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.log import thread_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from chorus_cli.core.personas.persona import Persona
     from chorus_cli.ports import Clock
     from chorus_cli.services.personas.personas import Personas
     from chorus_cli.storage.sqlite.log.thread_rows import Thread
     from chorus_cli.storage.sqlite.store import Store
-
-
-class Naming(NamedTuple):
-    """What names a model besides the persona's files: an option of this run, the environment, and a running Ollama.
-
-    ``ask_ollama`` returns the model that it used last, if it runs, and takes its time.
-    """
-
-    option: str | None
-    environment: Mapping[str, str]
-    ask_ollama: Callable[[], str | None]
 
 
 class Focus:
@@ -112,7 +98,8 @@ class Focus:
     def target(self) -> Target:
         """Return the present focus, the persona's files read afresh; ELIZA answers until the choice is settled."""
         persona = self._personas.load(self._slug)
-        return Target(persona, self._thread_id, self._named(persona) or self._detected or detected_model(None))
+        named = self._set_by_hand.get(persona.slug) or self._naming.named(persona.settings.model, persona.sources)
+        return Target(persona, self._thread_id, named or self._detected or detected_model(None))
 
     async def target_of(self, slug: str) -> Target:
         """Return where a message to the persona ``slug`` would go, the model that answers found out if need be."""
@@ -120,14 +107,17 @@ class Focus:
             await self.settle()
             return self.target()
         persona = await asyncio.to_thread(self._personas.load, slug)
-        named = self._named(persona)
+        named = self._set_by_hand.get(slug) or self._naming.named(persona.settings.model, persona.sources)
         thread_id = await self._store.read(thread_rows.last_used, slug)
         return Target(persona, thread_id, named or await self._detect())
 
     @property
     def is_settled(self) -> bool:
         """Whether it is known which model answers."""
-        return self._detected is not None or self._named(self._personas.load(self._slug)) is not None
+        if self._detected is not None or self._slug in self._set_by_hand:
+            return True
+        persona = self._personas.load(self._slug)
+        return self._naming.named(persona.settings.model, persona.sources) is not None
 
     async def settle(self) -> None:
         """Find out which model answers: where nothing names one, a running Ollama is asked, once in a run."""
@@ -139,12 +129,6 @@ class Focus:
             self._asking_ollama = asyncio.ensure_future(asyncio.to_thread(self._naming.ask_ollama))
         self._detected = detected_model(await asyncio.shield(self._asking_ollama))
         return self._detected
-
-    def _named(self, persona: Persona) -> ModelChoice | None:
-        # The file's name and line say enough; its folder would fill the line.
-        source = persona.sources.get("model", "").rpartition("/")[2]
-        named = named_model(self._naming.option, self._naming.environment, persona.settings.model, source)
-        return self._set_by_hand.get(persona.slug) or named
 
     async def _enter(self, slug: str) -> None:
         thread_id = await self._store.read(thread_rows.last_used, slug)

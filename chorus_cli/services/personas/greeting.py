@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.preamble import gap
 from chorus_cli.core.context.view import cutoff
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
+from chorus_cli.core.time.timeline import gap
 from chorus_cli.storage.sqlite.context.thread_counts import window_fill
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.preamble import gap
 from chorus_cli.core.errors import ChorusError, UnknownPersonaError
 from chorus_cli.core.log.messages import Role
+from chorus_cli.core.time.timeline import gap
 from chorus_cli.storage.sqlite import persona_rows
 
 if TYPE_CHECKING:

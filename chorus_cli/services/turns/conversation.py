@@ -22,7 +22,6 @@ from chorus_cli.core.models.events import Notice, TurnDone
 from chorus_cli.core.text.safe_text import cleaned_input
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.turns.notices import members_notice, refuse_unfitting, refuse_unreadable, shortfalls
-from chorus_cli.services.turns.reply import Answering
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, orphans
 
 if TYPE_CHECKING:
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.folding.making_room import MakingRoom
-    from chorus_cli.services.turns.reply import Outside
-    from chorus_cli.storage.sqlite.store import Connection, Store
+    from chorus_cli.services.turns.reply import Answering
+    from chorus_cli.storage.sqlite.store import Connection
 
 _MAKING_ROOM = "The conversation no longer fits its model; the older part is being summarised."
 _PREAMBLE_TOKENS = 64
@@ -57,9 +56,8 @@ class OpenedTurn:
 class Conversation:
     """Answers messages. ``run`` names this process in the rows that it is writing."""
 
-    store: Store
     context: Context
-    outside: Outside
+    answering: Answering
     room: MakingRoom
     run: str
 
@@ -76,7 +74,7 @@ class Conversation:
         content, altered = cleaned_input(text)
         opened, stopped = await run_to_completion(self._open(target, content))
         if stopped:
-            await self._answering.abandon(opened.reply)
+            await self.answering.abandon(opened.reply)
             raise asyncio.CancelledError
         opened = replace(opened, notices=(*([_ALTERED] if altered else []), *opened.notices))
         async with aclosing(self._reply(opened)) as events:
@@ -95,7 +93,7 @@ class Conversation:
         opened, stopped = await run_to_completion(self._reopen(target))
         try:
             if stopped:
-                await self._answering.abandon(opened.reply)
+                await self.answering.abandon(opened.reply)
                 raise asyncio.CancelledError
             async with aclosing(self._reply(opened)) as events:
                 async for event in events:
@@ -103,21 +101,17 @@ class Conversation:
         finally:
             await run_to_completion(self._take_back_if_empty(opened.reply))
 
-    @property
-    def _answering(self) -> Answering:
-        return Answering(self.store, self.outside)
-
     async def _open(self, target: Target, content: str) -> OpenedTurn:
         """Store the question and its empty reply."""
         refuse_unreadable(content)
         try:
-            count = await asyncio.to_thread(self.outside.counter.count, content)
+            count = await asyncio.to_thread(self.answering.outside.counter.count, content)
             frame = await self.context.frame(target)
-            now = self.outside.clock.now()
+            now = self.answering.outside.clock.now()
             question = MessageContent(target.thread_id, Role.USER, content, now, token_count=count)
-            return await self.store.write(self._store_turn, frame, question)
+            return await self.context.store.write(self._store_turn, frame, question)
         except (StorageError, ModelError) as error:
-            raise self._answering.rescued(error, target.persona.slug, "user", content) from error
+            raise self.answering.rescued(error, target.persona.slug, "user", content) from error
 
     def _store_turn(self, connection: Connection, frame: Frame, question: MessageContent) -> OpenedTurn:
         """Read the context and store the question with its preamble, in one transaction, so that nothing comes between.
@@ -126,13 +120,13 @@ class Conversation:
             MessageRefusedError: the question does not fit the model.
         """
         target, now, count = frame.target, question.timestamp, question.token_count or 0
-        orphans.mend(connection, self.outside.is_alive, now)
+        orphans.mend(connection, self.answering.outside.is_alive, now)
         snapshot = self.context.read(connection, frame, now)
         refuse_unfitting(snapshot, count, preamble_tokens=_PREAMBLE_TOKENS)
         left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
         clock = target.persona.settings.clock and bool(snapshot.view.messages)
         before = preamble(snapshot.last_spoken, now, clock=clock)
-        told = replace(question, preamble=before, token_count=count + self.outside.counter.count(before))
+        told = replace(question, preamble=before, token_count=count + self.answering.outside.counter.count(before))
         asked, reply = message_rows.open_turn(connection, target.persona.slug, told, target.choice.model, self.run)
         pause = pause_notice(snapshot.last_spoken, now) if before else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
@@ -149,7 +143,7 @@ class Conversation:
     async def _reopen(self, target: Target) -> OpenedTurn:
         """Store the retry of the last turn and its empty reply."""
         frame = await self.context.frame(target)
-        return await self.store.write(self._store_retry, frame, self.outside.clock.now())
+        return await self.context.store.write(self._store_retry, frame, self.answering.outside.clock.now())
 
     def _store_retry(self, connection: Connection, frame: Frame, now: datetime) -> OpenedTurn:
         """Find the last turn in context and begin its reply anew, in one transaction.
@@ -158,11 +152,11 @@ class Conversation:
             JournalError: there is none, or its reply is still being written.
             MessageRefusedError: its question does not fit the model.
         """
-        orphans.mend(connection, self.outside.is_alive, now)
+        orphans.mend(connection, self.answering.outside.is_alive, now)
         snapshot = self.context.read(connection, frame, now)
         asked = _last_question(snapshot.view.messages)
         question, replies = snapshot.view.messages[asked], snapshot.view.messages[asked + 1 :]
-        refuse_unfitting(snapshot, text_tokens(question, self.outside.counter.count))
+        refuse_unfitting(snapshot, text_tokens(question, self.answering.outside.counter.count))
         act = Retry(frozenset(reply.id for reply in replies))
         new = NewOperation(question.persona, act, now, frame.target.thread_id)
         retry = operation_rows.introduce(connection, new)
@@ -171,28 +165,28 @@ class Conversation:
         return OpenedTurn(replace(snapshot, view=view, newest_operation_id=retry.id), reply, now)
 
     async def _take_back_if_empty(self, reply: Message) -> None:
-        await self.store.write(orphans.take_back_if_empty, reply.id, self.outside.clock.now())
+        await self.context.store.write(orphans.take_back_if_empty, reply.id, self.answering.outside.clock.now())
 
     async def _reply(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
         """Have a stored question answered, after making room for it if need be, and learn from the outcome."""
         target = opened.snapshot.frame.target
-        self.room.turn_begins(target)
-        folded = ""
+        notices = list(opened.notices)
         try:
             plan = await self.context.plan(await self.context.counted(opened.snapshot))
+            self.room.turn_begins(target, is_crowded=plan.is_crowded)
             if plan.is_crowded:
                 is_due = await self.room.is_worth_trying(target)
                 if is_due:
                     yield Notice(_MAKING_ROOM)
-                folded = await self.room.at_once(target) if is_due else ""
+                    notices += filter(None, [await self.room.at_once(target)])
                 plan = await self._replanned(plan)
+                notices += self.room.news(target, shortfalls(plan))
+            request = plan.request
             self.context.prefixes.hold(plan, opened.at)
         except BaseException:
-            await self._answering.abandon(opened.reply)
+            await self.answering.abandon(opened.reply)
             raise
-        news = self.room.news(target, shortfalls(plan) if plan.is_crowded else {})
-        notices = (*opened.notices, *filter(None, [folded]), *news)
-        async with aclosing(self._answering.reply(opened.reply, plan.request, notices)) as events:
+        async with aclosing(self.answering.reply(opened.reply, request, notices)) as events:
             async for event in events:
                 if isinstance(event, TurnDone):
                     if reported := event.usage.get("prompt_tokens"):
@@ -203,7 +197,7 @@ class Conversation:
     async def _replanned(self, plan: RequestPlan) -> RequestPlan:
         """Plan with the summary that stands by now; messages that arrived meanwhile are no part of the request."""
         frame, view = plan.snapshot.frame, plan.snapshot.view
-        now = await self.store.read(self.context.read_since, frame, view.cutoff)
+        now = await self.context.store.read(self.context.read_since, frame, view.cutoff)
         summary = (await self.context.counted(now)).view.summary
         snapshot = replace(plan.snapshot, view=view.with_summary(summary), budget=now.budget)
         return await self.context.plan(snapshot)

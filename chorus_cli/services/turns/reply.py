@@ -17,7 +17,7 @@ from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.storage.sqlite.log import message_rows
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -54,7 +54,7 @@ class Answering:
     outside: Outside
 
     async def reply(
-        self, row: Message, request: ModelRequest, notices: tuple[str, ...] = ()
+        self, row: Message, request: ModelRequest, notices: Sequence[str] = ()
     ) -> AsyncGenerator[TurnEvent, None]:
         """Ask the model, write what it says into ``row``, and yield what happens; the last event is ``TurnDone``.
 

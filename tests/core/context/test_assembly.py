@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
@@ -35,15 +34,11 @@ FRAME = Frame(
 )
 
 
-@dataclass(frozen=True)
-class RoomyBudget(Budget):
-    """A budget of which only the room counts."""
-
-    given: Room = Room(1, 1)
-
-    @property
-    def room(self) -> Room:
-        return self.given
+def budget_of(room: Room) -> Budget:
+    """Return a budget with the given room."""
+    budget = Budget(Limit(room.budget, "a test"), room.budget)
+    object.__setattr__(budget, "room", room)
+    return budget
 
 
 def planned(
@@ -51,8 +46,7 @@ def planned(
 ) -> RequestPlan:
     """Plan the request of a view whose summary stands for messages before ``rows``."""
     view = View(tuple(rows), None, START, (), summary, 0)
-    budget = RoomyBudget(Limit(room.budget, "a test"), room.budget, given=room)
-    return plan_request(ContextSnapshot(FRAME, view, (), budget, first_message_id=begins_at), COUNT)
+    return plan_request(ContextSnapshot(FRAME, view, (), budget_of(room), first_message_id=begins_at), COUNT)
 
 
 def message(id_: int, role: Role, content: str, turn: int, status: Status = Status.COMPLETE) -> Message:

@@ -14,10 +14,10 @@ from chorus_cli.core.models.choice import (
     ELIZA,
     PROVIDERS,
     ModelChoice,
+    Naming,
     Provider,
     detected_model,
     missing_key,
-    named_model,
     way_to_a_model,
 )
 
@@ -56,7 +56,7 @@ DEAREST_USD_PER_MILLION_TOKENS = 2.0
 def test_the_first_place_that_names_a_model_decides(
     option: str | None, environment: Mapping[str, str], setting: str | None, choice: ModelChoice | None
 ) -> None:
-    assert named_model(option, environment, setting, "frodo/system.jsonc") == choice
+    assert Naming(option, environment, lambda: None).named(setting, {"model": "personas/frodo/system.jsonc"}) == choice
 
 
 def test_a_running_ollama_answers_when_nothing_names_a_model() -> None:

@@ -34,15 +34,15 @@ async def test_a_beginning_is_held_while_something_has_no_room(world: World) -> 
         (sending(here, NEW, without=(OLD,)), 3),
         (sending(here, without=(OLD, NEW)), None),
     ):
-        held.hold_first_message(plan)
-        assert held.first_message_id(here.target) == first
+        held.hold(plan, START)
+        assert held.request_start(here.target, START, 0).first_message_id == first
 
 
 async def test_each_conversation_has_a_beginning_of_its_own(world: World) -> None:
     held, here = Prefixes(), await snapshot_of(world)
-    held.hold_first_message(sending(here, NEW, without=(OLD,)))
+    held.hold(sending(here, NEW, without=(OLD,)), START)
     target = replace(here.target, thread_id=here.target.thread_id + 1)
     elsewhere = replace(here, frame=replace(here.frame, target=target))
-    assert held.first_message_id(elsewhere.target) is None
-    held.hold_first_message(sending(elsewhere, OLD))
-    assert held.first_message_id(here.target) == NEW.id
+    assert held.request_start(elsewhere.target, START, 0).first_message_id is None
+    held.hold(sending(elsewhere, OLD), START)
+    assert held.request_start(here.target, START, 0).first_message_id == NEW.id

@@ -17,26 +17,43 @@ from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from chorus_cli.core.log.operations import Operation
 
 
 def read_snapshot(
-    connection: sqlite3.Connection, frame: Frame, request_start: Callable[[int], RequestStart]
+    connection: sqlite3.Connection,
+    frame: Frame,
+    operations: Sequence[Operation],
+    start: RequestStart,
+    until: datetime | None = None,
 ) -> ContextSnapshot:
     """Read the snapshot of the thread that ``frame`` names; its messages may still have to be counted.
 
-    ``request_start`` returns the start of the request after the newest operation on the thread. The cost follows the
-    window and the operations since the boundary, never the log.
+    ``operations`` are those since the boundary; no message after ``until`` is read. The cost follows the window and
+    the operations, never the log.
     """
-    operations = operation_rows.since_boundary(connection, frame.target.persona.slug, frame.target.thread_id)
-    newest = next((each.id for each in reversed(operations) if not isinstance(each.act, Fold)), 0)
-    start = request_start(newest)
-    return replace(
-        _snapshot(connection, frame, operations, start.window),
-        newest_operation_id=newest,
+    thread_id = frame.target.thread_id
+    boundary, fold_is_undone = journal.boundary(operations), journal.fold_is_undone(operations)
+    folds = {each.id: each.act for each in journal.effective(operations) if isinstance(each.act, Fold)}
+    learned = meta_rows.value(connection, meta_rows.calibration_key(frame.target.choice.model))
+    after = boundary.after_message_id if boundary else 0
+    messages = message_rows.rows_since(connection, thread_id, after, start.window, until)
+    # The index compares text, which lets a row of the same second through.
+    messages = [message for message in messages if until is None or message.timestamp <= until]
+    if boundary is not None and boundary.members and boundary.created_at > start.window:
+        messages += message_rows.rows(connection, set(boundary.members) - {message.id for message in messages})
+    last_spoken = message_rows.last_spoken_at(connection, thread_id)
+    summaries = summary_rows.of_folds(connection, thread_id, folds, boundary) if folds else ()
+    return ContextSnapshot(
+        frame=frame,
+        view=view(thread_id, messages, operations, start.window, summaries),
+        operations=tuple(operations),
+        budget=frame.budget(calibration.read(learned) if learned else Calibration(), fold_is_undone=fold_is_undone),
+        last_spoken=last_spoken,
+        newest_operation_id=journal.newest_id(operations),
         first_message_id=start.first_message_id,
     )
 
@@ -52,33 +69,5 @@ def read_past_snapshot(connection: sqlite3.Connection, frame: Frame, moment: dat
     hours = found if isinstance(found, int) else persona.defaults.context_hours
     past = replace(persona, settings=replace(persona.settings, context_hours=hours))
     frame = replace(frame, target=replace(target, persona=past))
-    return _snapshot(connection, frame, journal.operations_at(every, moment), cutoff(moment, hours), moment)
-
-
-def _snapshot(
-    connection: sqlite3.Connection,
-    frame: Frame,
-    operations: Sequence[Operation],
-    since: datetime,
-    until: datetime | None = None,
-) -> ContextSnapshot:
-    thread_id = frame.target.thread_id
-    boundary, fold_is_undone = journal.boundary(operations), journal.fold_is_undone(operations)
-    folds = {each.id: each.act for each in journal.effective(operations) if isinstance(each.act, Fold)}
-    learned = meta_rows.value(connection, meta_rows.calibration_key(frame.target.choice.model))
-    messages = message_rows.rows_since(
-        connection, thread_id, boundary.after_message_id if boundary else 0, since, until
-    )
-    # The index compares text, which lets a row of the same second through.
-    messages = [message for message in messages if until is None or message.timestamp <= until]
-    if boundary is not None and boundary.members and boundary.created_at > since:
-        messages += message_rows.rows(connection, set(boundary.members) - {message.id for message in messages})
-    last_spoken = message_rows.last_spoken_at(connection, thread_id)
-    summaries = summary_rows.of_folds(connection, thread_id, folds, boundary) if folds else ()
-    return ContextSnapshot(
-        frame=frame,
-        view=view(thread_id, messages, operations, since, summaries),
-        operations=tuple(operations),
-        budget=frame.budget(calibration.read(learned) if learned else Calibration(), fold_is_undone=fold_is_undone),
-        last_spoken=last_spoken,
-    )
+    start = RequestStart(cutoff(moment, hours))
+    return read_snapshot(connection, frame, journal.operations_at(every, moment), start, moment)

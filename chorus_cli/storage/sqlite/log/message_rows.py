@@ -42,12 +42,12 @@ def open_turn(
 
     The next run goes on with this persona, in this thread.
     """
-    meta_rows.store(connection, meta_rows.LAST_PERSONA, persona)
-    meta_rows.store(connection, meta_rows.last_thread_key(persona), str(question.thread_id))
     asked = _insert(connection, persona, question)
     connection.execute("UPDATE messages SET turn_id = id WHERE id = ?", (asked,))
     answered = _insert(connection, persona, _empty_reply(question.thread_id, asked, question.timestamp, model), run=run)
     stored = rows(connection, [asked, answered])
+    meta_rows.store(connection, meta_rows.LAST_PERSONA, persona)
+    meta_rows.store(connection, meta_rows.last_thread_key(persona), str(question.thread_id))
     return stored[0], stored[1]
 
 
