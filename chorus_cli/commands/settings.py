@@ -223,7 +223,8 @@ async def _consequences(context: CommandContext, slug: str, changes: Sequence[Ch
         if slug != context.focus.slug:
             continue
         if change.setting.key == _WINDOW and change.changed:
-            window = await context.window.state()
+            hours = change.after if isinstance(change.after, int) else None
+            window = await (context.window.begun(hours) if hours else context.window.state())
             reset = f"Context window reset to default ({window.hours}h)\n{reach(window)}"
             lines.append(reset if change.after is None else confirmation(window))
         if change.setting.key == "model":

@@ -60,9 +60,9 @@ class Prefixes:
     def request_start(self, target: Target, now: datetime, operation_id: int) -> RequestStart:
         """Return the start of a request that is made now.
 
-        ``operation_id`` is the newest operation on the thread: a new one renews the window, unless it is a fold; so does
-        another model, a pause of five minutes, or an eighth of the window, at most an hour, in either direction of the clock:
-        one that is set back by less lets a window last twice as long at most.
+        ``operation_id`` is the newest operation on the thread: a new one renews the window, unless it is a fold; so
+        does another model, a pause of five minutes, or an eighth of the window, at most an hour, in either direction
+        of the clock: one that is set back by less lets a window last twice as long at most.
         """
         known = self._known.get((target.persona.slug, target.thread_id))
         if known is None:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.budget import Budget, Meter
     from chorus_cli.core.context.plan import RequestPlan
     from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, Target
-    from chorus_cli.core.context.view import View
     from chorus_cli.core.models.exchange import PromptMessage
     from chorus_cli.services.context.context import Context
     from chorus_cli.storage.sqlite.context.thread_counts import Outside
@@ -46,68 +45,30 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class ContextReport:
-    """The plan of the next request, without the message that would open it.
+    """The plan of the next request, without the message that would open it, part by part.
 
-    ``outside`` counts the messages of the thread that the view does not reach. ``moments`` are the times of the
-    thread's messages in the window.
+    The tokens of ``parts`` add up to those of the whole. ``omissions`` are the messages of the thread that are not
+    sent, each under one reason. ``moments`` are the times of the thread's messages in the window.
     """
 
     plan: RequestPlan
-    outside: Mapping[Reason, Outside]
+    meter: Meter
+    parts: tuple[Part, ...]
+    omissions: tuple[Omission, ...]
     moments: tuple[datetime, ...]
-
-    @property
-    def target(self) -> Target:
-        """Persona, thread and model of the request."""
-        return self.plan.snapshot.target
-
-    @property
-    def view(self) -> View:
-        """The messages in context."""
-        return self.plan.snapshot.view
 
     @property
     def budget(self) -> Budget:
         """The budget of the request."""
         return self.plan.snapshot.budget
 
-    @property
-    def meter(self) -> Meter:
-        """The size of the request, in tokens as the provider is expected to count them."""
-        return self.plan.meter
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """The parts of the request; their tokens add up to those of the whole."""
-        parts = list(_parts(self.plan))
-        expected = self.budget.corrected_parts([tokens for _, tokens, _ in parts])
-        return tuple(Part(name, tokens, why) for (name, _, why), tokens in zip(parts, expected, strict=True))
-
-    @property
-    def omissions(self) -> tuple[Omission, ...]:
-        """The messages of the thread that are not sent, each under one reason."""
-        messages: Counter[Reason] = Counter()
-        tokens: Counter[Reason] = Counter()
-        for reason, found in self.outside.items():
-            messages[reason] += found.messages
-            tokens[reason] += found.tokens + found.messages * TOKENS_PER_MESSAGE
-        for reason, row in self.plan.left_out():
-            # The empty row of a reply that never came is no message.
-            if row.content or row.tool_calls:
-                messages[reason] += 1
-                tokens[reason] += tokens_of(row)
-        return tuple(
-            Omission(reason, messages[reason], self.budget.corrected(tokens[reason]))
-            for reason in Reason
-            if messages[reason]
-        )
-
     def as_json(self) -> dict[str, object]:
         """Return the report in the shape that ``chorus context --json`` promises."""
+        target = self.plan.snapshot.frame.target
         return {
-            "persona": self.target.persona.slug,
-            "thread": self.target.thread_id,
-            "model": self.target.choice.model,
+            "persona": target.persona.slug,
+            "thread": target.thread_id,
+            "model": target.choice.model,
             "limit": self.budget.limit.tokens,
             "budget": self.budget.tokens,
             "tokens": self.meter.tokens,
@@ -125,7 +86,7 @@ async def context_report(context: Context, target: Target, now: datetime) -> Con
     frame = await context.frame(target)
     snapshot, outside, when = await context.store.read(_read, context, frame, now)
     plan = await context.plan(await context.counted(snapshot))
-    return ContextReport(plan, outside, when)
+    return ContextReport(plan, plan.meter, _parts(plan), _omissions(plan, outside), when)
 
 
 def _read(
@@ -134,13 +95,36 @@ def _read(
     """Read the snapshot and count the rest of the thread in one transaction, so that nothing falls between the two."""
     snapshot = context.read(connection, frame, now)
     target = frame.target
+    when = moments(connection, target.thread_id, snapshot.view.cutoff)
     outside = count_outside(connection, target.persona.slug, target.thread_id, snapshot.view)
-    return snapshot, outside, tuple(moments(connection, target.thread_id, snapshot.view.cutoff))
+    return snapshot, outside, tuple(when)
 
 
-def _parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
+def _omissions(plan: RequestPlan, outside: Mapping[Reason, Outside]) -> tuple[Omission, ...]:
+    messages: Counter[Reason] = Counter()
+    tokens: Counter[Reason] = Counter()
+    for reason, found in outside.items():
+        messages[reason] += found.messages
+        tokens[reason] += found.tokens + found.messages * TOKENS_PER_MESSAGE
+    for reason, row in plan.left_out():
+        # The empty row of a reply that never came is no message.
+        if row.content or row.tool_calls:
+            messages[reason] += 1
+            tokens[reason] += tokens_of(row)
+    corrected = plan.snapshot.budget.corrected
+    found_reasons = (reason for reason in Reason if messages[reason])
+    return tuple(Omission(reason, messages[reason], corrected(tokens[reason])) for reason in found_reasons)
+
+
+def _parts(plan: RequestPlan) -> tuple[Part, ...]:
+    parts = list(_estimated_parts(plan))
+    expected = plan.snapshot.budget.corrected_parts([tokens for _, tokens, _ in parts])
+    return tuple(Part(name, tokens, why) for (name, _, why), tokens in zip(parts, expected, strict=True))
+
+
+def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
     """Yield the name, the estimated tokens and the reason of each part."""
-    persona, view = plan.snapshot.target.persona, plan.snapshot.view
+    persona, view = plan.snapshot.frame.target.persona, plan.snapshot.view
     measured = plan.snapshot.frame.system_prompt
     yield "system prompt", measured.prompt_tokens + TOKENS_PER_MESSAGE, "always sent"
     names = ", ".join(document.name for document in persona.documents)

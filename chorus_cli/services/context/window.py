@@ -6,7 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from chorus_cli.core.context.budget import tokens_of
+from chorus_cli.core.context.view import cutoff
+from chorus_cli.core.log import journal
 from chorus_cli.core.time import timespan
+from chorus_cli.storage.sqlite.log import operation_rows
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -78,13 +81,13 @@ class ContextWindow:
         """Reach back ``span``, rounded to whole hours and brought within bounds."""
         choice = timespan.window_hours(span)
         await self.settings.set_window(self.focus.slug, choice.hours)
-        return await self.state(choice.warning)
+        return await self.begun(choice.hours, choice.warning)
 
     async def shift(self, span: Span, sign: Literal[1, -1]) -> WindowState:
         """Reach back ``span`` more (1) or less (-1)."""
         slug = self.focus.slug
         choice = await self.settings.shift_window(slug, lambda hours: timespan.shifted(hours, span, sign))
-        return await self.state(choice.warning)
+        return await self.begun(choice.hours, choice.warning)
 
     async def reset(self) -> WindowState:
         """Remove the setting, so that the default holds."""
@@ -93,8 +96,13 @@ class ContextWindow:
 
     async def state(self, warning: str | None = None) -> WindowState:
         """Return the window in force."""
-        target = self.focus.target()
-        return window_state((await self.context.snapshot(target, self.clock.now())), warning)
+        return await self.begun(self.focus.target().persona.settings.context_hours, warning)
+
+    async def begun(self, hours: int, warning: str | None = None) -> WindowState:
+        """Return the state of a window of so many hours that begins now."""
+        since = cutoff(self.clock.now(), hours)
+        operations = await self.context.store.read(operation_rows.since_boundary, self.focus.slug, self.focus.thread_id)
+        return WindowState(hours, since, warning, _nearer(journal.boundary(operations), since))
 
     async def preview(self, choice: WindowChoice) -> Preview:
         """Return the effect of the window ``choice``; nothing is changed."""
@@ -115,11 +123,15 @@ class ContextWindow:
         return self.context.read(connection, frame, now), self.context.read(connection, other, now)
 
 
-def window_state(snapshot: ContextSnapshot, warning: str | None = None) -> WindowState:
+def window_state(snapshot: ContextSnapshot) -> WindowState:
     """Return the window of a snapshot, with the boundary if the context starts there."""
-    view = snapshot.view
-    nearer = view.boundary if view.boundary is not None and view.boundary.created_at > view.cutoff else None
-    return WindowState(snapshot.target.persona.settings.context_hours, view.cutoff, warning, nearer)
+    hours, view = snapshot.frame.target.persona.settings.context_hours, snapshot.view
+    return WindowState(hours, view.cutoff, boundary=_nearer(view.boundary, view.cutoff))
+
+
+def _nearer(boundary: Operation | None, since: datetime) -> Operation | None:
+    """Return the boundary if the context starts there and not at the start of the window."""
+    return boundary if boundary is not None and boundary.created_at > since else None
 
 
 def _only_in(view: View, other: View) -> tuple[Message, ...]:

@@ -87,6 +87,11 @@ class Focus:
         """The folder's name of the persona in focus, also when the folder is gone."""
         return self._slug
 
+    @property
+    def thread_id(self) -> int:
+        """The thread in focus."""
+        return self._thread_id
+
     async def notices(self) -> tuple[str, ...]:
         """Return what somebody who comes to this place should know before typing."""
         return await notices(self._store, self.target(), self._clock.now())
