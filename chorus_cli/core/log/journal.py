@@ -140,8 +140,8 @@ def to_redo(operations: Sequence[Operation], number: int) -> Subject:
     subject = chosen.subject or Subject(operation_id=number)
     newest = latest_reversals(operations).get(subject)
     if newest is None or not is_undo(newest):
-        name = f"Operation {number}" if chosen.subject is None else f"The subject of undo {number}"
-        raise JournalError(f"{name} is not undone, so there is nothing to put back.")
+        state = f"Operation {number} is not undone" if chosen.subject is None else f"Undo {number} is redone already"
+        raise JournalError(f"{state}, so there is nothing to put back.")
     if newest.automatic:
         raise JournalError(f"Operation {subject.operation_id} brought no reply, so there is nothing to put back.")
     return subject

@@ -96,7 +96,7 @@ class ContextWindow:
 
     async def state(self, warning: str | None = None) -> WindowState:
         """Return the window in force."""
-        return await self.begun(self.focus.target().persona.settings.context_hours, warning)
+        return window_state(await self.context.snapshot(self.focus.target(), self.clock.now()), warning)
 
     async def begun(self, hours: int, warning: str | None = None) -> WindowState:
         """Return the state of a window of so many hours that begins now."""
@@ -123,10 +123,10 @@ class ContextWindow:
         return self.context.read(connection, frame, now), self.context.read(connection, other, now)
 
 
-def window_state(snapshot: ContextSnapshot) -> WindowState:
+def window_state(snapshot: ContextSnapshot, warning: str | None = None) -> WindowState:
     """Return the window of a snapshot, with the boundary if the context starts there."""
     hours, view = snapshot.frame.target.persona.settings.context_hours, snapshot.view
-    return WindowState(hours, view.cutoff, boundary=_nearer(view.boundary, view.cutoff))
+    return WindowState(hours, view.cutoff, warning, _nearer(view.boundary, view.cutoff))
 
 
 def _nearer(boundary: Operation | None, since: datetime) -> Operation | None:

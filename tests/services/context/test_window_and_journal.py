@@ -197,7 +197,7 @@ async def test_what_an_undone_restore_had_put_in_is_counted_apart(world: World) 
     await world.told(f"/context restore {path.stem}")
     assert await _left_out(world) == {"before the boundary": 1}
     await world.told("/context undo")
-    assert await _left_out(world) == {"before the boundary": 2, "put in by what was undone": 1}
+    assert await _left_out(world) == {"before the boundary": 2, "put in by an undone operation": 1}
 
 
 async def test_another_reply_is_counted_whether_it_is_in_context_or_taken_back(world: World) -> None:

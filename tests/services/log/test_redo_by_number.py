@@ -80,7 +80,7 @@ async def test_a_window_comes_back_by_its_number_unless_the_file_says_something_
     ("number", "sentence"),
     [
         (1, "Operation 1 is not undone, so there is nothing to put back."),
-        (2, "What operation 2 took back is not undone, so there is nothing to put back."),
+        (2, "Undo 2 is redone already, so there is nothing to put back."),
         (3, "Operation 3 puts something back itself; it cannot be redone."),
         (4, "There is no operation 4 here. /context ops lists them."),
     ],
@@ -99,5 +99,5 @@ async def test_a_retry_that_brought_nothing_is_not_put_back(world: World) -> Non
         pass
     for number in (1, 2):
         told = await world.told(f"/context redo {number}")
-        assert told == "Operation 1 brought nothing, so there is nothing to put back."
+        assert told == "Operation 1 brought no reply, so there is nothing to put back."
     assert await world.seen() == ["One", "ok"]
