@@ -34,7 +34,7 @@ _PATIENCE_SECONDS = 1.0
 _STOPPED = "Stopped. The part that arrived is kept; /retry asks again."
 _STOPPED_EARLY = "Stopped before the reply began; /retry asks again."
 _UNSENT = (
-    " Your message was not sent and is back at the prompt. "
+    " Your message was not sent and is at the prompt again. "
     "Ctrl-C clears it; then switch to another persona with /persona NAME."
 )
 
@@ -60,11 +60,14 @@ class LineHandler:
         text = line.strip()
         if is_command(text) and "\n" not in text:
             return await self._command(text)
+        focus = self._parts.commands.focus
         try:
-            target = self._parts.commands.focus.target()
+            target = focus.target()
         except PersonaError as error:
             self._parts.unsent.text = line
             raise PersonaError(f"{error}{_UNSENT}") from error
+        for notice in focus.sharing_notices():
+            self._screen.notice(notice)
         await self._show(self._parts.conversation.answer(target, unescaped(line)))
         return False
 

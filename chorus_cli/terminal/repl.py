@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _SIGNAL_SECONDS = 0.3
 _SETTLING_SECONDS = 2.0
 _MAX_EQUAL_ERRORS = 3
-_RETURNED = "The text you had typed when the chat ended is back at the prompt."
+_RETURNED = "The text you had typed when the chat ended is at the prompt again."
 
 
 class Recurrence:

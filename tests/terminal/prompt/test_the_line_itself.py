@@ -14,7 +14,7 @@ from tests.terminal.editors import changing, editor
 if TYPE_CHECKING:
     from pathlib import Path
 
-RETURNED = "The text you had typed when the chat ended is back at the prompt."
+RETURNED = "The text you had typed when the chat ended is at the prompt again."
 
 
 def unsent(home: Home) -> list[str]:
