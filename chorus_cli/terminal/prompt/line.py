@@ -22,7 +22,7 @@ from chorus_cli.terminal.prompt.keyboard import HANG_UPS
 from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses
 from chorus_cli.terminal.prompt.output import Echo, draw_whole, prompt_output
 from chorus_cli.terminal.prompt.revealing import Revealing, reveal_searches
-from chorus_cli.terminal.screen.signs import knows_unicode
+from chorus_cli.terminal.screen.terminal import knows_unicode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
