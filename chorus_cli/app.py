@@ -22,6 +22,7 @@ from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.personas.focus import Focus
 from chorus_cli.services.personas.personas import Personas
 from chorus_cli.storage.files import file_lock, persona_files
+from chorus_cli.storage.files.open_threads import OpenThreads
 from chorus_cli.storage.sqlite.log import orphans
 from chorus_cli.storage.sqlite.store import Store
 
@@ -72,7 +73,8 @@ class App:
         self.store = store
         self.clock = SystemClock()
         self.personas = Personas(places.personas, places.config_file)
-        self.focus = Focus(self.personas, store, self.clock, Naming(options.model, environment, self._ask_ollama))
+        naming = Naming(options.model, environment, self._ask_ollama)
+        self.focus = Focus(self.personas, store, self.clock, naming, OpenThreads(places.run, run))
         self._environment = environment
         self.run = run
         self._alone = alone

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chorus_cli.storage.files.file_lock import hold
+from chorus_cli.storage.files.open_threads import OpenThreads
+
 if TYPE_CHECKING:
     from tests.services.world import World
 
@@ -63,3 +66,25 @@ async def test_a_new_persona_of_an_old_folder_has_no_old_threads(world: World) -
     await world.roster.delete("ada")
     await world.told("/persona new Ada")
     assert "Secrets" not in await world.told("/thread")
+
+
+async def test_a_thread_in_which_any_reply_still_arrives_is_running(world: World) -> None:
+    await world.say("From here")
+    await world.say("From another terminal, answered sooner")
+    await world.store.write(lambda log: log.execute("UPDATE messages SET status = 'streaming' WHERE id = 2"))
+    assert (await world.told("/thread")).endswith("running")
+
+
+async def test_another_chat_in_the_same_thread_is_told_once_until_it_leaves_or_the_thread_changes(world: World) -> None:
+    shared = "Another Chorus is open in this thread."
+    runs = world.folder / "state" / "run"
+    OpenThreads(runs, "other").announce("chorus", 1)
+    with hold(runs / "other"):
+        assert await world.focus.notices() == (shared,)
+        assert await world.focus.notices() == ()
+        assert shared not in await world.told("/thread new")
+        assert OpenThreads(runs, "other").is_shared("chorus", 2) is False
+        assert shared in await world.told("/thread 1")
+    assert world.focus.sharing_notices() == ()
+    with hold(runs / "other"):
+        assert world.focus.sharing_notices() == (shared,)

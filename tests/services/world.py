@@ -33,6 +33,7 @@ from chorus_cli.services.sessions.saving import SessionSaving
 from chorus_cli.services.sessions.sessions import Sessions
 from chorus_cli.services.turns.conversation import Conversation
 from chorus_cli.services.turns.reply import Answering, Outside
+from chorus_cli.storage.files.open_threads import OpenThreads
 from chorus_cli.storage.sqlite.log import message_rows
 from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, WordCounter
 
@@ -211,7 +212,9 @@ async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedMod
         rescued.append(record)
         return folder / "rescue.jsonl"
 
-    focus = Focus(personas, store, clock, Naming(MODEL, {}, lambda: None))
+    runs = folder / "state" / "run"
+    runs.mkdir(parents=True)
+    focus = Focus(personas, store, clock, Naming(MODEL, {}, lambda: None), OpenThreads(runs, "this-run"))
     context = Context(store, counter, lambda _model: Limit(limit_tokens, "a test"), lambda _model: 0.001)
     settings = PersonaSettings(store, clock, personas)
     window = ContextWindow(settings, clock, focus, context)

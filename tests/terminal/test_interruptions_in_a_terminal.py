@@ -23,9 +23,9 @@ def test_ctrl_c_ends_the_waiting_for_a_silent_model_within_a_second(home: Home) 
         model = {"OPENAI_BASE_URL": f"{provider.address}/v1", "OPENAI_API_KEY": "sk-test", "CHORUS_MODEL": "openai/x"}
         with home.chat(**model) as chat:
             for line, chunks, seen, told in (
-                ("say something", 4, "Mock response from", "Stopped. What had arrived is kept"),
-                ("say nothing", 0, "waiting for openai/x … 1 s", "Stopped before anything of the reply arrived"),
-                ("/context save", 0, "/context save … 1 s, Ctrl-C stops it", "Stopped; nothing was done."),
+                ("say something", 4, "Mock response from", "Stopped. The part that arrived is kept"),
+                ("say nothing", 0, "waiting for openai/x … 1 s", "Stopped before the reply began"),
+                ("/context save", 0, "/context save … 1 s, press Ctrl-C to stop", "Stopped; nothing was done."),
             ):
                 provider.behave(type="stream_fault", kind="stall", after_chunks=chunks)
                 told_before = chat.screen_text().count(told)

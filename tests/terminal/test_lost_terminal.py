@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import PersonaError
-from chorus_cli.terminal.markdown.recurrence import Recurrence
-from chorus_cli.terminal.prompt.keyboard import hang_ups
+from chorus_cli.terminal.prompt.keyboard import HANG_UPS
+from chorus_cli.terminal.repl import Recurrence
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, SHELL_PROMPT, Home
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def test_a_chat_whose_shell_has_taken_the_terminal_back_ends(home: Home, tmp_pat
 
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "gone"), termios.error(errno.EIO, "gone"), PermissionError()])
 def test_what_a_terminal_answers_that_is_gone_is_known(error: Exception) -> None:
-    assert isinstance(error, hang_ups())
+    assert isinstance(error, HANG_UPS)
 
 
 def test_the_third_error_of_a_kind_in_a_row_is_not_survived() -> None:

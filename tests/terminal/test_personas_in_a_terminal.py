@@ -86,3 +86,17 @@ def test_the_chat_opens_with_what_the_window_has_emptied(tmp_path: Path) -> None
         terminal.await_text("Last talked 14 h ago; the 8h window holds 0 of 2 messages. /context 24h brings them back.")
         terminal.ask("/context 24h", "Context window set to 24h")
     assert home.seen()[0] == "Hello"
+
+
+def test_two_chats_in_one_thread_say_so(tmp_path: Path) -> None:
+    home, shared = Home(tmp_path), "Another Chorus is open in this thread."
+    with home.chat() as first:
+        first.ask("I was here first", "first")
+        with home.chat() as second:
+            second.await_text(shared)
+            assert shared not in first.screen_text()
+            first.ask("I am not alone", shared)
+        first.ask("/thread new", "Thread #2")
+        with home.chat() as third:
+            third.ask("/thread 1", "Thread #1")
+            assert third.screen_text().count(shared) == 1

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.context.snapshot import Target
 from chorus_cli.core.models.choice import ModelChoice, Naming, detected_model, way_to_a_model
 from chorus_cli.core.personas.persona import DEFAULT_PERSONA
-from chorus_cli.services.personas.greeting import notices
+from chorus_cli.services.personas.greeting import SHARED, notices
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.log import thread_rows
 
 if TYPE_CHECKING:
     from chorus_cli.ports import Clock
     from chorus_cli.services.personas.personas import Personas
+    from chorus_cli.storage.files.open_threads import OpenThreads
     from chorus_cli.storage.sqlite.log.thread_rows import Thread
     from chorus_cli.storage.sqlite.store import Store
 
@@ -22,11 +23,15 @@ if TYPE_CHECKING:
 class Focus:
     """The one mutable fact of a run: the persona and the thread in front of the user, and the model of this run."""
 
-    def __init__(self, personas: Personas, store: Store, clock: Clock, naming: Naming) -> None:
+    def __init__(
+        self, personas: Personas, store: Store, clock: Clock, naming: Naming, open_threads: OpenThreads
+    ) -> None:
         self._personas = personas
         self._store = store
         self._clock = clock
         self._naming = naming
+        self._open_threads = open_threads
+        self._known_as_shared: tuple[str, int] | None = None
         self._asking_ollama: asyncio.Future[str | None] | None = None
         self._detected: ModelChoice | None = None
         self._set_by_hand: dict[str, ModelChoice] = {}
@@ -93,8 +98,15 @@ class Focus:
         return self._thread_id
 
     async def notices(self) -> tuple[str, ...]:
-        """Return what somebody who comes to this place should know before typing."""
-        return await notices(self._store, self.target(), self._clock.now())
+        """Return the notices for a user who turns to the persona and thread in focus."""
+        return (*self.sharing_notices(), *await notices(self._store, self.target(), self._clock.now()))
+
+    def sharing_notices(self) -> tuple[str, ...]:
+        """Announce the thread in focus to other chats; return a notice if one has it open and it was not given yet."""
+        here = self._slug, self._thread_id
+        self._open_threads.announce(*here)
+        known, self._known_as_shared = self._known_as_shared, here if self._open_threads.is_shared(*here) else None
+        return (SHARED,) if self._known_as_shared not in {None, known} else ()
 
     def way_to_a_model(self, choice: ModelChoice) -> str:
         """Say how to have a language model answer instead of ELIZA; empty if one does."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.sqlite.context.thread_counts import WindowFill
     from chorus_cli.storage.sqlite.store import Store
 
+SHARED = "Another Chorus is open in this thread."
 _HOURS_PER_DAY = 24
 _SHORT_WINDOW_HOURS = 12
 

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 from markdown_it import MarkdownIt
 
 from chorus_cli.core.text.safe_text import SafeTextStream
-from chorus_cli.terminal.markdown.code_block import WHOLE, CodePart, resting_places
-from chorus_cli.terminal.markdown.inline_tokens import made_fit
-from chorus_cli.terminal.markdown.late_definitions import labels_in, with_definitions
-from chorus_cli.terminal.markdown.lexing_limit import LexingLimit
+from chorus_cli.terminal.markdown.code_block import WHOLE, CodePart
+from chorus_cli.terminal.markdown.lexing import LexingLimit, resumption_points
+from chorus_cli.terminal.markdown.tokens import labels_in, make_drawable, with_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,7 +144,7 @@ class MarkdownBlocks:
         code = _complete_lines(fence.content)
         # The last line with words in it stays, for empty lines at the end of code are not drawn.
         filled = max((number for number, line in enumerate(code) if line.strip()), default=0)
-        places = resting_places(_language(fence), fence.content, self._code_part().stack, self._limit)
+        places = resumption_points(_language(fence), fence.content, self._code_part().stack, self._limit)
         wanted = min(len(code) - kept_lines, filled)
         number = max((place for place in places if place <= wanted), default=0)
         if not number:
@@ -156,10 +155,11 @@ class MarkdownBlocks:
 
     def _shed_items(self, tokens: Sequence[Token], lines: list[str]) -> Piece | None:
         items = [token for token in tokens if token.type == "list_item_open" and token.level == 1]
-        if len(items) < 2:  # noqa: PLR2004 - the last one may grow
+        finished = items[:-1]
+        if not finished:
             return None
         first = self._going_on if isinstance(self._going_on, int) else int(tokens[0].attrs.get("start", 1))
-        return self._continue(_length(lines[: _lines_of(items[-1])[0]]), "", first + len(items) - 1)
+        return self._continue(_length(lines[: _lines_of(items[-1])[0]]), "", first + len(finished))
 
     def _code_part(self) -> CodePart:
         return self._going_on if isinstance(self._going_on, CodePart) else WHOLE
@@ -192,7 +192,7 @@ class MarkdownBlocks:
     def _parsed(self, text: str, references: dict[str, Any], safe: SafeTextStream) -> list[Token]:
         known = set(references)
         tokens = self._parser.parse(text, {"references": references})
-        made_fit(tokens, safe)
+        make_drawable(tokens, safe)
         for token in tokens:
             if token.type in _CODE:
                 token.meta["limit"] = self._limit

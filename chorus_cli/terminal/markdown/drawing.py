@@ -1,4 +1,8 @@
-"""Draws Markdown by rich, row by row."""
+"""Draws Markdown by rich, row by row; tables with all their words, HTML as text.
+
+rich cuts off table cells. Here words that are wider than their column are folded; if a column has no room even for the
+widest character, the cells of each row are joined into a single column.
+"""
 
 from __future__ import annotations
 
@@ -7,43 +11,82 @@ from typing import TYPE_CHECKING, ClassVar
 
 from markdown_it.token import Token
 from rich.console import COLOR_SYSTEMS, Console
-from rich.markdown import Markdown, Paragraph
+from rich.markdown import Markdown, Paragraph, TableDataElement, TableElement
 from rich.segment import Segment
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
 
 from chorus_cli.terminal.markdown.already_printed import TABLE_ROW
-from chorus_cli.terminal.markdown.code_block import CodeInParts
-from chorus_cli.terminal.markdown.inline_tokens import OWN_ADDRESS
-from chorus_cli.terminal.markdown.table import FoldedTable, row_number
+from chorus_cli.terminal.markdown.code_block import PartialCodeBlock
+from chorus_cli.terminal.markdown.tokens import OWN_ADDRESS
 from chorus_cli.terminal.screen.painted_rows import Row
 from chorus_cli.terminal.screen.palette import MARKDOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rich.markdown import MarkdownContext, MarkdownElement
+    from rich.console import ConsoleOptions, RenderResult
+    from rich.markdown import MarkdownContext, MarkdownElement, TableRowElement
     from rich.text import TextType
 
     from chorus_cli.terminal.markdown.blocks import Piece
 
 _EMPTY_TEXT = Token("inline", "", 0)
+_ROW_NUMBER = "row"
+_TABLE_ENDS = -1
+# Blanks that rich adds to each cell; columns of a wide character plus the most that rounding may take away.
+_CELL_BLANKS, _SAFE_WIDTH = 2, 4
+_BETWEEN_CELLS = " | "
+
+
+class FoldedTable(TableElement):
+    """A table that folds its cells and numbers its rows, except its edges and the last row, which may grow."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw the table in its own columns, or in one."""
+        if self._is_too_wide(options.max_width):
+            self._join_cells()
+        for part in super().__rich_console__(console, options):
+            if isinstance(part, Table):
+                _fold(part, console)
+            yield part
+
+    def _rows(self) -> list[TableRowElement]:
+        head = self.header.row if self.header else None
+        return [*([head] if head else []), *(self.body.rows if self.body else [])]
+
+    def _is_too_wide(self, width: int) -> bool:
+        """Return whether the table neither fits nor leaves room for a wide character in each column."""
+        rows = [row.cells for row in self._rows()]
+        if width > _SAFE_WIDTH * len(rows[0]):
+            return False
+        widest: list[int] = [max(cell.content.cell_len for cell in column) for column in zip(*rows, strict=True)]
+        return width < sum(widest) + _CELL_BLANKS * len(widest)
+
+    def _join_cells(self) -> None:
+        for row in self._rows():
+            joined = TableDataElement("left")
+            joined.content.append_text(Text(_BETWEEN_CELLS).join(cell.content for cell in row.cells))
+            row.cells = [joined]
 
 
 class _HtmlAsText(Paragraph):
-    """A block of HTML as it is written; rich leaves it out, with its words."""
+    """A block of HTML as written; rich leaves it out, with its words."""
 
     def on_text(self, context: MarkdownContext, text: TextType) -> None:
-        """Take the lines without the break that ends the last."""
+        """Take the lines without the final line break."""
         super().on_text(context, text.rstrip("\n") if isinstance(text, str) else text)
 
 
 class _Markdown(Markdown):
-    """Markdown as rich draws it, with code that may come in parts and tables that show all of their words."""
+    """rich's Markdown with partial code blocks, HTML as text and folded tables."""
 
     inlines = Markdown.inlines | {OWN_ADDRESS}
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
-        "fence": CodeInParts,
-        "code_block": CodeInParts,
+        "fence": PartialCodeBlock,
+        "code_block": PartialCodeBlock,
         "html_block": _HtmlAsText,
         "table_open": FoldedTable,
     }
@@ -62,7 +105,7 @@ class MarkdownDrawing:
             no_color=not colour,
             legacy_windows=False,
         )
-        # Making one takes as long as drawing a paragraph. Links show where they lead.
+        # Reused, because creating one takes as long as drawing a paragraph. Links show their addresses.
         self._markdown = _Markdown("", hyperlinks=False)
         self._colours = COLOR_SYSTEMS.get(self._console.color_system or "")
 
@@ -70,33 +113,57 @@ class MarkdownDrawing:
         """Draw ``piece`` in ``width`` columns."""
         if not piece.tokens:
             return []
-        # rich leaves an empty line above whatever comes after an empty text.
+        # rich puts an empty line above a block that follows an empty text.
         before = [_EMPTY_TEXT] if piece.after_gap else []
         self._markdown.parsed = [*before, *piece.tokens]
         options = self._console.options.update(max_width=width, height=None)
         options.min_width = 1
         lines = self._console.render_lines(self._markdown, options, pad=False)
         rows = [self._row(line, mark) for line, mark in zip(lines, _table_marks(lines), strict=True)]
-        # rich puts an empty line above every list, also where the list only goes on; one of a code is its own.
+        # rich puts an empty line above every list, even one that continues. An empty first line of code is its own.
         begins_empty = piece.goes_on and piece.tokens[0].type != "fence" and rows and not rows[0].plain
         return rows[1:] if begins_empty else rows
 
     def _row(self, line: list[Segment], table_mark: str | None) -> Row:
+        line = _without_invisible_end(line)
         segments: Iterable[Segment] = Segment.remove_color(line) if self._console.no_color else line
         drawn = "".join(
             style.render(text, color_system=self._colours) if style else text for text, style, _ in segments
         )
-        # Blanks that nobody sees would be broken into rows of their own by a terminal that becomes narrower.
-        shown = drawn.rstrip(" ")
-        blanks = len(drawn) - len(shown)
         plain = "".join(text for text, _, _ in line)
-        return Row(shown, plain[: len(plain) - blanks], Segment.get_line_length(line) - blanks, table_mark)
+        return Row(drawn, plain, Segment.get_line_length(line), table_mark)
+
+
+def _without_invisible_end(line: Sequence[Segment]) -> list[Segment]:
+    """Cut off trailing blanks, which a terminal that becomes narrower would wrap into rows of their own."""
+    seen = list(line)
+    while seen:
+        text, style, control = seen.pop()
+        shown = text if style and (style.underline or style.reverse or style.strike) else text.rstrip(" ")
+        if shown:
+            return [*seen, Segment(shown, style, control)]
+    return []
+
+
+def _fold(table: Table, console: Console) -> None:
+    """Let the columns fold, and number the rows by the metadata of their styles."""
+    for column in table.columns:
+        column.overflow = "fold"
+    table.style = console.get_style(table.style) + Style(meta={_ROW_NUMBER: _TABLE_ENDS})
+    for number, row in enumerate(table.rows[:-1]):
+        row.style = Style(meta={_ROW_NUMBER: number})
 
 
 def _table_marks(lines: Sequence[list[Segment]]) -> list[str | None]:
-    """Return what each line counts for in a table: of the lines of a row only the last says that the row is whole."""
-    numbers = [row_number(line) for line in lines]
+    """Return the table mark of each line; only the last line of a table row marks the row as complete."""
+    numbers = [_row_number(line) for line in lines]
     return [
         None if number is None else TABLE_ROW if following not in {None, number} else ""
         for number, following in pairwise([*numbers, None])
     ]
+
+
+def _row_number(line: list[Segment]) -> int | None:
+    """Return the number of the table row that a line belongs to, ``None`` outside tables."""
+    metas = (style.meta for _, style, _ in line if style)
+    return max((meta[_ROW_NUMBER] for meta in metas if meta), default=None)

@@ -13,7 +13,7 @@ address, letter by letter, is that text alone.
 What is other than at once: a link whose definition comes after it stays text if it was settled before, and so does the
 definition, and in a list that was settled in parts, the column of numbers belongs to the part. Code that was settled in
 parts has the colours of what was known of it then, and code that a lexer might look at for long has none (see
-``lexing_limit``). And a block of more than 16 KiB, a table of more than 32, is broken up, sooner if it consists of
+``lexing``). And a block of more than 16 KiB, a table of more than 32, is broken up, sooner if it consists of
 brackets or of cells.
 
 A window that changes its size may scroll away what is open. It stays there as it was drawn, and the block goes on below

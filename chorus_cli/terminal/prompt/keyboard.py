@@ -1,4 +1,4 @@
-"""Who owns the keyboard while a reply is painted: nobody reads it, and what is typed waits for the prompt."""
+"""The keyboard while the chat is working: Ctrl-C and Ctrl-Z act, all other keys wait for the next prompt."""
 
 from __future__ import annotations
 
@@ -7,38 +7,77 @@ import os
 import select
 import signal
 import sys
+import termios
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
+    from contextlib import AbstractContextManager
 
-    from prompt_toolkit.key_binding.key_processor import KeyPress
+HANG_UPS: tuple[type[Exception], ...] = (OSError, termios.error)
+"""Errors raised by a terminal that is closed, or that belongs to another process group now."""
+
+_MAX_EARLY_BYTES = 65_536
 
 
-_MOST_EARLY_BYTES = 65_536
+class Foreground:
+    """The one piece of work that Ctrl-C stops; at the prompt there is none, and Ctrl-C is a key.
+
+    ``suspendable`` is entered during the work, so that Ctrl-Z can suspend it. ``typed_ahead`` are the keys typed for
+    the next prompt when a signal ended the run.
+    """
+
+    def __init__(self, suspendable: Callable[[], AbstractContextManager[None]]) -> None:
+        self.typed_ahead = ""
+        self._suspendable = suspendable
+        self._work: asyncio.Task[object] | None = None
+
+    async def carry_out(self, work: Coroutine[None, None, bool]) -> bool:
+        """Return the result of ``work``, false if Ctrl-C stopped it; other keys wait for the prompt meanwhile."""
+        task = asyncio.create_task(self._stoppable(work))
+        with typing_ahead(), self._suspendable():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError:
+                task.cancel()
+                await asyncio.wait({task})
+                # Read now: in the shell's terminal settings an unfinished line could not be read.
+                self.typed_ahead = typed_early()
+                raise
+        return False if task.cancelled() else task.result()
+
+    def stop(self) -> None:
+        """Stop the work."""
+        if self._work is not None:
+            self._work.cancel()
+
+    async def _stoppable(self, work: Coroutine[None, None, bool]) -> bool:
+        """Do ``work``, stoppable only from its first step on: stopped before that, the message would be lost."""
+        self._work = asyncio.current_task()
+        try:
+            return await work
+        finally:
+            self._work = None
 
 
 @contextmanager
 def typing_ahead(*, for_nobody_else: bool = False) -> Iterator[None]:
     """Turn off echo and line editing, but not Ctrl-C; the kernel keeps the keys until the next prompt reads them.
 
-    When a signal or an error ends it, what is typed ``for_nobody_else`` is dropped: a shell might run it.
+    When a signal or an error ends it, keys typed ``for_nobody_else`` are dropped: a shell might run them.
     """
     try:
-        # Not every Python has it, and without a terminal there is nothing to set.
-        import termios  # noqa: PLC0415
-
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor)
         quiet = [*before]
-        # The Enter key must reach the prompt as itself, not as the line feed that Ctrl-J is.
+        # Enter must reach the prompt as a carriage return; a line feed is Ctrl-J.
         quiet[0] = before[0] & ~termios.ICRNL
-        # Ctrl-C stops the reply; what was typed ahead stays.
+        # Ctrl-C stops the reply, but NOFLSH keeps the keys typed ahead.
         quiet[3] = before[3] & ~(termios.ECHO | termios.ICANON) | termios.ISIG | termios.NOFLSH
-        # Whoever has lost the terminal may ask how it is set, but not set it.
+        # A process that has lost its terminal may read the settings, but not change them.
         termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
-    except (ImportError, AttributeError, ValueError, OSError, termios.error):
+    except (AttributeError, ValueError, OSError, termios.error):
         yield
         return
     _mark_pastes("h")
@@ -49,28 +88,18 @@ def typing_ahead(*, for_nobody_else: bool = False) -> Iterator[None]:
         when = termios.TCSAFLUSH if for_nobody_else else when
         raise
     finally:
-        # A window that was closed meanwhile needs no restoring.
+        # A terminal that was closed meanwhile needs no restoring.
         with suppress(termios.error):
             termios.tcsetattr(descriptor, when, before)
         _mark_pastes("l")
 
 
-def hang_ups() -> tuple[type[Exception], ...]:
-    """Return the kinds of errors that a terminal which is gone, or belongs to somebody else now, answers with."""
-    try:
-        # Not every Python has it.
-        import termios  # noqa: PLC0415
-    except ImportError:
-        return (OSError,)
-    return OSError, termios.error
-
-
 @contextmanager
 def suspendable(take_down: Callable[[], None], feed: Callable[[str], None] | None = None) -> Iterator[None]:
-    """Have Ctrl-Z hand a sane terminal to the shell, and go on when the shell says so.
+    """Let Ctrl-Z suspend the program and hand a sane terminal to the shell.
 
-    ``take_down`` takes away what is painted for a while, so that the shell does not write into it. Where keys are typed
-    ahead, ``feed`` takes them: left where they are, the shell would read them.
+    ``take_down`` erases temporary rows, so that the shell does not write into them. ``feed`` takes the keys typed
+    ahead, if there may be any: otherwise the shell would read them.
     """
     if signal.getsignal(signal.SIGTSTP) is signal.SIG_IGN:
         yield
@@ -84,51 +113,25 @@ def suspendable(take_down: Callable[[], None], feed: Callable[[str], None] | Non
 
 
 def typed_early() -> str:
-    """Return what was typed before line editing was turned off.
+    """Return the keys typed before line editing was turned off.
 
-    Until then the terminal made a line feed of Enter, and of Ctrl-D the end of a line, which is left as a zero.
+    Until then the terminal turned Enter into a line feed, and Ctrl-D into the end of a line, which is read as NUL.
     """
     return _waiting_keys().replace("\n", "\r").replace("\0", "\x04")
-
-
-def presses(keys: str) -> list[KeyPress]:
-    """Return the keys that what a terminal sends stands for."""
-    # Nearly nobody types before the prompt is there, or when a signal ends the chat.
-    from prompt_toolkit.input.vt100_parser import Vt100Parser  # noqa: PLC0415
-
-    pressed: list[KeyPress] = []
-    Vt100Parser(pressed.append).feed_and_flush(keys)
-    return pressed
-
-
-def text_of_keys(keys: str) -> str:
-    """Return the text that keys make at a prompt: Enter a new line, Backspace one sign less, others nothing."""
-    # Nearly nobody types when a signal ends the chat.
-    from prompt_toolkit.keys import Keys  # noqa: PLC0415
-
-    text = ""
-    for each in presses(keys):
-        if each.key in {Keys.ControlM, Keys.ControlJ}:
-            text += "\n"
-        elif each.key is Keys.ControlH:
-            text = text[:-1]
-        elif each.key is Keys.BracketedPaste or not isinstance(each.key, Keys):
-            text += each.data
-    return text
 
 
 def _waiting_keys() -> str:
     try:
         descriptor = sys.stdin.fileno()
         ready, _, _ = select.select([descriptor], [], [], 0)
-        data = os.read(descriptor, _MOST_EARLY_BYTES) if ready else b""
+        data = os.read(descriptor, _MAX_EARLY_BYTES) if ready else b""
     except (AttributeError, ValueError, OSError):
         return ""
     return data.decode(errors="replace")
 
 
 def _suspend(take_down: Callable[[], None], feed: Callable[[str], None] | None) -> None:
-    """Stop as the signal would have done it, with the terminal in order meanwhile."""
+    """Stop as the signal's default action would, with the terminal restored for the shell."""
     take_down()
     with nullcontext() if feed is None else _shell_typing(feed):
         handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
@@ -138,9 +141,7 @@ def _suspend(take_down: Callable[[], None], feed: Callable[[str], None] | None) 
 
 @contextmanager
 def _shell_typing(feed: Callable[[str], None]) -> Iterator[None]:
-    """Turn echo and line editing on for a while; what was typed until then is given to ``feed``."""
-    import termios  # noqa: PLC0415 - see above
-
+    """Turn echo and line editing on for a while, and pass the keys typed before to ``feed``."""
     feed(_waiting_keys())
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
@@ -152,14 +153,14 @@ def _shell_typing(feed: Callable[[str], None]) -> Iterator[None]:
     try:
         yield
     finally:
-        # A window that was closed meanwhile needs no restoring.
+        # A terminal that was closed meanwhile needs no restoring.
         with suppress(termios.error):
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
         _mark_pastes("h")
 
 
 def _mark_pastes(switch: str) -> None:
-    """Have the terminal mark what is pasted (``h``), as the prompt does while it is there, or no longer (``l``)."""
+    """Turn bracketed paste on (``h``), as prompt_toolkit does at the prompt, or off (``l``)."""
     if sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         with suppress(OSError):
             os.write(sys.stdout.fileno(), f"\x1b[?2004{switch}".encode())

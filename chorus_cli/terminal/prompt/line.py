@@ -1,4 +1,4 @@
-"""The prompt: reads one message or command, of one line or many."""
+"""The prompt: reads one message or command, of one line or many, and completes commands."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import Completer, Completion
 from prompt_toolkit.cursor_shapes import ModalCursorShapeConfig
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.input.typeahead import store_typeahead
 from prompt_toolkit.output import create_output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import is_dumb_terminal
 
 from chorus_cli.core.text.safe_text import safe_line, safe_text
-from chorus_cli.terminal.prompt.completer import CommandCompleter
-from chorus_cli.terminal.prompt.echo import Echo
-from chorus_cli.terminal.prompt.key_bindings import Compose, Leave, Line, key_bindings
-from chorus_cli.terminal.prompt.keyboard import hang_ups, presses
-from chorus_cli.terminal.prompt.output import draw_whole, prompt_output
+from chorus_cli.terminal.prompt.keyboard import HANG_UPS
+from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses
+from chorus_cli.terminal.prompt.output import Echo, draw_whole, prompt_output
 from chorus_cli.terminal.prompt.revealing import Revealing, reveal_searches
-from chorus_cli.terminal.screen.signs import knows_unicode
+from chorus_cli.terminal.screen.terminal import knows_unicode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
 
     from prompt_toolkit.application import Application
     from prompt_toolkit.buffer import Buffer
+    from prompt_toolkit.completion import CompleteEvent
+    from prompt_toolkit.document import Document
     from prompt_toolkit.history import History
 
     from chorus_cli.commands.framework.command_context import CommandContext
@@ -42,7 +44,7 @@ _SIGN = "❯"
 _PLAIN_SIGN = ">"
 _ANSWERS = ("y", "yes", "n", "no", "t", "text", "d", "discard")
 _OFFERS = {"t": ", t to keep it as text", "d": ", or d to discard it"}
-_AGAIN = " Ctrl-C again leaves"
+_AGAIN = " Press Ctrl-C again to quit"
 _OWN_GROUND = "fg:default bg:default"
 _MENU_LINES, _LINES_BESIDE_MENU = 8, 3
 STYLE = Style.from_dict(
@@ -50,7 +52,7 @@ STYLE = Style.from_dict(
         "bottom-toolbar": "noreverse dim",
         "bottom-toolbar.text": "noreverse dim",
         "warning": "nodim bold",
-        # prompt_toolkit's own have grounds and letters of fixed colours.
+        # prompt_toolkit's own styles have fixed colours, whatever the ground of the terminal.
         "completion-menu": _OWN_GROUND,
         "completion-menu.completion.current": f"{_OWN_GROUND} reverse",
         "completion-menu.meta.completion": f"{_OWN_GROUND} dim",
@@ -63,8 +65,28 @@ STYLE = Style.from_dict(
 )
 
 
+class CommandCompleter(Completer):
+    """Completes commands; ``context`` is called, and the commands are imported, when the first one is typed."""
+
+    def __init__(self, context: Callable[[], CommandContext]) -> None:
+        self._context = context
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        """Yield the possible completions of a line that begins with a slash, each with its description."""
+        del complete_event
+        line = document.text_before_cursor
+        if not line.startswith("/") or "\n" in document.text:
+            return
+        from chorus_cli.commands.framework.command_line import completions  # noqa: PLC0415 - not at the first prompt
+
+        context = self._context()
+        found = completions(context.registry, context, line)
+        for candidate in found.candidates:
+            yield Completion(candidate.text, found.start - len(line), display_meta=candidate.description)
+
+
 class Prompt:
-    """The lines that the user types into."""
+    """The input lines of the chat; ``toolbar`` returns the line below for so many columns."""
 
     def __init__(self, context: Callable[[], CommandContext], toolbar: Toolbar) -> None:
         self._toolbar = toolbar
@@ -75,7 +97,7 @@ class Prompt:
         self._session: PromptSession[str] = PromptSession(
             multiline=True,
             prompt_continuation="  ",
-            # Nobody would see what is completed.
+            # A dumb terminal cannot show the menu.
             completer=None if self._echo else CommandCompleter(context),
             complete_while_typing=True,
             key_bindings=key_bindings(self._line),
@@ -95,27 +117,24 @@ class Prompt:
         self._drawn = drawn
 
     def feed(self, keys: str) -> None:
-        """Take keys as if they were typed at the next prompt."""
+        """Pass keys to the next prompt as if they were typed there."""
         if keys:
-            # Nearly nobody types before the prompt is there.
-            from prompt_toolkit.input.typeahead import store_typeahead  # noqa: PLC0415
-
             store_typeahead(self._session.app.input, presses(keys))
 
     @property
     def typed(self) -> str:
-        """What stands at a prompt that nobody has finished."""
+        """The unfinished text at the prompt; empty if it was sent."""
         return self._session.default_buffer.text if self._is_reading else ""
 
     async def read(self, persona: Persona, history: History, typed: str = "", *, gives_way: bool = False) -> str:
-        """Ask for a message to ``persona``; ``typed`` stands there already; a slash replaces what ``gives_way``.
+        """Ask for a message to ``persona``, beginning with the text ``typed``, which "/" replaces if it ``gives_way``.
 
-        Up, Down and Ctrl-R go through ``history``, and what is typed is added to it.
+        Up, Down and Ctrl-R go through ``history``, to which the line is added.
 
         Raises:
             Leave: Ctrl-D on an empty line, or Ctrl-C twice within seconds.
-            Compose: the user wants to go on in the editor.
-            EOFError: the terminal is gone.
+            Compose: the user wants to continue in the editor.
+            EOFError: the terminal is closed.
         """
         self._line.is_too_tall = False
         self._line.offered = typed if gives_way else ""
@@ -129,7 +148,7 @@ class Prompt:
         self._is_reading = True
         try:
             line = await self._session.prompt_async(message, default=typed, handle_sigint=False)
-        except hang_ups() as error:
+        except HANG_UPS as error:
             raise EOFError from error
         except (Leave, Compose):
             self._is_reading = False
@@ -142,14 +161,14 @@ class Prompt:
         return line
 
     def redraw(self) -> None:
-        """Bring the prompt up to date, where there is one."""
+        """Redraw the prompt, if it is on the screen."""
         if self._session.app.is_running:
             self._session.app.invalidate()
 
     def above(self, draw: Callable[[], None]) -> None:
-        """Let ``draw`` write above the prompt and what is typed there; where no prompt is, it just writes.
+        """Let ``draw`` write above the prompt and the text typed there, if there is a prompt.
 
-        prompt_toolkit's own way hands the terminal back meanwhile, and what is typed then goes astray.
+        ``run_in_terminal`` of prompt_toolkit releases the terminal meanwhile, and keys typed then would get lost.
         """
         application = self._session.app
         if self._echo:
@@ -170,19 +189,19 @@ class Prompt:
     async def confirm(self, question: str, choices: Collection[str]) -> str:
         """Ask a question until it is answered; return one of ``choices``: y, n, t (keep as text), d (discard).
 
-        Ctrl-C, Ctrl-D and a terminal that is gone mean no.
+        Ctrl-C, Ctrl-D and a closed terminal mean no.
         """
-        # In a dumb terminal the prompt itself draws on nothing.
+        # In a dumb terminal the prompt itself has a dummy output.
         session: PromptSession[str] = PromptSession(
             output=None if self._echo else self._session.output, input_processors=[Revealing()]
         )
         words = [word for word in _ANSWERS if word[0] in choices]
         choice = f"(y/n{''.join(offer for letter, offer in _OFFERS.items() if letter in choices)})"
-        # What stands above the last line of a prompt is cut off at the width, so it is broken before.
+        # prompt_toolkit cuts off all lines of a prompt but the last at the width, so they are wrapped here.
         width = shutil.get_terminal_size().columns
         lines = [textwrap.fill(line, width) for line in f"{safe_text(question)} {choice}".splitlines()]
         asked = FormattedText([("bold", "\n".join(lines) + " ")])
-        with suppress(KeyboardInterrupt, EOFError, *hang_ups()):
+        with suppress(KeyboardInterrupt, EOFError, *HANG_UPS):
             while True:
                 answer = (await session.prompt_async(asked, handle_sigint=False)).strip().casefold()
                 if answer in words:
@@ -192,17 +211,17 @@ class Prompt:
     def _use_keys_of(self, mode: str) -> None:
         is_vi = mode == "vi"
         self._session.editing_mode = EditingMode.VI if is_vi else EditingMode.EMACS
-        # The cursor shows in which of vi's modes one is.
+        # The shape of the cursor shows the vi mode.
         self._session.cursor = ModalCursorShapeConfig() if is_vi else None
 
     def _bottom(self) -> FormattedText:
-        # In a search Ctrl-C only ends that.
+        # During a search Ctrl-C only ends the search.
         if self._line.is_over and not self._session.app.layout.is_searching:
             return FormattedText([("", _AGAIN)])
         return FormattedText(self._toolbar(self._session.app.output.get_size().columns))
 
     def _make_fit(self, _application: Application[str]) -> None:
-        """Keep no more room free for the menu than a low window has."""
+        """Reserve no more lines for the menu than a low window has."""
         lines = self._session.app.output.get_size().rows
         self._session.reserve_space_for_menu = min(_MENU_LINES, max(0, lines - _LINES_BESIDE_MENU))
 

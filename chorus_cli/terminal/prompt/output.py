@@ -1,14 +1,16 @@
-"""The terminal as the prompt draws on it, so that what was sent stands once and whole in what is scrolled up."""
+"""Outputs of the prompt: VT100 terminals, so that a sent message is in the scrollback once and whole, and dumb ones."""
 
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.output import DummyOutput, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
-from prompt_toolkit.utils import is_dumb_terminal
+from prompt_toolkit.utils import get_cwidth, is_dumb_terminal
+
+from chorus_cli.core.text.safe_text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,10 +20,11 @@ if TYPE_CHECKING:
     from prompt_toolkit.output import Output
 
 _ENDLESS_ROWS = 10_000_000
+_NEXT_LINE = "\r\n  "
 
 
 class PromptOutput(Vt100_Output):
-    """prompt_toolkit's way to draw on ``terminal``, but for what spoils the rows that are scrolled up."""
+    """prompt_toolkit's output to ``terminal``, without the sequences that spoil the scrollback."""
 
     def __init__(self, terminal: Vt100_Output) -> None:
         super().__init__(
@@ -36,20 +39,20 @@ class PromptOutput(Vt100_Output):
 
     def erase_down(self) -> None:
         """Erase from the cursor, which is in the first column, to the end of the screen."""
-        # From the very first cell, tmux would scroll the rows up instead, and they would stand there twice.
+        # Erasing from the very first cell, tmux would scroll the rows up instead, and keep them twice.
         self.erase_end_of_line()
         self.cursor_forward(1)
         super().erase_down()
         self.cursor_backward(1)
 
     def get_size(self) -> Size:
-        """Return how much can be drawn."""
+        """Return the size of the window, with endless rows inside ``endless``."""
         size = super().get_size()
         return size._replace(rows=_ENDLESS_ROWS) if self._is_endless else size
 
     @contextmanager
     def endless(self) -> Iterator[None]:
-        """Have no end of rows for a while: what is too many for the window is scrolled up."""
+        """Pretend to have endless rows: rows that do not fit the window are scrolled up."""
         self._is_endless = True
         try:
             yield
@@ -57,8 +60,43 @@ class PromptOutput(Vt100_Output):
             self._is_endless = False
 
 
+class Echo:
+    """Input line of a dumb terminal: the prompt's ``sign`` and the typed text, written again when the text changes."""
+
+    def __init__(self, output: Output) -> None:
+        self.sign = ""
+        self._output = output
+        self._shown = ""
+
+    def show(self, text: str) -> None:
+        """Show ``text`` after the sign."""
+        wanted, shown = self.sign + safe_text(text).replace("\n", _NEXT_LINE), self._shown
+        if wanted.startswith(shown):
+            self._write(wanted[len(shown) :])
+        elif self._is_one_row(shown) and self._is_one_row(wanted):
+            self._write(f"\r{' ' * get_cwidth(shown)}\r{wanted}")
+        else:
+            self._write(f"\r\n{wanted}")
+        self._shown = wanted
+
+    def break_off(self) -> None:
+        """Go to the next line, if something is shown; the next ``show`` writes all of the text there."""
+        if self._shown:
+            self._write("\r\n")
+            self._shown = ""
+
+    def _is_one_row(self, line: str) -> bool:
+        return _NEXT_LINE not in line and get_cwidth(line) < self._output.get_size().columns
+
+    def _write(self, text: str) -> None:
+        self._output.write(text)
+        # A closed terminal is noticed where its input is read.
+        with suppress(OSError):
+            self._output.flush()
+
+
 def prompt_output() -> Output:
-    """Return what the prompt is drawn on: nothing, where the terminal knows no places on the screen."""
+    """Return the output of the prompt: a dummy if the terminal cannot move its cursor."""
     if is_dumb_terminal():
         return DummyOutput()
     output = create_output(sys.stdout)
@@ -66,13 +104,13 @@ def prompt_output() -> Output:
 
 
 def is_too_tall(application: Application[str]) -> bool:
-    """Whether what stands at the prompt needs more rows than the window has."""
+    """Return whether the text at the prompt needs more rows than the window has."""
     size = application.output.get_size()
     return application.layout.container.preferred_height(size.columns, size.rows + 1).preferred > size.rows
 
 
 def draw_whole(application: Application[str]) -> None:
-    """Draw what was sent in place of as much of it as the window could show, and go below it."""
+    """Redraw the sent message whole, in place of the part that fitted the window, and go below it."""
     application.renderer.erase()
     if isinstance(application.output, PromptOutput):
         with application.output.endless():

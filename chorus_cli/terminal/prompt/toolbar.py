@@ -10,7 +10,7 @@ from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.safe_text import safe_line
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.terminal.screen.painted_rows import widest
-from chorus_cli.terminal.screen.signs import knows_unicode
+from chorus_cli.terminal.screen.terminal import knows_unicode
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.models.events import Asking, Notice, ReasoningDelta, TextDelta, TurnDone
 from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning, safe_line
-from chorus_cli.terminal.reply.silence import Silence
-from chorus_cli.terminal.reply.thinking import Thinking
+from chorus_cli.terminal.reply.dim_lines import Silence, Thinking
 from chorus_cli.terminal.screen.progress import Progress, Wait
-from chorus_cli.terminal.screen.window_size import WindowSize
+from chorus_cli.terminal.screen.terminal import WindowSize
 
 if TYPE_CHECKING:
     import os

@@ -18,7 +18,7 @@ _WRAP_OFF, _WRAP_ON = "\x1b[?7l", "\x1b[?7h"
 class Row:
     """What stands in one row: with its styles as the terminal gets it, without them, and its width in columns.
 
-    ``table_mark`` is what it counts for in a table, ``None`` where it belongs to none; see ``standing_words``.
+    ``table_mark`` is what it counts for in a table, ``None`` where it has none; see ``markdown.already_printed``.
     """
 
     text: str

@@ -78,7 +78,11 @@ class UserMachine(RuleBasedStateMachine):
         report = story.run(context_report(story.world.context, story.target(), story.now))
         left_out = sum(omission.messages for omission in report.omissions)
         first = story.messages_of_thread()
-        in_view = [first[row.id] for row in (*report.plan.snapshot.view.messages, *report.plan.snapshot.view.taken_back) if row.content]
+        in_view = [
+            first[row.id]
+            for row in (*report.plan.snapshot.view.messages, *report.plan.snapshot.view.taken_back)
+            if row.content
+        ]
         side_by_side = len(in_view) - len(set(in_view))
         assert len(report.plan.sent) + left_out == len(set(first.values())) + side_by_side
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.terminal.markdown.lexing_limit import LexingLimit
+from chorus_cli.terminal.markdown.lexing import LexingLimit
 from tests.terminal.markdown.markdown_screens import Size, cut, streamed
 
 if TYPE_CHECKING:
@@ -39,26 +39,26 @@ def hopeless() -> object:
 
 @pytest.mark.parametrize(("language", "code"), TOO_MUCH.values(), ids=TOO_MUCH)
 def test_no_lexer_looks_at_what_is_too_much_for_some(language: str, code: str) -> None:
-    assert LexingLimit().found(code.expandtabs(4), never_called) is None
+    assert LexingLimit().run(code.expandtabs(4), never_called) is None
     named, plain = (streamed([f"```{name}\n{code}\n```\nend\n"], Size()).rows() for name in (language, "text"))
     assert named == plain
 
 
 @pytest.mark.parametrize("code", ["x" * 40_000, "x = 1\n" * 10_000])
 def test_nor_at_very_much_code(code: str) -> None:
-    assert LexingLimit().found(code, never_called) is None
+    assert LexingLimit().run(code, never_called) is None
 
 
 @pytest.mark.parametrize("code", ["\n" * 100 + "x", "x" + " " * 150 + "y", "x = 1\n" * 2_000, "x" * 2_000])
 def test_what_people_write_is_looked_at(code: str) -> None:
-    assert LexingLimit().found(code, lambda: "tokens") == "tokens"
+    assert LexingLimit().run(code, lambda: "tokens") == "tokens"
 
 
 def test_a_lexer_that_does_not_come_back_is_given_up_and_no_other_is_asked_in_this_reply() -> None:
     limit = LexingLimit(0.05)
-    assert limit.found("code", hopeless) is None
-    assert limit.found("code", never_called) is None
-    assert LexingLimit().found("code", lambda: "tokens") == "tokens"
+    assert limit.run("code", hopeless) is None
+    assert limit.run("code", never_called) is None
+    assert LexingLimit().run("code", lambda: "tokens") == "tokens"
 
 
 def test_a_reply_that_puzzles_its_lexer_comes_to_its_end() -> None:
@@ -68,14 +68,14 @@ def test_a_reply_that_puzzles_its_lexer_comes_to_its_end() -> None:
 
 @pytest.mark.parametrize("work", [lambda: "tokens", hopeless], ids=["in time", "too late"])
 def test_a_signal_that_comes_late_does_no_harm(work: Callable[[], object]) -> None:
-    LexingLimit(0.05).found("code", work)
+    LexingLimit(0.05).run("code", work)
     signal.raise_signal(signal.SIGVTALRM)
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)
 
 
 def test_elsewhere_than_in_the_main_thread_nothing_is_held_up_and_nothing_is_limited() -> None:
     found: list[str | None] = []
-    thread = threading.Thread(target=lambda: found.append(LexingLimit().found("code", lambda: "tokens")))
+    thread = threading.Thread(target=lambda: found.append(LexingLimit().run("code", lambda: "tokens")))
     thread.start()
     thread.join()
     assert found == ["tokens"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.terminal.prompt.keyboard import text_of_keys
+from chorus_cli.terminal.prompt.keys import text_of_keys
 
 
 @pytest.mark.parametrize(

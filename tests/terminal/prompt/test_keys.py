@@ -190,7 +190,7 @@ def test_what_is_typed_ahead_outlives_ctrl_c(home: Home) -> None:
         chat.await_text(FIRST_WORD, times=2)
         chat.say("typed ahead")
         chat.press("ctrl-c")
-        chat.await_text("Stopped. What had arrived is kept; /retry asks again.")
+        chat.await_text("Stopped. The part that arrived is kept; /retry asks again.")
         chat.await_text(f"{PROMPT} typed ahead")
         chat.await_line(PROMPT)
     assert home.said()[1:] == ["typed ahead"]

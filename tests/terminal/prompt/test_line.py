@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from chorus_cli.terminal.prompt.key_bindings import Line
+from chorus_cli.terminal.prompt.keys import Line
 
 _PATIENCE_SECONDS = 3.0
 

@@ -14,7 +14,7 @@ from tests.terminal.editors import changing, editor
 if TYPE_CHECKING:
     from pathlib import Path
 
-RETURNED = "What you had typed when the chat was ended is at the prompt again."
+RETURNED = "The text you had typed when the chat ended is at the prompt again."
 
 
 def unsent(home: Home) -> list[str]:
@@ -159,12 +159,12 @@ def test_the_line_below_says_that_a_second_ctrl_c_leaves(home: Home) -> None:
     with home.chat() as chat:
         chat.await_bottom_line("thread 1")
         chat.press("ctrl-c")
-        chat.await_bottom_line(" Ctrl-C again leaves")
+        chat.await_bottom_line(" Press Ctrl-C again to quit")
         chat.press("ctrl-r")
         # By itself it would be there again after three seconds.
         chat.await_bottom_line("thread 1", seconds=2)
         chat.press("ctrl-c")
-        chat.await_bottom_line(" Ctrl-C again leaves")
+        chat.await_bottom_line(" Press Ctrl-C again to quit")
         chat.type("no")
         chat.await_bottom_line("thread 1", seconds=2)
 
@@ -173,10 +173,10 @@ def test_a_second_ctrl_c_that_comes_late_is_a_first_one(home: Home) -> None:
     with home.chat() as chat:
         chat.await_bottom_line("thread 1")
         chat.press("ctrl-c")
-        chat.await_bottom_line(" Ctrl-C again leaves")
+        chat.await_bottom_line(" Press Ctrl-C again to quit")
         chat.await_bottom_line("thread 1")
         chat.press("ctrl-c")
-        chat.await_bottom_line(" Ctrl-C again leaves")
+        chat.await_bottom_line(" Press Ctrl-C again to quit")
         chat.press("ctrl-c")
         assert chat.await_end() == 0
 

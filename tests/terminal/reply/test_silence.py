@@ -9,8 +9,8 @@ from functools import partial
 import pytest
 
 from chorus_cli.core.models.events import ReasoningDelta, TextDelta
+from chorus_cli.terminal.reply.dim_lines import Silence
 from chorus_cli.terminal.reply.painted import PaintedReply
-from chorus_cli.terminal.reply.silence import Silence
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.reply.shown_turns import DONE
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen

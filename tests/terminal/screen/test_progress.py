@@ -11,7 +11,7 @@ from chorus_cli.terminal.screen.progress import Progress, Wait
 from tests.terminal.markdown.markdown_screens import Size
 from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
 
-SAVING = Wait("/context save", 0.05, ", Ctrl-C stops it")
+SAVING = Wait("/context save", 0.05, ", press Ctrl-C to stop")
 
 
 class Seconds:
@@ -29,7 +29,7 @@ class Seconds:
 @pytest.mark.parametrize(
     ("wait", "columns", "line"),
     [
-        (SAVING, 80, "⠋ /context save … 4 s, Ctrl-C stops it"),
+        (SAVING, 80, "⠋ /context save … 4 s, press Ctrl-C to stop"),
         (SAVING, 30, "⠋ /context save … 4 s"),
         (Wait("waiting for gpt-4o-mini", 0), 80, "⠋ waiting for gpt-4o-mini … 4 s"),
         (Wait("waiting for gpt-4o-mini", 0), 20, "⠋ waiting fo … 4 s"),
@@ -50,9 +50,9 @@ async def test_the_line_is_as_long_as_there_is_room(wait: Wait, columns: int, li
 @pytest.mark.parametrize(
     ("environment", "encoding", "written"),
     [
-        (XTERM, "utf-8", "\x1b[2m⠙ /context save … 8 s, Ctrl-C stops it\x1b[0m"),
-        (XTERM | {"NO_COLOR": "1"}, "utf-8", "\x1b[?7l⠙ /context save … 8 s, Ctrl-C stops it\n"),
-        (XTERM, "ascii", "\x1b[2m/ /context save ... 8 s, Ctrl-C stops it\x1b[0m"),
+        (XTERM, "utf-8", "\x1b[2m⠙ /context save … 8 s, press Ctrl-C to stop\x1b[0m"),
+        (XTERM | {"NO_COLOR": "1"}, "utf-8", "\x1b[?7l⠙ /context save … 8 s, press Ctrl-C to stop\n"),
+        (XTERM, "ascii", "\x1b[2m/ /context save ... 8 s, press Ctrl-C to stop\x1b[0m"),
     ],
     ids=["colours", "no colours", "no UTF-8"],
 )

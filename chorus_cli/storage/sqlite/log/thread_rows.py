@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """One line of conversation: its number, its title or first words, and how the newest message in it ended."""
+    """One line of conversation: its number, its title or first words, and its ``status``.
+
+    That is the status of its newest message, or streaming if any reply in it still arrives.
+    """
 
     id: int
     title: str
@@ -99,7 +102,8 @@ def open_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
         "(SELECT COUNT(*) FROM messages WHERE thread_id = threads.id), "
         "(SELECT MAX(timestamp) FROM messages WHERE thread_id = threads.id), "
         "(SELECT content FROM messages WHERE thread_id = threads.id AND role = 'user' ORDER BY timestamp LIMIT 1), "
-        "(SELECT status FROM messages WHERE thread_id = threads.id ORDER BY timestamp DESC, id DESC LIMIT 1) "
+        "COALESCE((SELECT status FROM messages WHERE status = 'streaming' AND thread_id = threads.id LIMIT 1), "
+        "(SELECT status FROM messages WHERE thread_id = threads.id ORDER BY timestamp DESC, id DESC LIMIT 1)) "
         "FROM threads WHERE persona = ? AND closed_at IS NULL ORDER BY id",
         (persona,),
     ).fetchall()

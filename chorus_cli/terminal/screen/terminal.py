@@ -1,8 +1,9 @@
-"""The size of the terminal's window, which its user may be changing at the moment."""
+"""Properties of the terminal: its encoding, and the size of its window, which the user may be changing."""
 
 from __future__ import annotations
 
 import asyncio
+import locale
 import shutil
 import time
 from typing import TYPE_CHECKING
@@ -12,11 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _REST_SECONDS = 0.35
-"""tmux tells a program every quarter of a second at most, so that between two sizes it may have any."""
+"""tmux reports a size at most every quarter of a second; between two reports the window may have any size."""
+
+
+def knows_unicode() -> bool:
+    """Return whether the locale encodes text for the terminal as UTF-8."""
+    return locale.getpreferredencoding(do_setlocale=False).lower().startswith("utf")
 
 
 class WindowSize:
-    """What ``size`` says, and for how long it has said so; ``monotonic`` tells the time in seconds."""
+    """The size of the window, and since when it has been the same; ``monotonic`` returns the time in seconds."""
 
     def __init__(
         self,
@@ -29,19 +35,19 @@ class WindowSize:
         self._rests_at = monotonic()
 
     def current(self) -> os.terminal_size:
-        """Return the size as it is."""
+        """Return the current size."""
         return self._size()
 
     async def come_to_rest(self) -> None:
-        """Wait until the size has been the same for a while, if it is another than last time.
+        """Wait until a changed size has been stable for a while.
 
-        Painting over what a window of another size shows would erase too much, or too little.
+        Rows painted at another size cannot be erased exactly.
         """
-        while (seconds := self._unrest_seconds()) > 0:  # noqa: ASYNC110 - nobody tells that it rests
+        for seconds in iter(self._unrest_seconds, 0.0):
             await asyncio.sleep(seconds)
 
     def _unrest_seconds(self) -> float:
         now, size = self._monotonic(), self._size()
         if size != self._seen:
             self._seen, self._rests_at = size, now + _REST_SECONDS
-        return self._rests_at - now
+        return max(0.0, self._rests_at - now)

@@ -1,4 +1,4 @@
-"""The keys of the prompt that are Chorus's own."""
+"""Keys at the prompt: Chorus's own bindings, and keys that were typed before the prompt was there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import Condition, emacs_mode, has_focus, has_selection, is_searching, vi_navigation_mode
+from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.utils import is_dumb_terminal
 
 from chorus_cli.terminal.prompt.output import is_too_tall
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from prompt_toolkit.key_binding import KeyPressEvent
+    from prompt_toolkit.key_binding.key_processor import KeyPress
 
 _LEAVING_SECONDS = 3.0
 _TYPING = has_focus(DEFAULT_BUFFER) & ~is_searching
@@ -26,7 +29,7 @@ class Leave(Exception):  # noqa: N818 - it is no error: the user wants to go
 
 
 class Compose(Exception):  # noqa: N818 - it is no error: the user wants to go on elsewhere
-    """The user asked at the prompt to go on in the editor with what is ``typed``."""
+    """The user asked at the prompt to continue in the editor with the text ``typed``."""
 
     def __init__(self, typed: str) -> None:
         super().__init__()
@@ -34,11 +37,11 @@ class Compose(Exception):  # noqa: N818 - it is no error: the user wants to go o
 
 
 class Line:
-    """What a key has to know of the line that is being typed.
+    """State of the input line that the key bindings share.
 
-    ``is_over`` says that Ctrl-C was pressed on an empty line within ``leaving_seconds`` and nothing was typed since, so
-    that a second one leaves; ``offered`` is the text that stood there at first; ``is_too_tall`` says that the window
-    cannot show all of what was sent.
+    ``is_over``: Ctrl-C was pressed on an empty line less than ``leaving_seconds`` ago and nothing was typed since, so
+    that a second one quits. ``offered``: the text that "/" replaces. ``is_too_tall``: the sent message does not fit
+    into the window.
     """
 
     def __init__(self, leaving_seconds: float = _LEAVING_SECONDS) -> None:
@@ -49,7 +52,7 @@ class Line:
         self._timer: asyncio.TimerHandle | None = None
 
     def end(self, went_on: Callable[[], None]) -> None:
-        """Take the next Ctrl-C for a second one, for a while; ``went_on`` is called if nothing but time ends that."""
+        """Have the next Ctrl-C quit, for a while; ``went_on`` is called if the time passes without another key."""
 
         def go_on() -> None:
             self.go_on()
@@ -60,7 +63,7 @@ class Line:
         self._timer = asyncio.get_running_loop().call_later(self._leaving_seconds, go_on)
 
     def go_on(self) -> None:
-        """Take the next Ctrl-C for a first one."""
+        """Have the next Ctrl-C not quit."""
         self.is_over = False
         if self._timer is not None:
             self._timer.cancel()
@@ -68,7 +71,7 @@ class Line:
 
 
 def key_bindings(line: Line) -> KeyBindings:
-    """Return the bindings; what they have to know of the line is in ``line``."""
+    """Return the bindings, which share the state ``line``."""
     bindings = KeyBindings()
     _bind_typing(bindings, line)
     _bind_editor(bindings)
@@ -89,7 +92,7 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
 
     @bindings.add("/", filter=_TYPING & ~vi_navigation_mode)
     def _command(event: KeyPressEvent) -> None:
-        # A text that came back by itself gives way to a command: /undo again means to go further back.
+        # A command replaces a refilled message: another /undo goes further back.
         buffer = event.current_buffer
         if line.offered and buffer.text == line.offered:
             buffer.reset()
@@ -97,15 +100,15 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
 
     @bindings.add("c-@", filter=_TYPING)
     def _mark(_event: KeyPressEvent) -> None:
-        """Mark nothing: while something is marked, prompt_toolkit takes no letters, and nothing would show it."""
+        """Select nothing: prompt_toolkit ignores letters while a selection is active, and nothing would show it."""
 
-    # In vi's mode Escape must not wait for a second key.
+    # In vi mode Escape must not wait for a second key.
     @bindings.add("escape", "enter", filter=_TYPING & emacs_mode)
     @bindings.add("c-j", filter=_TYPING)
     def _new_line(event: KeyPressEvent) -> None:
         event.current_buffer.newline(copy_margin=False)
 
-    # What talks to a dumb terminal in the user's place, such as Emacs's shell, ends a line like this.
+    # Programs that type into a dumb terminal, such as Emacs's shell mode, send this for Enter.
     bindings.add("c-j", filter=_TYPING & Condition(is_dumb_terminal))(_send)
 
 
@@ -113,7 +116,7 @@ def _bind_editor(bindings: KeyBindings) -> None:
     @bindings.add("c-x", "c-e", filter=_TYPING)
     @bindings.add("v", filter=_TYPING & vi_navigation_mode & ~has_selection)
     def _compose(event: KeyPressEvent) -> None:
-        # The line comes back when the editor is closed; it need not stand there twice.
+        # The line comes back when the editor is closed, and must not appear twice.
         event.app.erase_when_done = True
         event.app.exit(exception=Compose(event.current_buffer.text))
 
@@ -135,3 +138,23 @@ def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
             event.app.exit(exception=Leave)
         else:
             line.end(event.app.invalidate)
+
+
+def presses(keys: str) -> list[KeyPress]:
+    """Return the key presses that the bytes ``keys`` from a terminal stand for."""
+    pressed: list[KeyPress] = []
+    Vt100Parser(pressed.append).feed_and_flush(keys)
+    return pressed
+
+
+def text_of_keys(keys: str) -> str:
+    """Return the text typed by ``keys``: Enter adds a line break, Backspace removes a character, others do nothing."""
+    text = ""
+    for each in presses(keys):
+        if each.key in {Keys.ControlM, Keys.ControlJ}:
+            text += "\n"
+        elif each.key is Keys.ControlH:
+            text = text[:-1]
+        elif each.key is Keys.BracketedPaste or not isinstance(each.key, Keys):
+            text += each.data
+    return text

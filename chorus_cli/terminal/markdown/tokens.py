@@ -1,21 +1,26 @@
-"""Makes what the parser hands on fit to be drawn.
+"""Corrects the parser's tokens before rich draws them.
 
-The parser decodes what no filter of its source could see: entities, and percent escapes in links that stand for
-themselves (``<http://a/%1B>``). And rich takes a ``</kbd>`` without its beginning for the end of a style of its own,
-leaves all other HTML out, and with it the half of ``List<String>``, draws an image ahead of the block that it stands
-in, where the end of the line is lost, and an address that is a link's text twice.
+The parser decodes entities, and percent escapes in links whose text is their address (``<http://a/%1B>``), which no
+filter of its source could see. And rich would lose or repeat words: it takes a ``</kbd>`` without its start for the end
+of a style of its own, leaves out all other HTML, such as the half of ``List<String>``, draws an image ahead of its
+block, where the end of the line is lost, and shows an address twice that is a link's text.
+
+Link definitions that came after their links were drawn are shown as text, like the links: otherwise their addresses
+would appear nowhere. Text that only looks like such a link, in code or with an address of its own, counts as one:
+better a definition too many than an address lost.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markdown_it.common.normalize_url import normalizeLink
+from markdown_it.common.utils import normalizeReference
 from markdown_it.token import Token
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from chorus_cli.core.text.safe_text import SafeTextStream
 
@@ -24,10 +29,11 @@ OWN_ADDRESS = "link"
 _SHOWN = frozenset({"text", "code_inline"})
 _SHOWN_ATTRIBUTES = ("href", "src")
 _KEY, _KEY_END = "<kbd>", "</kbd>"
+_LABEL = re.compile(r"\\.|\[((?:\\.|[^\[\]\\])+)\]", re.DOTALL)
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 
-def made_fit(tokens: Iterable[Token], safe: SafeTextStream) -> None:
+def make_drawable(tokens: Iterable[Token], safe: SafeTextStream) -> None:
     """Pass what the tokens show through ``safe``, and have images and links drawn where and as often as they stand.
 
     The beginnings and ends of keys that have no other half are dropped.
@@ -39,7 +45,7 @@ def made_fit(tokens: Iterable[Token], safe: SafeTextStream) -> None:
             if name in token.attrs:
                 token.attrs[name] = _filtered(str(token.attrs[name]), safe)
         if token.children:
-            made_fit(token.children, safe)
+            make_drawable(token.children, safe)
             whole = map(_with_html_shown, _with_whole_keys(token.children))
             token.children = _with_images_as_links(list(whole))
             _mark_own_addresses(token.children)
@@ -114,3 +120,40 @@ def _says(text: str, address: str) -> bool:
     # address would end.
     up_to_path = "/".join(text.split("/", 3)[:3])
     return address.startswith(up_to_path) and text.split() == [text] and normalizeLink(text) == address
+
+
+def labels_in(tokens: Iterable[Token]) -> set[str]:
+    """Return the labels of all links that the texts may refer to, as the parser keeps them."""
+    texts = (token.content for token in tokens if token.type == "inline")
+    labels = (match.group(1) for text in texts if "[" in text for match in _LABEL.finditer(text))
+    return {normalizeReference(label) for label in labels if label}
+
+
+def with_definitions(tokens: Sequence[Token], source: str, definitions: Iterable[Mapping[str, Any]]) -> list[Token]:
+    """Return the blocks of ``source`` with these definitions as paragraphs behind the blocks above or around them."""
+    shown = list(tokens)
+    places: dict[int, list[str]] = {}
+    for definition in definitions:
+        begin, end = definition["map"]
+        words = " ".join(" ".join(source.split("\n")[begin:end]).split())
+        places.setdefault(_place(tokens, end), []).append(words[max(0, words.find("[")) :])
+    for place in sorted(places, reverse=True):
+        shown[place:place] = _paragraph(places[place])
+    return shown
+
+
+def _place(tokens: Sequence[Token], line: int) -> int:
+    """Return the number of the first token of the block at the top level that begins at ``line`` or below."""
+    blocks = (
+        number
+        for number, token in enumerate(tokens)
+        if token.level == 0 and token.nesting >= 0 and token.map is not None and token.map[0] >= line
+    )
+    return next(blocks, len(tokens))
+
+
+def _paragraph(lines: Sequence[str]) -> Iterator[Token]:
+    parts = [part for line in lines for part in (Token("hardbreak", "br", 0), Token("text", "", 0, content=line))]
+    yield Token("paragraph_open", "p", 1)
+    yield Token("inline", "", 0, children=parts[1:])
+    yield Token("paragraph_close", "p", -1)

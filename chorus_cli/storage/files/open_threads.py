@@ -1,0 +1,49 @@
+"""The thread that each running chat has open, written into the lock file of its run."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from chorus_cli.storage.files.file_lock import is_locked
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_MAX_BYTES = 4_096
+
+
+class OpenThreads:
+    """The lock files in ``folder``; the one named ``run`` is this process's own.
+
+    They serve only a notice, so a file that cannot be read or written counts as no chat.
+    """
+
+    def __init__(self, folder: Path, run: str) -> None:
+        self._folder = folder
+        self._own = folder / run
+
+    def announce(self, persona: str, thread_id: int) -> None:
+        """Let other chats know that this one has a thread open."""
+        with suppress(OSError):
+            self._own.write_bytes(_entry(persona, thread_id))
+
+    def is_shared(self, persona: str, thread_id: int) -> bool:
+        """Return whether another running chat has the thread open."""
+        entry = _entry(persona, thread_id)
+        with suppress(OSError):
+            others = (path for path in self._folder.iterdir() if path != self._own)
+            return any(_content(path) == entry and is_locked(path) for path in others)
+        return False
+
+
+def _entry(persona: str, thread_id: int) -> bytes:
+    return f"{thread_id} {persona}\n".encode(errors="surrogateescape")
+
+
+def _content(path: Path) -> bytes:
+    with suppress(OSError):
+        if path.is_file():
+            with path.open("rb") as file:
+                return file.read(_MAX_BYTES)
+    return b""

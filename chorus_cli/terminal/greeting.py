@@ -1,0 +1,72 @@
+"""The first lines of the chat: which model answers and why, and notices."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from chorus_cli import __version__
+from chorus_cli.core.errors import PersonaError
+from chorus_cli.services.cancellation import run_to_completion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from chorus_cli.core.context.snapshot import Target
+    from chorus_cli.services.personas.focus import Focus
+    from chorus_cli.terminal.prompt.line import Prompt
+    from chorus_cli.terminal.prompt.toolbar import Toolbar
+    from chorus_cli.terminal.screen.output import Screen
+
+
+class Greeting:
+    """Greets above the first prompt; if Ollama must be asked for its model, after the prompt has appeared."""
+
+    def __init__(self, focus: Focus, screen: Screen, prompt: Prompt, toolbar: Toolbar) -> None:
+        self._focus = focus
+        self._screen = screen
+        self._prompt = prompt
+        self._toolbar = toolbar
+        self._pending: asyncio.Future[None] | None = None
+
+    async def begin(self, target: Target, notices: Sequence[str], drawn: Callable[[], None]) -> None:
+        """Greet, with ``notices`` after the target's own; call ``drawn`` when prompt and greeting are on the screen."""
+        notices = (*await self._focus.notices(), *notices)
+        if self._focus.is_settled:
+            self._toolbar.names_model = True
+            self._greet(target, notices)
+            self._prompt.when_drawn(drawn)
+            return
+
+        def greet_later() -> None:
+            self._pending = asyncio.ensure_future(self._greet_when_settled(notices, drawn))
+
+        self._prompt.when_drawn(greet_later)
+
+    async def finish(self) -> None:
+        """Wait for the greeting, if it is still to come."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            await run_to_completion(pending)
+
+    async def cancel(self) -> None:
+        """Give up the greeting, if it is still to come."""
+        if self._pending is not None:
+            self._pending.cancel()
+            await run_to_completion(asyncio.wait({self._pending}))
+
+    async def _greet_when_settled(self, notices: Sequence[str], drawn: Callable[[], None]) -> None:
+        # A missing persona folder is reported with the first message.
+        with suppress(PersonaError):
+            await self._focus.settle()
+            self._prompt.above(lambda: self._greet(self._focus.target(), notices))
+            self._toolbar.names_model = True
+            self._toolbar.show(self._focus.target())
+        drawn()
+
+    def _greet(self, target: Target, notices: Sequence[str]) -> None:
+        self._screen.notice(f"Chorus {__version__}: {target.choice.model} answers ({target.choice.reason}).")
+        for notice in (self._focus.way_to_a_model(target.choice), *notices):
+            if notice:
+                self._screen.notice(notice)

@@ -1,0 +1,78 @@
+"""The dim line below a reply: the model's latest thoughts, or how long a stalled reply has been silent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.text.safe_text import SafeTextStream
+from chorus_cli.terminal.screen.dim_row import dim_row, dots, end_of
+from chorus_cli.terminal.screen.painted_rows import widest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from chorus_cli.terminal.screen.output import Screen
+    from chorus_cli.terminal.screen.painted_rows import Row
+
+_LATEST_CHARACTERS = 500
+_PATIENCE_SECONDS = 3.0
+
+
+class Thinking:
+    """The thoughts since the last piece of the reply; ``monotonic`` returns the time in seconds."""
+
+    def __init__(self, screen: Screen, monotonic: Callable[[], float]) -> None:
+        self._screen = screen
+        self._monotonic = monotonic
+        self._safe = SafeTextStream()
+        self._latest = ""
+        self._begun: float | None = None
+
+    def __bool__(self) -> bool:
+        return self._begun is not None
+
+    def feed(self, text: str) -> None:
+        """Add a piece of a thought."""
+        if self._begun is None:
+            self._begun = self._monotonic()
+        self._latest = (self._latest + self._safe.feed(text))[-_LATEST_CHARACTERS:]
+
+    def end(self) -> None:
+        """Forget the thoughts, because the reply continues."""
+        self._begun, self._latest = None, ""
+
+    def rows(self, columns: int) -> list[Row]:
+        """Return a row with the seconds of thinking and the latest thoughts that fit; no row without thoughts."""
+        if self._begun is None:
+            return []
+        told = f"thinking {dots(unicode=self._screen.unicode)} {self._monotonic() - self._begun:.0f} s"
+        words = end_of(" ".join(self._latest.split()), columns - widest(told) - 2)
+        return [dim_row(f"{told}  {words}" if words else told, columns, colour=self._screen.colour)]
+
+
+class Silence:
+    """The time since the last piece of the reply; ``monotonic`` returns the time in seconds."""
+
+    def __init__(self, screen: Screen, monotonic: Callable[[], float]) -> None:
+        self._screen = screen
+        self._monotonic = monotonic
+        self._begun: float | None = None
+
+    def __bool__(self) -> bool:
+        return self._begun is not None
+
+    def begin(self) -> None:
+        """Count from now on: a piece has arrived, and another is expected."""
+        self._begun = self._monotonic()
+
+    def end(self) -> None:
+        """Stop counting: something else is shown, or the reply is complete."""
+        self._begun = None
+
+    def rows(self, columns: int) -> list[Row]:
+        """Return a row with the seconds of silence; no row during the first seconds."""
+        seconds = 0.0 if self._begun is None else self._monotonic() - self._begun
+        if seconds < _PATIENCE_SECONDS:
+            return []
+        told = f"waiting for more {dots(unicode=self._screen.unicode)} {seconds:.0f} s"
+        return [dim_row(told, columns, colour=self._screen.colour)]

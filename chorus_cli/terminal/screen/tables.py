@@ -1,0 +1,56 @@
+"""Tables of answers: drawn by rich, or in a narrow window as a list.
+
+Imported only when a table is drawn, because rich takes longer to import than most commands to run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TextIO, cast
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from chorus_cli.core.text.safe_text import safe_line
+
+if TYPE_CHECKING:
+    from chorus_cli.commands.framework.replies import Table
+    from chorus_cli.terminal.screen.output import Screen
+
+
+def draw_list(table: Table, screen: Screen) -> None:
+    """Write each row as a paragraph, and each cell in a line of its own after the head of its column."""
+    if table.title:
+        screen.paragraph(table.title)
+    for row in table.rows:
+        cells = [(head, cell) for head, cell in zip(table.columns, row, strict=True) if cell.strip()]
+        screen.paragraph("\n".join(f"{head}: {safe_line(cell)}" if head else safe_line(cell) for head, cell in cells))
+        screen.write("\n")
+
+
+def draw_table(table: Table, screen: Screen) -> None:
+    """Draw a table at most as wide as the terminal; without a header if all heads are empty."""
+    drawn = RichTable(
+        title=Text(safe_line(table.title)) if table.title else None,
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        show_header=any(table.columns),
+        pad_edge=False,
+    )
+    for column in table.columns:
+        drawn.add_column(Text(safe_line(column)), overflow="fold", no_wrap=bool(table.cut) and column not in table.cut)
+    for row in table.rows:
+        cells = zip(table.columns, row, strict=True)
+        drawn.add_row(*(_cell(cell, is_cut=head in table.cut) for head, cell in cells))
+    # rich uses only those methods of a file that the guard has.
+    console = Console(
+        file=cast("TextIO", screen.guard), markup=False, highlight=False, emoji=False, no_color=not screen.colour
+    )
+    console.print(drawn)
+
+
+def _cell(words: str, *, is_cut: bool) -> Text:
+    """Return a cell, which folds, or is cut off so that the other columns keep their width."""
+    return Text(safe_line(words), no_wrap=True, overflow="ellipsis") if is_cut else Text(safe_line(words))
