@@ -18,8 +18,8 @@ from chorus_cli.core.context.assembly import usable
 from chorus_cli.core.context.summary import Summary
 from chorus_cli.core.context.view import View
 from chorus_cli.core.errors import CommandError
+from chorus_cli.core.text.cutting import quoted
 from chorus_cli.core.text.safe_text import cleaned_input
-from chorus_cli.core.time.timespan import quoted
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("context")
 

@@ -10,7 +10,7 @@ from chorus_cli.core.errors import PersonaError, UnknownPersonaError
 from chorus_cli.core.log.operations import Kind
 from chorus_cli.core.personas.names import slug_of
 from chorus_cli.core.personas.persona import DEFAULT_PERSONA
-from chorus_cli.core.personas.template import template
+from chorus_cli.core.settings.schema import template
 from chorus_cli.storage.files import persona_files
 from chorus_cli.storage.sqlite import persona_rows
 from chorus_cli.storage.sqlite.log import operation_rows

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import ModelError, StorageError
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import Asking, Notice, ReplyEnd, TextDelta, TurnDone
-from chorus_cli.core.models.outcome import outcome
-from chorus_cli.core.models.retry import PAUSES_SECONDS, pause_before_retry
+from chorus_cli.core.models.outcome import PAUSES_SECONDS, outcome, pause_before_retry
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.turns.reply_writer import ReplyWriter
 
