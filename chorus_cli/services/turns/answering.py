@@ -98,7 +98,7 @@ class Answering:
             raise self.rescued(error, row.persona, "assistant", writer.text) from error
 
     async def _attempts(self, request: ModelRequest) -> AsyncGenerator[ModelEvent | Asking | Notice, None]:
-        """Stream the reply, trying again, in the open, while nothing of it has arrived yet."""
+        """Stream the reply; retry, with a notice, as long as nothing of it has arrived."""
         failures = 0
         while True:
             started = False
@@ -113,7 +113,7 @@ class Answering:
                 pause = None if started else pause_before_retry(error, failures)
                 if pause is None:
                     raise
-                yield Notice(f"{error} Trying again in {pause:g} s ({failures} of {len(PAUSES_SECONDS)}).")
+                yield Notice(f"{error.problem} Retrying in {pause:g} s ({failures} of {len(PAUSES_SECONDS)}) …")
                 await self.outside.clock.sleep(pause)
             else:
                 return
