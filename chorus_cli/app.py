@@ -14,8 +14,8 @@ from contextlib import asynccontextmanager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.adapters.machine.paths import Paths, paths, shipped_personas
-from chorus_cli.adapters.machine.system_clock import SystemClock
+from chorus_cli.adapters.machine.clock import SystemClock
+from chorus_cli.adapters.machine.paths import Paths, paths, report_bug, shipped_personas
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.models.choice import Naming
 from chorus_cli.services.cancellation import run_to_completion
@@ -101,9 +101,8 @@ class App:
     @cached_property
     def models(self) -> ModelRouter:
         """Whoever is asked, by the model's name."""
-        from chorus_cli.adapters.models.eliza_client import ElizaClient  # noqa: PLC0415
         from chorus_cli.adapters.models.litellm_client import LiteLLMClient  # noqa: PLC0415
-        from chorus_cli.adapters.models.router import ModelRouter  # noqa: PLC0415
+        from chorus_cli.adapters.models.router import ElizaClient, ModelRouter  # noqa: PLC0415
 
         return ModelRouter(ElizaClient(self.clock), LiteLLMClient(self._environment, self.model_map))
 
@@ -236,8 +235,6 @@ class App:
 
     def report_bug(self, error: Exception) -> str:
         """Keep a traceback, and return the sentence that says where."""
-        from chorus_cli.adapters.machine.bug_log import report_bug  # noqa: PLC0415
-
         return report_bug(self.paths.log_file, error, self._environment)
 
     async def _keep_index(self) -> None:

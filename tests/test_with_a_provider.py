@@ -102,7 +102,7 @@ def test_a_conversation_goes_on_from_run_to_run(tmp_path: Path, provider: MockPr
         ({"type": "fail", "status": 401, "times": None}, "failed", "OPENAI_API_KEY"),
         pytest.param({"type": "fail", "status": 404, "times": None}, "failed", "openai/x", marks=pytest.mark.slow),
         ({"type": "fail", "status": 500, "times": None}, "failed", "status 500"),
-        ({"type": "fail", "status": 429, "retry_after": 0, "times": None}, "failed", "Trying again in"),
+        ({"type": "fail", "status": 429, "retry_after": 0, "times": None}, "failed", "Retrying in"),
         ({"type": "stream_fault", "kind": "disconnect", "after_chunks": 3}, "truncated", "broke off"),
         pytest.param(
             {"type": "stream_fault", "kind": "truncate", "after_chunks": 3},
@@ -154,14 +154,14 @@ def test_an_unreachable_server_and_an_unknown_model_are_told(tmp_path: Path) -> 
     address = f"http://127.0.0.1:{mock_provider.free_port()}"
     refused = chorus(tmp_path, address, "--model", "openai/x", "ask", "Hello")
     assert refused.returncode == 1
-    assert refused.stderr.count("Trying again in") == 2
-    assert f"{address}/v1 cannot be reached" in refused.stderr
+    assert refused.stderr.count("Retrying in") == 2
+    assert f"Cannot reach openai/x at {address}/v1" in refused.stderr
     unknown = chorus(tmp_path, address, "--model", "nosuch/x", "ask", "Hello")
     assert unknown.returncode == 1
-    assert "nosuch/x is not a model name that litellm knows" in unknown.stderr
+    assert "litellm does not know the model nosuch/x" in unknown.stderr
     nowhere = chorus(tmp_path, "nonsense", "--model", "openai/x", "ask", "Hello")
     assert nowhere.returncode == 1
-    assert "nonsense/v1 begins with neither http:// nor https://. Correct OPENAI_BASE_URL." in nowhere.stderr
+    assert "nonsense/v1, is not an http:// or https:// URL. Correct OPENAI_BASE_URL." in nowhere.stderr
     assert [row[2] for row in rows(tmp_path)] == ["complete", "failed"] * 3
 
 

@@ -145,19 +145,22 @@ class DatabaseTooNewError(StorageError):
 class ModelError(ChorusError):
     """The provider refused, failed or fell silent.
 
-    ``status_code`` is the HTTP status where there was one. ``retryable`` says that the same request may succeed a
-    moment later; ``retry_after_seconds`` is what the provider asked for.
+    The text is ``problem``, a sentence, followed by ``advice``, which a retry makes superfluous. ``status_code`` is the
+    HTTP status, if there was an answer. ``retryable`` says that the same request may succeed a moment later;
+    ``retry_after_seconds`` is the pause that the provider asked for.
     """
 
     def __init__(
         self,
-        sentence: str,
+        problem: str,
         *,
+        advice: str = "",
         status_code: int | None = None,
         retryable: bool = False,
         retry_after_seconds: float | None = None,
     ) -> None:
+        self.problem = problem
         self.status_code = status_code
         self.retryable = retryable
         self.retry_after_seconds = retry_after_seconds
-        super().__init__(sentence)
+        super().__init__(f"{problem} {advice}".rstrip())

@@ -9,7 +9,7 @@ import pytest
 from chorus_cli.commands.framework.replies import Question, plain
 from chorus_cli.core.errors import CommandError, EditorError, SettingsError
 from chorus_cli.core.log.acts import Window
-from chorus_cli.core.personas.template import template
+from chorus_cli.core.settings.schema import template
 from tests.commands.settings_desk import TEXT, Desk
 
 

@@ -1,13 +1,18 @@
-"""Where everything is kept on this machine."""
+"""Where everything is kept on this machine, and how a traceback gets into the log file there."""
 
 from __future__ import annotations
 
 import os
+import traceback
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from platformdirs import PlatformDirs
+
 from chorus_cli.core.errors import HomeError
+from chorus_cli.core.text.redaction import redact, secrets_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,9 +109,6 @@ def paths(environment: Mapping[str, str], home: str | None) -> Paths:
         except (OSError, RuntimeError) as error:
             raise HomeError(f"The folder {chosen} cannot be found: {error}. {_ADVICE}") from error
         return Paths(data=folder, config=folder, state=folder / "state")
-    # Only a run without a home of its own needs it, and it costs some milliseconds.
-    from platformdirs import PlatformDirs  # noqa: PLC0415
-
     places = PlatformDirs("chorus", appauthor=False)
     try:
         found = Paths(places.user_data_path, places.user_config_path, places.user_state_path)
@@ -122,6 +124,23 @@ def shipped_personas() -> Path:
     package = Path(__file__).resolve().parents[2]
     installed = package / "personas"
     return installed if installed.is_dir() else package.parent / "personas"
+
+
+def report_bug(log_file: Path, error: BaseException, environment: Mapping[str, str]) -> str:
+    """Append the traceback of ``error`` to the log file and return a sentence for the user that names it."""
+    text = redact("".join(traceback.format_exception(error)), secrets_in(environment))
+    entry = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n{text}\n"
+    kind = type(error).__name__
+    try:
+        log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(entry)
+    except OSError as problem:
+        return (
+            f"That is a bug in Chorus ({kind}), and its traceback cannot be written to {log_file}: {problem.strerror}."
+        )
+    return f"That is a bug in Chorus ({kind}). Its traceback is in {log_file}; please report it."
 
 
 def _make_private(folder: Path) -> None:

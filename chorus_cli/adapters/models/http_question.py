@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import socket
+import ssl
 import time
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -15,7 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
 
 _Found = TypeVar("_Found")
@@ -130,15 +131,9 @@ def _request(server: _Server, question: Question) -> bytes:
 
 
 def _connection(server: _Server, deadline: float) -> socket.socket:
-    # Not everybody has a server to ask.
-    import socket  # noqa: PLC0415
-
     connection = socket.create_connection((server.host, server.port), timeout=_seconds_left(deadline))
     if server.scheme == "http":
         return connection
-    # Loading it, and the certificates, takes longer than asking over HTTP.
-    import ssl  # noqa: PLC0415
-
     return ssl.create_default_context().wrap_socket(connection, server_hostname=server.host)
 
 

@@ -6,9 +6,9 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from chorus_cli.adapters.machine.clock import Patience
 from chorus_cli.adapters.models import litellm_library
 from chorus_cli.adapters.models.litellm_messages import litellm_messages, reply_limit, wants_markers
-from chorus_cli.adapters.models.patience import Patience
 from chorus_cli.adapters.models.provider_errors import model_error, silence_error
 from chorus_cli.adapters.models.server_addresses import address_problem, is_ollama, is_on_this_machine, server_address
 from chorus_cli.core.errors import ModelError

@@ -1,6 +1,6 @@
-"""Turns whatever litellm raises into one sentence for the user: what happened, and what to do.
+"""Turns the errors that litellm raises into sentences for the user: what happened, and what to do.
 
-The kind of failure is read from the HTTP status and from the errors that lie below, hardly ever from litellm's classes:
+The kind of failure is read from the HTTP status and the causes of an error, hardly ever from litellm's classes:
 a 403, a 413 and a 529 come as one class, and a refused connection comes as a 500.
 """
 
@@ -23,6 +23,7 @@ LONGEST_SENTENCE = 300
 
 _LONGEST_WORDS = 160
 _LONGEST_NAME = 60
+_LONGEST_ADVICE = 130
 _MOST_CAUSES = 20
 
 # Providers whose key is not called after them; the others follow PROVIDER_API_KEY.
@@ -39,53 +40,57 @@ _KEY_VARIABLES = {
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of failure: its sentence, whether a provider answered, and whether the same request may yet succeed."""
+    """A kind of failure: templates of its sentences, whether a provider answered, and whether a retry may succeed."""
 
-    sentence: str
+    problem: str
+    advice: str
     answered: bool = True
     retryable: bool = False
 
 
 _UNKNOWN_MODEL = _Kind(
-    "{model} is not a model name that litellm knows; "
-    "names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2",
+    "litellm does not know the model {model}",
+    "Model names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2",
     answered=False,
 )
-_NO_KEY = _Kind("There is no key for {model}; set {key}, or choose another model with /model", answered=False)
-_UNREACHABLE = _Kind("{model}{place} cannot be reached; {start}", answered=False, retryable=True)
-_UNANSWERED = _Kind("{model}{place} did not answer in time; try again", answered=False, retryable=True)
-_BROKE_OFF = _Kind("The reply of {model} broke off; what has arrived is kept", answered=False)
-_NO_PROPER_ANSWER = _Kind(
-    "The provider of {model} gave no proper answer; try again later", answered=False, retryable=True
+_NO_KEY = _Kind("There is no key for {model}", "Set {key}, or choose another model with /model", answered=False)
+_UNREACHABLE = _Kind("Cannot reach {model}{place}", "{start}", answered=False, retryable=True)
+_UNANSWERED = _Kind("{model}{place} did not answer in time", "Try again", answered=False, retryable=True)
+_BROKE_OFF = _Kind("The reply of {model} broke off", "What has arrived is kept", answered=False)
+_INVALID_RESPONSE = _Kind(
+    "The provider of {model} sent an invalid response", "Try again later", answered=False, retryable=True
 )
-_OTHER = _Kind("{model} could not be asked; try another model with /model", answered=False)
+_OTHER = _Kind("The request to {model} failed", "Try another model with /model", answered=False)
 
-_NO_CREDIT = _Kind("The account behind {model} has nothing left to spend; check its plan, or choose another /model")
+_NO_CREDIT = _Kind("The account for {model} is out of credit", "Check its plan, or choose another model with /model")
 _TOO_LONG = _Kind(
-    "The request is longer than {model} takes; begin anew with /new, make the window smaller with /context, "
-    "or set context_token_limit to what the model holds"
+    "The request is too long for {model}",
+    "Start over with /new, shrink the window with /context, or set context_token_limit to the model's limit",
 )
-_REFUSED = _Kind("The provider of {model} refused the request; check the persona's settings, or choose another /model")
-_LATE = _Kind("The provider of {model} did not finish in time (status {status}); try again", retryable=True)
-_FAILING = _Kind("The provider of {model} fails or is overloaded (status {status}); try again later", retryable=True)
+_REJECTED = _Kind(
+    "The provider of {model} rejected the request",
+    "Check the persona's settings, or choose another model with /model",
+)
+_TIMED_OUT = _Kind("The provider of {model} timed out with status {status}", "Try again", retryable=True)
+_FAILING = _Kind("The provider of {model} is failing or overloaded, status {status}", "Try again later", retryable=True)
 
 _BY_STATUS = {
-    HTTPStatus.UNAUTHORIZED: _Kind("The provider of {model} does not accept the key; check {key}"),
+    HTTPStatus.UNAUTHORIZED: _Kind("The provider of {model} rejected the key", "Check {key}"),
     HTTPStatus.PAYMENT_REQUIRED: _NO_CREDIT,
-    HTTPStatus.FORBIDDEN: _Kind("The provider of {model} forbids this; check {key} and what its account may use"),
-    HTTPStatus.NOT_FOUND: _Kind("There is no model {model}{place}; {find}"),
-    HTTPStatus.REQUEST_TIMEOUT: _LATE,
+    HTTPStatus.FORBIDDEN: _Kind("The provider of {model} denied access", "Check {key} and its permissions"),
+    HTTPStatus.NOT_FOUND: _Kind("There is no model {model}{place}", "{find}"),
+    HTTPStatus.REQUEST_TIMEOUT: _TIMED_OUT,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: _TOO_LONG,
-    HTTPStatus.TOO_MANY_REQUESTS: _Kind("The provider of {model} limits how much may be asked; {wait}", retryable=True),
-    HTTPStatus.GATEWAY_TIMEOUT: _LATE,
+    HTTPStatus.TOO_MANY_REQUESTS: _Kind("{model} is rate limited", "Try again {wait}", retryable=True),
+    HTTPStatus.GATEWAY_TIMEOUT: _TIMED_OUT,
 }
 
-# What lies at the bottom of a connection that failed, by the name of its class: these come from several libraries.
+# Causes of a failed connection, by the names of their classes, which come from several libraries.
 _PLAIN_WORDS = {
     "ConnectionRefusedError": "connection refused",
     "gaierror": "host name not found",
-    "JSONDecodeError": "what came is not valid JSON",
-    "UnicodeDecodeError": "what came is not valid UTF-8",
+    "JSONDecodeError": "not valid JSON",
+    "UnicodeDecodeError": "not valid UTF-8",
     "ClientPayloadError": "connection lost",
     "ServerDisconnectedError": "connection lost",
     "ConnectionResetError": "connection lost",
@@ -100,34 +105,35 @@ _MISSING_KEY = re.compile(
 )
 _OVERFLOW = re.compile(r"context[ _](?:length|size|window)|prompt is too long", re.IGNORECASE)
 _CLASS_NAMES = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: \w+Error| Invalid \w+)?\s*[:-]\s*)+")
-_AFTERTHOUGHT = re.compile(
-    r"\s*(?:Traceback \(most recent|Original exception:|LiteLLM Retried:|Error_str:).*", re.DOTALL
-)
+_ADDITIONS = re.compile(r"\s*(?:Traceback \(most recent|Original exception:|LiteLLM Retried:|Error_str:).*", re.DOTALL)
 _ASKED_HOST = re.compile(r"Cannot connect to host (\S+)")
 
 
 def model_error(error: BaseException, model: str, secrets: Sequence[str], *, address: str = "") -> ModelError:
-    """Return the sentence for ``error``, which litellm raised when ``model`` was asked at ``address``.
+    """Return the sentences for ``error``, which litellm raised when ``model`` was asked at ``address``.
 
-    It is one line of at most 300 characters without any of ``secrets``, with the provider's own words in parentheses
-    where they help.
+    They are one line of at most 300 characters without any of ``secrets``, with the provider's own words in
+    parentheses where they help.
     """
     errors = tuple(_with_causes(error))
     kind = _kind(errors)
     wait = _retry_after_seconds(errors) if kind.retryable else None
     ollama = model.startswith("ollama")
-    name = _shortened(redact(model, secrets), _LONGEST_NAME) or "An empty name"
-    sentence = kind.sentence.format(
-        model=name,
-        key=_key_variable(error, model),
-        place=_place(errors, address),
-        status=_status(error),
-        wait="try again later" if wait is None else f"it asks to wait {wait:g} s",
-        start="start it with: ollama serve" if ollama else "check that its server runs and that the network is up",
-        find=f"fetch it with: ollama pull {name.partition('/')[2]}" if ollama else "check its name and the address",
-    )
+    name = _shortened(redact(model, secrets), _LONGEST_NAME) or "without a name"
+    facts = {
+        "model": name,
+        "key": _key_variable(error, model),
+        "place": _place(errors, address),
+        "status": _status(error),
+        "wait": "later" if wait is None else f"in {wait:g} s",
+        "start": "Start it with: ollama serve" if ollama else "Check that its server is running and the network is up",
+        "find": f"Fetch it with: ollama pull {name.partition('/')[2]}" if ollama else "Check its name and the address",
+    }
+    advice = _shortened(redact(kind.advice.format_map(facts), secrets), _LONGEST_ADVICE) + "."
+    problem = redact(kind.problem.format_map(facts), secrets)
     return ModelError(
-        _with_words(redact(sentence, secrets), redact(_words(errors, kind), secrets)),
+        _with_words(problem, redact(_words(errors, kind), secrets), LONGEST_SENTENCE - len(advice) - 1),
+        advice=advice,
         status_code=_status(error) if kind.answered else None,
         retryable=kind.retryable,
         retry_after_seconds=wait,
@@ -135,16 +141,16 @@ def model_error(error: BaseException, model: str, secrets: Sequence[str], *, add
 
 
 def silence_error(model: str, seconds: float, *, begun: bool) -> ModelError:
-    """Return the sentence for a model that has sent nothing for ``seconds``; nobody waits that long again unasked."""
-    kept = "; what has arrived is kept" if begun else ""
-    name = _shortened(model, _LONGEST_NAME)
+    """Return the sentences for a model that has sent nothing for ``seconds``; such a request is not retried."""
+    kept = "What has arrived is kept. " if begun else ""
     return ModelError(
-        f"{name} has sent nothing for {seconds:g} s{kept}; try again, or choose another model with /model."
+        f"{_shortened(model, _LONGEST_NAME)} has sent nothing for {seconds:g} s.",
+        advice=f"{kept}Try again, or choose another model with /model.",
     )
 
 
 def _kind(errors: Sequence[BaseException]) -> _Kind:
-    """Decide what happened: the plain signs first, for litellm invents a status where there was no answer."""
+    """Classify a failure, by clear signs first: litellm invents a status if there was no answer."""
     text, status = str(errors[0]), _status(errors[0])
     if "LLM Provider NOT provided" in text:
         return _UNKNOWN_MODEL
@@ -158,7 +164,7 @@ def _kind(errors: Sequence[BaseException]) -> _Kind:
         if _are(errors, _CONNECTION_CLASSES):
             return _UNREACHABLE
         if status == HTTPStatus.INTERNAL_SERVER_ERROR:
-            return _NO_PROPER_ANSWER
+            return _INVALID_RESPONSE
     if status in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY} and _OVERFLOW.search(text):
         return _TOO_LONG
     if status == HTTPStatus.TOO_MANY_REQUESTS and any("insufficient_quota" in str(_body(error)) for error in errors):
@@ -171,11 +177,11 @@ def _kind_of_status(status: int | None) -> _Kind:
         return _OTHER
     if status in _BY_STATUS:
         return _BY_STATUS[HTTPStatus(status)]
-    return _FAILING if status >= HTTPStatus.INTERNAL_SERVER_ERROR else _REFUSED
+    return _FAILING if status >= HTTPStatus.INTERNAL_SERVER_ERROR else _REJECTED
 
 
 def _with_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield ``error`` and what lies below it, nearest first."""
+    """Yield ``error`` and its causes, nearest first."""
     waiting, seen = [error], set[int]()
     while waiting and len(seen) < _MOST_CAUSES:
         current = waiting.pop(0)
@@ -198,7 +204,7 @@ def _status(error: BaseException) -> int | None:
 
 
 def _retry_after_seconds(errors: Sequence[BaseException]) -> float | None:
-    """Return the wait that the provider asks for in seconds; a date instead of a number is not read."""
+    """Return the seconds that the provider asks to wait; a date instead of a number is ignored."""
     for error in errors:
         headers = getattr(error, "litellm_response_headers", None) or getattr(error, "headers", None) or {}
         try:
@@ -217,7 +223,7 @@ def _key_variable(error: BaseException, model: str) -> str:
 
 
 def _place(errors: Sequence[BaseException], address: str) -> str:
-    """Return `` at ADDRESS`` without a name, password or query, or nothing if nobody knows it."""
+    """Return `` at ADDRESS`` without a user name, password or query; empty if the address is unknown."""
     if not address:
         asked = next(filter(None, (_ASKED_HOST.search(str(error)) for error in errors)), None)
         return f" at {asked[1]}" if asked else ""
@@ -226,7 +232,7 @@ def _place(errors: Sequence[BaseException], address: str) -> str:
 
 
 def _words(errors: Sequence[BaseException], kind: _Kind) -> str:
-    """Return what the provider or the connection said, without litellm's wrapping, or nothing if it adds nothing."""
+    """Return the provider's message or the cause of a lost connection, without litellm's wrapping; empty if useless."""
     if kind in {_UNKNOWN_MODEL, _NO_KEY, _UNANSWERED}:
         return ""
     said = next(filter(None, (_message(_body(error)) for error in errors)), "")
@@ -245,7 +251,7 @@ def _body(error: BaseException) -> object:
 
 
 def _message(body: object) -> str:
-    """Return the message in a provider's error, which lies at the top or below ``error``."""
+    """Return the message in a provider's error body, at the top level or below ``error``."""
     if not isinstance(body, dict):
         return ""
     inner = body.get("error", body)
@@ -254,8 +260,8 @@ def _message(body: object) -> str:
 
 
 def _unwrapped(text: str) -> str:
-    """Take litellm's class names from the front, its afterthoughts from the end, and JSON from around the message."""
-    text = _CLASS_NAMES.sub("", _AFTERTHOUGHT.sub("", text)).strip()
+    """Strip litellm's class names from the front, its additions from the end, and JSON from around the message."""
+    text = _CLASS_NAMES.sub("", _ADDITIONS.sub("", text)).strip()
     if "<html" in text.lower() or "<!doctype" in text.lower():
         return ""
     start, end = text.find("{"), text.rfind("}")
@@ -267,10 +273,10 @@ def _unwrapped(text: str) -> str:
     return text
 
 
-def _with_words(sentence: str, words: str) -> str:
-    """Put ``words`` behind ``sentence`` in parentheses, all on one line of bounded length."""
-    sentence = _shortened(sentence, LONGEST_SENTENCE - len("."))
-    room = min(_LONGEST_WORDS, LONGEST_SENTENCE - len(sentence) - len(" ()."))
+def _with_words(sentence: str, words: str, length: int) -> str:
+    """Put ``words`` in parentheses at the end of ``sentence``, all on one line of at most ``length`` characters."""
+    sentence = _shortened(sentence, length - len("."))
+    room = min(_LONGEST_WORDS, length - len(sentence) - len(" ()."))
     words = _shortened(words.strip().rstrip("."), room) if room > 0 else ""
     return f"{sentence} ({words})." if words else f"{sentence}."
 

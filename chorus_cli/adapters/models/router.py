@@ -1,21 +1,26 @@
-"""One client for all models: the embedded ones by their prefix, the rest through litellm."""
+"""One client for all models: ELIZA, which is embedded, answers itself; all others are asked through litellm."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.eliza.responder import reply
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.choice import ELIZA
+from chorus_cli.core.models.events import ReplyEnd, TextDelta
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
-    from chorus_cli.ports import ModelClient
+    from chorus_cli.ports import Clock, ModelClient
 
 _EMBEDDED = "chorus/"
+_WORD = re.compile(r"\s*\S+\s*")
+_PREAMBLE = re.compile(r"\A\[[^\n]*\]\n\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +41,25 @@ class ModelRouter:
         if request.model.startswith(_EMBEDDED):
             raise ModelError(f"There is no embedded model {request.model!r}; the only one is {ELIZA}.")
         return self.providers.stream(request)
+
+
+class ElizaClient:
+    """Answers by ELIZA, word by word, ``seconds_per_word`` apart by the given clock."""
+
+    def __init__(self, clock: Clock, seconds_per_word: float = 0.02) -> None:
+        self._clock = clock
+        self._seconds_per_word = seconds_per_word
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Yield the answer to the user's messages, then its end, without usage: ELIZA knows no tokens."""
+        said = [spoken(message.content) for message in request.messages if message.role == "user"]
+        for position, word in enumerate(_WORD.findall(reply(said))):
+            if position:
+                await self._clock.sleep(self._seconds_per_word)
+            yield TextDelta(word)
+        yield ReplyEnd("stop")
+
+
+def spoken(content: str) -> str:
+    """Return a user's message without the line in brackets that tells the model what has changed meanwhile."""
+    return _PREAMBLE.sub("", content, count=1)

@@ -1,4 +1,4 @@
-"""Where the servers are that answer for models, as far as litellm does not know that by itself, and their keys."""
+"""Addresses and keys of model servers, where litellm does not find them by itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SCHEMES = ("http://", "https://")
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """The variables that name a provider's address, and the address that is meant when none is set."""
+    """The variables that may hold a provider's address, and the address to use if none is set."""
 
     variables: tuple[str, ...]
     default: str = ""
@@ -34,12 +34,12 @@ _SERVERS = {
 
 
 def is_ollama(model: str) -> bool:
-    """Return whether an Ollama answers for ``model``."""
+    """Return whether ``model`` is served by Ollama."""
     return model.startswith(_OLLAMA)
 
 
 def server_address(model: str, environment: Mapping[str, str]) -> str:
-    """Return the address of the server that answers for ``model``, or nothing where only litellm knows it."""
+    """Return the address of the server of ``model``; empty if only litellm knows it."""
     if is_ollama(model):
         return ollama.server_address(environment)
     prefix, slash, _ = model.partition("/")
@@ -51,23 +51,23 @@ def server_address(model: str, environment: Mapping[str, str]) -> str:
 
 
 def address_problem(model: str, environment: Mapping[str, str]) -> str:
-    """Say in a sentence that the address that was set for ``model`` is none; empty if nothing is wrong with it."""
+    """Return a sentence if the address set for ``model`` is not a URL, else an empty text."""
     address = server_address(model, environment)
     if not address or address.lower().startswith(_SCHEMES):
         return ""
     variables = _OLLAMA_VARIABLES if is_ollama(model) else _SERVERS[model.partition("/")[0]].variables
     variable = next(variable for variable in variables if environment.get(variable, "").strip())
-    return f"The address of {model} is no URL: {address} begins with neither http:// nor https://. Correct {variable}."
+    return f"The address of {model}, {address}, is not an http:// or https:// URL. Correct {variable}."
 
 
 def server_key(model: str, environment: Mapping[str, str]) -> str:
-    """Return the key that litellm sends to the server of ``model``, or nothing if there is none."""
+    """Return the key that litellm sends to the server of ``model``, or an empty text."""
     provider = "ollama" if is_ollama(model) else model.partition("/")[0]
     return environment.get(f"{provider.upper()}_API_KEY", "").strip()
 
 
 def is_on_this_machine(address: str) -> bool:
-    """Return whether ``address``, with or without a scheme, leads to this machine's own loopback."""
+    """Return whether ``address``, with or without a scheme, is on this machine's loopback."""
     try:
         host = urlsplit(address if "//" in address else f"//{address}").hostname or ""
     except ValueError:

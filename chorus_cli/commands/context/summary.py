@@ -18,9 +18,9 @@ from chorus_cli.core.context.plan import usable
 from chorus_cli.core.context.snapshot import ContextSnapshot
 from chorus_cli.core.context.view import Summary, View
 from chorus_cli.core.errors import CommandError
+from chorus_cli.core.text.cutting import quoted
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.text.safe_text import cleaned_input
-from chorus_cli.core.time.timespan import quoted
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("context")
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 from chorus_cli.commands.framework.arguments import Candidate
 from chorus_cli.commands.framework.registry import C, Command, CommandGroup, CommandRegistry
 from chorus_cli.core.errors import ChorusError, CommandError
-from chorus_cli.core.time.timespan import quoted
+from chorus_cli.core.text.cutting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

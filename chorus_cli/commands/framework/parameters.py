@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.commands.framework.arguments import Candidate, Parameter
 from chorus_cli.core.errors import CommandError
+from chorus_cli.core.text.cutting import quoted
 from chorus_cli.core.time import timespan
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def _number(text: str, _now: datetime) -> int:
     match = _NUMBER.fullmatch(text)
     number = int(match[1]) if match else 0
     if number == 0:
-        raise CommandError(f"{timespan.quoted(text)} is not a number from 1 upwards; write it as in 3 or #3.")
+        raise CommandError(f"{quoted(text)} is not a number from 1 upwards; write it as in 3 or #3.")
     return number
 
 

@@ -20,7 +20,7 @@ from chorus_cli.commands.framework.arguments import Argument, declared_arguments
 from chorus_cli.commands.framework.replies import Answer, Report, Table
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.models.events import TurnEvent
-from chorus_cli.core.time.timespan import quoted
+from chorus_cli.core.text.cutting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

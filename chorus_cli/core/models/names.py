@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ModelNameError
 from chorus_cli.core.models.choice import ELIZA
-from chorus_cli.core.time.timespan import quoted
+from chorus_cli.core.text.cutting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

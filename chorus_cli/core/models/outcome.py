@@ -1,4 +1,4 @@
-"""How a reply ended, judged by what arrived."""
+"""How a request to a model ended: the status of its reply, and the pause before a failed one is retried."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.log.messages import Status
+
+PAUSES_SECONDS = (1.0, 3.0)
+LONGEST_PAUSE_SECONDS = 60.0
 
 _CUT = "The reply broke off before its end: the connection was cut; what has arrived is kept."
 _NOTHING = (
@@ -41,3 +44,16 @@ def outcome(text: str, finish_reason: str | None, failure: ModelError | None) ->
             return Outcome(Status.TRUNCATED, ModelError(_FILTERED))
         case _:
             return Outcome(Status.COMPLETE)
+
+
+def pause_before_retry(error: ModelError, failures: int) -> float | None:
+    """Return the seconds to wait after the ``failures``-th failure without a reply, or ``None`` to give up.
+
+    The pause that the provider asks for is kept, unless it is longer than a minute.
+    """
+    if not error.retryable or failures > len(PAUSES_SECONDS):
+        return None
+    wanted = error.retry_after_seconds
+    if wanted is not None and wanted > LONGEST_PAUSE_SECONDS:
+        return None
+    return max(PAUSES_SECONDS[failures - 1], wanted or 0.0)

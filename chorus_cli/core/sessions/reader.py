@@ -17,8 +17,8 @@ from chorus_cli.core.errors import SessionError
 from chorus_cli.core.log.messages import MessageContent, Role, Status
 from chorus_cli.core.sessions.format import FORMAT, VERSION, SavedThread, Session
 from chorus_cli.core.text.code_points import SURROGATES
+from chorus_cli.core.text.cutting import quoted
 from chorus_cli.core.time import timestamps
-from chorus_cli.core.time.timespan import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The JSON Schema of a persona's settings, by which editors complete and check ``system.jsonc``."""
+"""Documents generated from the table of settings: the JSON Schema for editors, and the file of a new persona."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ _TYPES: Mapping[Kind, str] = {
     Kind.NUMBER: "number",
     Kind.FLAG: "boolean",
 }
+
+_WRITTEN = ("name", "system_prompt")
+_EXAMPLES = {"temperature": 0.7, "max_output_tokens": 4096, "context_token_limit": 32000}
+"""Values to show for settings whose default cannot be written as a value."""
+
+_SCHEMA_FILE = "../../schema.json"
 
 
 def schema() -> dict[str, JsonValue]:
@@ -61,3 +67,36 @@ def _described(setting: Setting) -> JsonValue:
         described["maximum"] = setting.maximum
     described["default"] = setting.default
     return described
+
+
+def template(name: str) -> str:
+    """Return the text of a new persona's settings: its name, a prompt to write over, and the rest as comments."""
+    prompt = f"You are {name}."
+    optional = [_offered(setting) for setting in SETTINGS if setting.key not in _WRITTEN]
+    lines = [
+        f"// The settings of the persona {_value(name)}: edit them here; comments like this one survive what Chorus",
+        "// changes. Documents (docs/*.md beside this file) are sent along with the prompt.",
+        "{",
+        f'  "{SCHEMA_KEY}": "{_SCHEMA_FILE}",',
+        "",
+        f'  "name": {_value(name)},',
+        "",
+        "  // What the model is told before anything else.",
+        f'  "system_prompt": {_value(prompt)},',
+        "",
+        "  // Optional settings: take away the two slashes to set one.",
+        "",
+        *optional,
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _offered(setting: Setting) -> str:
+    value = _EXAMPLES.get(setting.key, "" if setting.default is None else setting.default)
+    example = f'"{setting.key}": {_value(value)},'
+    return f"  // {example:<38} // {setting.help} Default: {setting.default_text}."
+
+
+def _value(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

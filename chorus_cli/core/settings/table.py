@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -290,9 +291,6 @@ def _unknown(layer: Layer, key: str) -> str:
 
 
 def _suggestion(key: str) -> str:
-    # Only a misspelling needs it, and most runs have none.
-    from difflib import get_close_matches  # noqa: PLC0415
-
     near = get_close_matches(key.lower(), _BY_KEY, n=1)
     return f" (did you mean {_shown(near[0])}?)" if near else ""
 

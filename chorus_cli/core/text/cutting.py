@@ -1,4 +1,4 @@
-"""Leaves out the middle of a text that is too long, and says in its place how much that was."""
+"""Texts cut to size: the middle left out of a long one, or a short quotation for a sentence."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SHRINKING = 0.9
+_LONGEST_QUOTATION = 40
 
 
 def cut_in_the_middle(text: str, text_tokens: int, allowed_tokens: int, count: Callable[[str], int]) -> str:
-    """Return as much of the beginning and of the end of a text as ``allowed_tokens`` leave room for.
+    """Return the beginning and the end of a text, together about ``allowed_tokens`` long.
 
-    ``text_tokens`` are those of the whole. In the middle stands how many tokens were left out; that mark is the least
-    that is returned, however little is allowed.
+    ``text_tokens`` is the length of the whole. A mark in the middle says how many tokens were left out; the mark
+    itself is always returned, however few tokens are allowed.
     """
     if text_tokens <= allowed_tokens:
         return text
@@ -26,3 +27,9 @@ def cut_in_the_middle(text: str, text_tokens: int, allowed_tokens: int, count: C
         if not kept or count(shortened) <= allowed_tokens:
             return shortened
         kept = int(kept * _SHRINKING)
+
+
+def quoted(text: str) -> str:
+    """Return typed text in quotes, for a sentence: some forty characters at most, all of them printable."""
+    quotation = repr(text)
+    return quotation if len(quotation) <= _LONGEST_QUOTATION else f"{quotation[:_LONGEST_QUOTATION]}…{quotation[0]}"

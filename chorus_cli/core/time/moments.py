@@ -1,12 +1,14 @@
-"""The moments that people name: ``today``, ``last monday``, ``monday 9am``, ``2026-11-18 14:30``, ``--03-17``.
+"""The moments that people name: ``today``, ``last monday``, ``monday 9am``, ``2026-11-18 14:30``, ``march 17``.
 
-dateparser reads them, but it has an answer to nearly everything: to it ``5`` is a day in May, and ``2026-11-12 noon``
-is the 20th in the time zone -12. So only phrases of a known form reach it, each written in the one way that it was
-measured to read right.
+``with_iso_dates`` writes the dates in a text as in ISO 8601; ``named_moment`` reads the moment that such a text names.
 
-Clock times are those of a zone. One that comes twice, when the clock is set back, is the first of the two. One that is
-skipped, when the clock is set forward, counts as if it had not been set yet, so that a skipped midnight is the moment
-at which the day begins.
+dateparser does the reading, but it has an answer to nearly everything: to it ``5`` is a day in May, and ``2026-11-12
+noon`` is the 20th in the time zone -12. So it is given only phrases of a known form, each written in the one way that
+was measured to read right.
+
+Clock times are those of a zone. A time that occurs twice, when the clock is set back, is the first of the two. A time
+that is skipped, when the clock is set forward, counts as if it had not been set yet, so that a skipped midnight is the
+moment at which the day begins.
 """
 
 from __future__ import annotations
@@ -17,6 +19,42 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from datetime import tzinfo
+
+MONTHS = (
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+)
+MONTH = (
+    r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?"
+)
+
+_MONTHS_OF_A_YEAR = 12
+_LETTERS_OF_A_MONTH = 3
+_DAY_OF_MONTH = r"(?:the )?(?P<day>0?[1-9]|[12][0-9]|3[01])(?:st|nd|rd|th|\.)?"
+_YEAR = r"(?:,? (?P<year>(?:19|20)[0-9]{2}))?"
+_NAMED_MONTHS = (
+    re.compile(rf"(?<!\S){_DAY_OF_MONTH} (?:of )?(?P<month>{MONTH}){_YEAR}(?=[ ,]|$)"),
+    re.compile(rf"(?<!\S)(?P<month>{MONTH}) {_DAY_OF_MONTH}{_YEAR}(?=[ ,]|$)"),
+)
+_YEAR_FIRST = re.compile(r"(?<!\S)([0-9]{4})([-/.])([0-9]{1,2})\2([0-9]{1,2})(?=[ ,]|t[0-9]|$)")
+_YEAR_LAST = re.compile(r"(?<!\S)([0-9]{1,2})([-/.])([0-9]{1,2})\2([0-9]{4})(?=[ ,]|$)")
+_ABBREVIATED = (
+    (re.compile(r"(?<![^\W\d_])([ap])\.m\.?(?![^\W_])"), r"\1m"),
+    (re.compile(r"(?<=[^\W\d_])\.(?=[ ,]|$)"), ""),
+    (re.compile(r"^(?:the )?last night$"), "yesterday 18:00"),
+    (re.compile(r"^this morning$"), "today 6:00"),
+)
 
 WEEKDAY = r"mon(?:day)?|tue(?:s|sday)?|wed(?:s|nesday)?|thu(?:r|rs|rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?"
 
@@ -37,6 +75,35 @@ _NAMED_CLOCKS = {None: "00:00", "midnight": "00:00", "noon": "12:00"}
 _DAYS_OF_A_UNIT = {"day": 1, "week": 7}
 _YEARS_BETWEEN_LEAP_DAYS = 8
 _ELAPSED = {"yesterday": timedelta(days=1), "day before yesterday": timedelta(days=2)}
+
+
+def with_iso_dates(words: str) -> str:
+    """Return casefolded, singly spaced words in which each date with one meaning is written as in ISO 8601.
+
+    The dot after an abbreviation is dropped. ``last night`` begins at 18:00 of yesterday, ``this morning`` at 6:00.
+    """
+    for pattern, replacement in _ABBREVIATED:
+        words = pattern.sub(replacement, words)
+    for pattern in _NAMED_MONTHS:
+        words = pattern.sub(_with_month_as_number, words)
+    words = _YEAR_FIRST.sub(lambda found: f"{found[1]}-{found[3]:0>2}-{found[4]:0>2}", words)
+    return _YEAR_LAST.sub(_with_year_first, words)
+
+
+def _with_month_as_number(found: re.Match[str]) -> str:
+    month = next(
+        number for number, name in enumerate(MONTHS, 1) if name.startswith(found["month"][:_LETTERS_OF_A_MONTH])
+    )
+    return f"{found['year'] or '-'}-{month:02}-{found['day']:0>2}"
+
+
+def _with_year_first(found: re.Match[str]) -> str:
+    """Write day and month in order if only one of the two numbers can be a month, or if both are the same."""
+    first, second = int(found[1]), int(found[3])
+    if first != second and max(first, second) <= _MONTHS_OF_A_YEAR:
+        return found[0]
+    day, month = (second, first) if second > _MONTHS_OF_A_YEAR >= first else (first, second)
+    return f"{found[4]}-{month:02}-{day:02}"
 
 
 def named_moment(words: str, now: datetime, zone: tzinfo | None) -> datetime | None:

@@ -18,11 +18,9 @@ from pytimeparse.timeparse import timeparse
 
 from chorus_cli.core.errors import TimeSpanError
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
-from chorus_cli.core.time.dates import in_order
-from chorus_cli.core.time.moments import named_moment
-from chorus_cli.core.time.number_words import in_digits
-from chorus_cli.core.time.refused_times import IN_FUTURE, NO_TIME, refusal
-from chorus_cli.core.time.typos import mended
+from chorus_cli.core.text.cutting import quoted
+from chorus_cli.core.time.moments import named_moment, with_iso_dates
+from chorus_cli.core.time.vocabulary import IN_FUTURE, NO_TIME, corrected, in_digits, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 _SECONDS_PER_HOUR = 3600
 _SHORTEST_SECONDS = 1e-6
 _LONGEST_TEXT = 100
-_LONGEST_ECHO = 40
 _NUMBER = re.compile(r"\d+\.?\d*|\.\d+")
 _SINCE = re.compile(r"^(?:(?:since|from) )+")
 _FORTNIGHTS = re.compile(r"(\d+(?:\.\d*)?) ?fortnights?(?![^\W_])")
@@ -127,12 +124,6 @@ def format_span(seconds: float) -> str:
     return ("-" if seconds < 0 else "") + (" ".join(parts) or "0h")
 
 
-def quoted(text: str) -> str:
-    """Return what was typed in quotes, fit for a sentence: at most some forty characters, all of them printable."""
-    echo = repr(text)
-    return echo if len(echo) <= _LONGEST_ECHO else f"{echo[:_LONGEST_ECHO]}…{echo[0]}"
-
-
 def _words(text: str) -> tuple[bool, str]:
     """Return whether ``since`` or ``from`` leads the text, and the rest in small letters, singly spaced, in digits.
 
@@ -143,7 +134,7 @@ def _words(text: str) -> tuple[bool, str]:
         raise TimeSpanError(f"{quoted(text.strip())} is too long for a time; write it as in 24h or 3 days ago.")
     typed = " ".join(text.casefold().split()).strip("\"' ")
     words = _SINCE.sub("", typed)
-    return words != typed, in_order(in_digits(words.removeprefix("~").lstrip()))
+    return words != typed, with_iso_dates(in_digits(words.removeprefix("~").lstrip()))
 
 
 def _refuse(words: str, text: str, *, after_since: bool) -> None:
@@ -187,7 +178,7 @@ def _seconds_since(words: str, text: str, now: datetime, zone: tzinfo | None) ->
 
 def _advice(text: str, now: datetime, zone: tzinfo | None) -> str:
     """Name the time that was probably meant, if there is one that can be read, else some that work."""
-    meant = mended(" ".join(text.casefold().split()).strip("\"' "))
+    meant = corrected(" ".join(text.casefold().split()).strip("\"' "))
     if meant is not None:
         with suppress(TimeSpanError):
             parse(meant, now, zone)

@@ -12,7 +12,7 @@ from chorus_cli.core.log.acts import Clear
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.personas.names import slug_of
 from chorus_cli.core.personas.persona import DEFAULT_PERSONA
-from chorus_cli.core.personas.template import template
+from chorus_cli.core.settings.schema import template
 from chorus_cli.storage.files import persona_files
 from chorus_cli.storage.sqlite import persona_rows
 from chorus_cli.storage.sqlite.log import operation_rows

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.log.acts import Window
 from chorus_cli.core.log.operations import NewOperation
-from chorus_cli.core.personas.template import template
 from chorus_cli.core.settings import jsonc
 from chorus_cli.core.settings import table as settings
 from chorus_cli.core.settings.jsonc_reader import BYTE_ORDER_MARK
+from chorus_cli.core.settings.schema import template
 from chorus_cli.core.settings.table import SETTINGS, Layer, Setting
 from chorus_cli.storage.files import settings_file
 from chorus_cli.storage.files.settings_file import ABSENT

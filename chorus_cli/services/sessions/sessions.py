@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import SessionError, StorageError
 from chorus_cli.core.sessions.names import meant
-from chorus_cli.core.time.timespan import quoted
+from chorus_cli.core.text.cutting import quoted
 from chorus_cli.storage.files import session_files
 from chorus_cli.storage.sqlite.sessions import restoring as session_restoring
 from chorus_cli.storage.sqlite.sessions import session_rows

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import ModelError, StorageError
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import Asking, Notice, ReplyEnd, TextDelta, TurnDone
-from chorus_cli.core.models.outcome import outcome
-from chorus_cli.core.models.retry import PAUSES_SECONDS, pause_before_retry
+from chorus_cli.core.models.outcome import PAUSES_SECONDS, outcome, pause_before_retry
 from chorus_cli.core.text.safe_text import join_surrogates
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.storage.sqlite.log import message_rows
@@ -104,7 +103,7 @@ class Answering:
             raise self.rescued(error, row.persona, "assistant", writer.text) from error
 
     async def _attempts(self, request: ModelRequest) -> AsyncGenerator[ModelEvent | Asking | Notice, None]:
-        """Stream the reply, trying again, in the open, while nothing of it has arrived yet."""
+        """Stream the reply; retry, with a notice, as long as nothing of it has arrived."""
         failures = 0
         while True:
             started = False
@@ -119,7 +118,7 @@ class Answering:
                 pause = None if started else pause_before_retry(error, failures)
                 if pause is None:
                     raise
-                yield Notice(f"{error} Trying again in {pause:g} s ({failures} of {len(PAUSES_SECONDS)}).")
+                yield Notice(f"{error.problem} Retrying in {pause:g} s ({failures} of {len(PAUSES_SECONDS)}) …")
                 await self.outside.clock.sleep(pause)
             else:
                 return

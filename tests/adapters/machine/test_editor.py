@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PROGRAM = """
 import asyncio, fcntl, json, os, pathlib, signal, sys, termios
 from chorus_cli.adapters.machine.editor import UserEditor
-from chorus_cli.adapters.machine.system_clock import SystemClock
+from chorus_cli.adapters.machine.clock import SystemClock
 from chorus_cli.core.errors import EditorError
 from chorus_cli.services.editing.drafts import Editing
 from chorus_cli.terminal.prompt.keyboard import typing_ahead

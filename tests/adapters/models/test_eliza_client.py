@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chorus_cli.adapters.models.eliza_client import ElizaClient
+from chorus_cli.adapters.models.router import ElizaClient
 from chorus_cli.core.eliza.responder import GREETING, reply
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage

@@ -17,6 +17,7 @@ from tests.adapters.models.asked_models import (
     BROKE_OFF,
     BY_LITELLM,
     HELLO,
+    KEPT,
     MODEL_MAP,
     PATIENCE_SECONDS,
     STOP,
@@ -74,9 +75,9 @@ async def test_anthropic_is_asked_in_its_own_way(
 @pytest.mark.parametrize(
     ("fault", "sentence"),
     [
-        ({"kind": "disconnect"}, f"{BROKE_OFF} (connection lost)"),
-        ({"kind": "malformed"}, f"{BROKE_OFF} (what came is not valid JSON)"),
-        ({"kind": "stall", "stall_seconds": 3}, "openai/m has sent nothing for 0.4 s; what has arrived is kept;"),
+        ({"kind": "disconnect"}, f"{BROKE_OFF} (connection lost). {KEPT}"),
+        ({"kind": "malformed"}, f"{BROKE_OFF} (not valid JSON). {KEPT}"),
+        ({"kind": "stall", "stall_seconds": 3}, "openai/m has sent nothing for 0.4 s. What has arrived is kept."),
     ],
 )
 async def test_a_reply_that_breaks_off_keeps_what_has_arrived(
@@ -107,7 +108,7 @@ async def test_the_first_token_is_not_awaited_for_ever(
     mock_provider.behave(type=behaviour, seconds=3)
     began = time.monotonic()
     error = await error_of(f"{mock_provider.address}/v1", test_key)
-    assert str(error) == "openai/m has sent nothing for 0.4 s; try again, or choose another model with /model."
+    assert str(error) == "openai/m has sent nothing for 0.4 s. Try again, or choose another model with /model."
     assert PATIENCE_SECONDS <= time.monotonic() - began < 2
 
 

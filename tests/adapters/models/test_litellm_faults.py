@@ -9,48 +9,44 @@ import pytest
 from chorus_cli.adapters.models.litellm_client import LiteLLMClient
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.exchange import ModelRequest
-from tests.adapters.models.asked_models import BROKE_OFF, BY_LITELLM, HELLO, MODEL_MAP, error_of
+from tests.adapters.models.asked_models import BROKE_OFF, BY_LITELLM, HELLO, KEPT, MODEL_MAP, error_of
 from tests.adapters.models.fault_server import STREAM_HEAD, chunk, chunked, event, failure, serving
 
 if TYPE_CHECKING:
     from tests.mock_provider import MockProvider
 
-NO_CREDIT = "The account behind openai/m has nothing left to spend; check its plan, or choose another /model"
-TOO_LONG = (
-    "The request is longer than openai/m takes; begin anew with /new, make the window smaller with /context, "
-    "or set context_token_limit to what the model holds"
-)
-START_IT = "check that its server runs and that the network is up"
+NO_CREDIT = "The account for openai/m is out of credit"
+CHECK_PLAN = "Check its plan, or choose another model with /model."
+TOO_LONG = "The request is too long for openai/m"
+SHORTEN = "Start over with /new, shrink the window with /context, or set context_token_limit to the model's limit."
+START_IT = "Check that its server is running and the network is up."
 
 pytestmark = BY_LITELLM
 
 
 @pytest.mark.parametrize(
-    ("status", "sentence", "retryable"),
+    ("status", "problem", "advice", "retryable"),
     [
-        (400, "The provider of openai/m refused the request; check the persona's settings", False),
-        (401, "The provider of openai/m does not accept the key; check OPENAI_API_KEY (", False),
-        (403, "The provider of openai/m forbids this; check OPENAI_API_KEY", False),
-        (404, "There is no model openai/m at http://127.0.0.1:", False),
-        (408, "The provider of openai/m did not finish in time (status 408); try again", True),
-        (
-            413,
-            "The request is longer than openai/m takes; begin anew with /new, make the window smaller with /context",
-            False,
-        ),
-        (422, "The provider of openai/m refused the request", False),
-        (429, "The provider of openai/m limits how much may be asked; it asks to wait 7 s", True),
-        (500, "The provider of openai/m fails or is overloaded (status 500); try again later", True),
-        (503, "The provider of openai/m fails or is overloaded (status 503); try again later", True),
-        (529, "The provider of openai/m fails or is overloaded (status 529); try again later", True),
+        (400, "The provider of openai/m rejected the request", "Check the persona's settings, or choose", False),
+        (401, "The provider of openai/m rejected the key", "Check OPENAI_API_KEY.", False),
+        (403, "The provider of openai/m denied access", "Check OPENAI_API_KEY and its permissions.", False),
+        (404, "There is no model openai/m at http://127.0.0.1:", "Check its name and the address.", False),
+        (408, "The provider of openai/m timed out with status 408", "Try again.", True),
+        (413, TOO_LONG, SHORTEN, False),
+        (422, "The provider of openai/m rejected the request", "Check the persona's settings, or choose", False),
+        (429, "openai/m is rate limited", "Try again in 7 s.", True),
+        (500, "The provider of openai/m is failing or overloaded, status 500", "Try again later.", True),
+        (503, "The provider of openai/m is failing or overloaded, status 503", "Try again later.", True),
+        (529, "The provider of openai/m is failing or overloaded, status 529", "Try again later.", True),
     ],
 )
 async def test_a_refusal_is_a_sentence_that_says_what_to_do_and_is_not_repeated_unseen(
-    mock_provider: MockProvider, test_key: str, status: int, sentence: str, *, retryable: bool
+    mock_provider: MockProvider, test_key: str, status: int, problem: str, advice: str, *, retryable: bool
 ) -> None:
     mock_provider.behave(type="fail", status=status, retry_after=7, times=None)
     error = await error_of(f"{mock_provider.address}/v1", test_key)
-    assert str(error).startswith(sentence)
+    assert error.problem.startswith(problem)
+    assert str(error).startswith(f"{error.problem} {advice}")
     assert (error.status_code, error.retryable) == (status, retryable)
     assert error.retry_after_seconds == (7 if retryable else None)
     # litellm itself asks once more after a 422, without what the provider named.
@@ -62,42 +58,42 @@ async def test_a_refusal_is_a_sentence_that_says_what_to_do_and_is_not_repeated_
     [
         (
             failure(429, {"error": {"message": "Pay first.", "code": "insufficient_quota"}}),
-            f"{NO_CREDIT} (Pay first)",
+            f"{NO_CREDIT} (Pay first). {CHECK_PLAN}",
             False,
         ),
         (
             failure(429, {"error": {"message": "Slow down"}}, retry_after="Wed, 21 Oct 2026 07:28:00 GMT"),
-            "The provider of openai/m limits how much may be asked; try again later (Slow down)",
+            "openai/m is rate limited (Slow down). Try again later.",
             True,
         ),
         (
             failure(400, {"error": {"message": "maximum context length is 8192 tokens"}}),
-            f"{TOO_LONG} (maximum context length is 8192 tokens)",
+            f"{TOO_LONG} (maximum context length is 8192 tokens). {SHORTEN}",
             False,
         ),
         (
             failure(502, b"<html><h1>Bad Gateway</h1></html>"),
-            "The provider of openai/m fails or is overloaded (status 502); try again later",
+            "The provider of openai/m is failing or overloaded, status 502. Try again later.",
             True,
         ),
         (
             STREAM_HEAD + b"data: {not JSON\n\n",
-            "The provider of openai/m gave no proper answer; try again later (what came is not valid JSON)",
+            "The provider of openai/m sent an invalid response (not valid JSON). Try again later.",
             True,
         ),
         (
             STREAM_HEAD + event({"error": {"message": "overloaded", "code": 529}}),
-            "The provider of openai/m gave no proper answer; try again later (overloaded)",
+            "The provider of openai/m sent an invalid response (overloaded). Try again later.",
             True,
         ),
         (
             STREAM_HEAD + chunk("Once") + b"data: \xff\xfe\n\n",
-            f"{BROKE_OFF} (what came is not valid UTF-8)",
+            f"{BROKE_OFF} (not valid UTF-8). {KEPT}",
             False,
         ),
         (
             chunked(chunk("Once")),
-            f"{BROKE_OFF} (connection lost)",
+            f"{BROKE_OFF} (connection lost). {KEPT}",
             False,
         ),
     ],
@@ -105,7 +101,7 @@ async def test_a_refusal_is_a_sentence_that_says_what_to_do_and_is_not_repeated_
 async def test_a_fault_is_told_in_plain_words(test_key: str, answer: bytes, sentence: str, *, retryable: bool) -> None:
     async with serving(answer) as server:
         error = await error_of(server.address, test_key)
-    assert str(error) == f"{sentence}."
+    assert str(error) == sentence
     assert error.retryable is retryable
 
 
@@ -115,21 +111,21 @@ async def test_a_key_that_the_provider_echoes_is_not_shown(test_key: str, status
     async with serving(failure(status, {"error": {"message": message}})) as server:
         error = await error_of(server.address, test_key)
     assert "(Wrong key [redacted]! Second line. xx" in str(error)
-    assert str(error).endswith("x…).")
+    assert error.problem.endswith("x…).")
 
 
 @pytest.mark.parametrize(
     ("model", "sentence"),
     [
-        ("openai/m", f"openai/m at ADDRESS/v1 cannot be reached; {START_IT} (connection refused)"),
-        ("ollama/o", "ollama/o at ADDRESS cannot be reached; start it with: ollama serve (connection refused)"),
+        ("openai/m", f"Cannot reach openai/m at ADDRESS/v1 (connection refused). {START_IT}"),
+        ("ollama/o", "Cannot reach ollama/o at ADDRESS (connection refused). Start it with: ollama serve."),
     ],
 )
 async def test_a_server_that_is_not_there_is_named_with_what_starts_it(
     test_key: str, unused_address: str, model: str, sentence: str
 ) -> None:
     error = await error_of(f"{unused_address}/v1", test_key, model=model)
-    assert str(error) == f"{sentence}.".replace("ADDRESS", unused_address)
+    assert str(error) == sentence.replace("ADDRESS", unused_address)
     assert error.retryable
     assert error.status_code is None
 
@@ -141,22 +137,22 @@ def unused_address(unused_tcp_port: int) -> str:
 
 async def test_an_address_is_shown_without_password_and_query(test_key: str, unused_address: str) -> None:
     error = await error_of(f"{unused_address}/v1?key=hidden-words", test_key)
-    assert f" at {unused_address}/v1 cannot be reached" in str(error)
+    assert f"Cannot reach openai/m at {unused_address}/v1 (" in str(error)
     assert "hidden" not in str(error)
 
 
 async def test_a_model_that_ollama_does_not_have_is_to_be_pulled(test_key: str) -> None:
     async with serving(failure(404, {"error": "model 'llama3.2' not found"})) as server:
         error = await error_of(server.address, test_key, model="ollama_chat/llama3.2")
-    assert "fetch it with: ollama pull llama3.2 (model 'llama3.2' not found)" in str(error)
+    assert str(error).endswith("(model 'llama3.2' not found). Fetch it with: ollama pull llama3.2.")
 
 
 @pytest.mark.parametrize("model", ["nosuch/x", "nosuch", "{model}/x"])
 async def test_a_name_that_litellm_does_not_know_is_answered_with_examples(test_key: str, model: str) -> None:
     error = await error_of("http://127.0.0.1:9/v1", test_key, model=model)
     assert str(error) == (
-        f"{model} is not a model name that litellm knows; "
-        "names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2."
+        f"litellm does not know the model {model}. "
+        "Model names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2."
     )
     assert not error.retryable
 
@@ -178,4 +174,4 @@ async def test_a_missing_key_is_named(
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(ModelError) as caught:
         _ = [event async for event in LiteLLMClient({}, MODEL_MAP).stream(ModelRequest(model, HELLO))]
-    assert str(caught.value) == f"There is no key for {model}; set {variable}, or choose another model with /model."
+    assert str(caught.value) == f"There is no key for {model}. Set {variable}, or choose another model with /model."

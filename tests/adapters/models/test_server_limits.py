@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.adapters.models.server_limits import server_limit
+from chorus_cli.adapters.models.limits import server_limit
 from chorus_cli.core.context.budget import Limit
 from tests.adapters.models.fake_ollama import OK, Received, listening, ollama, sending
 

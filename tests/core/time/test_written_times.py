@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from chorus_cli.core.errors import TimeSpanError
-from chorus_cli.core.time.dates import in_order
-from chorus_cli.core.time.number_words import in_digits
+from chorus_cli.core.time.moments import with_iso_dates
 from chorus_cli.core.time.timespan import Span, parse
+from chorus_cli.core.time.vocabulary import in_digits
 from tests.core.time.reading_time import BERLIN, DAY, HOUR, NOW, moment_of
 
 LENGTHS = {
@@ -188,4 +188,4 @@ def test_words_that_count_nothing_stay(words: str) -> None:
     "words", ["8.9.2026", "18/11", "1.2.3h", "march 2026", "may", "2026-11-18t14:30", "marching 5"]
 )
 def test_words_that_are_no_date_for_certain_stay(words: str) -> None:
-    assert in_order(words) == words
+    assert with_iso_dates(words) == words

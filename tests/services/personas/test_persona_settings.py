@@ -11,8 +11,8 @@ import pytest
 
 from chorus_cli.core.errors import DatabaseBusyError, JsoncError, PersonaError, SettingsError, StorageError
 from chorus_cli.core.log.acts import Window
-from chorus_cli.core.personas.template import template
 from chorus_cli.core.settings.jsonc import JsonValue
+from chorus_cli.core.settings.schema import template
 from chorus_cli.core.settings.table import SETTINGS, setting_of
 from chorus_cli.services.personas.settings import Change, PersonaSettings, SettingState, state, states
 from chorus_cli.storage.sqlite.store import Store

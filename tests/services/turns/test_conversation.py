@@ -68,8 +68,8 @@ async def test_a_busy_provider_is_tried_again_in_the_open(world: World) -> None:
     world.model.enqueue(ModelError("Still busy.", retryable=True))
     world.model.say("At last.")
     assert await world.notices("Hello") == [
-        "The provider is busy. Trying again in 5 s (1 of 2).",
-        "Still busy. Trying again in 3 s (2 of 2).",
+        "The provider is busy. Retrying in 5 s (1 of 2) …",
+        "Still busy. Retrying in 3 s (2 of 2) …",
     ]
     assert world.clock.slept == [5, 3]
     assert (await world.log())[-1].content == "At last."

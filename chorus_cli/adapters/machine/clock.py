@@ -1,8 +1,10 @@
-"""How long a silent server is waited for: only the time counts in which this process could have heard something."""
+"""Time on this machine: the system's clock, and a timeout that does not run on while the process is stopped."""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -10,6 +12,22 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer")
 _TICKS = 60
+
+
+class SystemClock:
+    """Time as the machine keeps it."""
+
+    def now(self) -> datetime:
+        """Return the present moment in the local zone."""
+        return datetime.now().astimezone()
+
+    def monotonic(self) -> float:
+        """Return seconds that only ever grow."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait without keeping anything else waiting."""
+        await asyncio.sleep(seconds)
 
 
 class Patience:

@@ -1,14 +1,58 @@
-"""Texts that look like a time but would be misread, each kind refused with a sentence of its own.
+"""The words of which times are made: numbers spelt out, misspelt words, and words that are refused as ambiguous.
 
-The order carries the meaning: the first kind that fits is the one that is told.
+``in_digits`` writes numbers in digits: ``twenty-four``, ``a couple of``, ``2½``, ``an hour and a half``. ``corrected``
+mends typing errors: ``yesteday``, ``3 dyas``. ``refusal`` explains why a text that looks like a time would be misread.
 """
 
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 
-from chorus_cli.core.time.dates import MONTH
-from chorus_cli.core.time.moments import WEEKDAY
+from chorus_cli.core.time.moments import MONTH, MONTHS, WEEKDAY, WEEKDAYS
+
+_ONES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_TEENS = (
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_NUMBER_WORDS = (*_ONES, *_TEENS, *_TENS)
+
+_VALUES = {
+    **{word: number for number, word in enumerate((*_ONES, *_TEENS), 1)},
+    **{word: 10 * number for number, word in enumerate(_TENS, 2)},
+    "couple": 2,
+    "few": 3,
+}
+_DECIMALS = {"¼": ".25", "½": ".5", "¾": ".75"}
+_UNITS = r"weeks?|days?|hours?|hrs?|minutes?|mins?"
+
+_FRACTION = re.compile(r"(?<![\d.,])(\d*) ?([¼½¾])(?: an?(?= ))?")
+_NUMBER_WORD = re.compile(
+    rf"(?<![^\W_])(?:(?P<tens>{'|'.join(_TENS)})[- ](?P<ones>{'|'.join(_ONES)})|(?P<word>{'|'.join(_NUMBER_WORDS)})"
+    r"|(?:a )?(?:(?P<couple>couple)(?: of)?|(?P<few>few)))(?= [^\W\d_])"
+)
+_AND_A_HALF = re.compile(r"(?<![\d.,])(\d+) and a half(?= [^\W\d_])")
+_UNIT_AND_A_HALF = re.compile(rf"(?<![^\W_])(?:(?P<number>\d+|an?) )?(?P<unit>{_UNITS}) and (?:a )?half(?![^\s,])")
+
+_WORD = re.compile(r"(?<![^\W_])[^\W\d_]{3,}(?![^\W_])")
+_MOST_WORDS = 8
+_ALIKE = 0.75
+_KNOWN = (
+    *("since", "from", "for", "over", "within", "during", "the", "last", "past", "previous", "ago", "back", "and"),
+    *("week", "weeks", "day", "days", "hour", "hours", "minute", "minutes", "second", "seconds"),
+    *("fortnight", "fortnights", "half", "couple", "few", "today", "yesterday", "before", "this", "morning", "night"),
+    *("midnight", *WEEKDAYS, *MONTHS, *_NUMBER_WORDS),
+)
 
 IN_FUTURE = "lies in the future; write how far back to reach, as in 24h."
 NO_TIME = "is no time at all; write how far back to reach, as in 24h."
@@ -71,6 +115,35 @@ _REFUSED = (
     ),
     (re.compile(r"^in |\btomorrow\b|\bnext\b|\blater\b|\bfrom now$"), IN_FUTURE),
 )
+
+
+def in_digits(words: str) -> str:
+    """Return casefolded, singly spaced words with digits for the numbers among them; a few are three, a couple two."""
+    words = _FRACTION.sub(lambda found: f"{found[1] or 0}{_DECIMALS[found[2]]}", words)
+    words = _NUMBER_WORD.sub(_value, words)
+    words = _AND_A_HALF.sub(r"\1.5", words)
+    return _UNIT_AND_A_HALF.sub(_unit_and_a_half, words)
+
+
+def _value(found: re.Match[str]) -> str:
+    return str(sum(_VALUES[word] for word in found.groups() if word))
+
+
+def _unit_and_a_half(found: re.Match[str]) -> str:
+    number = found["number"]
+    return f"{number if number and number.isdecimal() else 1}.5 {found['unit']}"
+
+
+def corrected(words: str) -> str | None:
+    """Return casefolded words with typing errors mended; ``None`` if there are none."""
+    if len(words.split()) > _MOST_WORDS:
+        return None
+    mended = _WORD.sub(lambda found: _nearest(found[0]), words)
+    return None if mended == words else mended
+
+
+def _nearest(word: str) -> str:
+    return word if word in _KNOWN else next(iter(get_close_matches(word, _KNOWN, 1, _ALIKE)), word)
 
 
 def refusal(words: str, *, after_since: bool) -> str | None:
