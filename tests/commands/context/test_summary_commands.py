@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,7 +12,18 @@ from chorus_cli.core.context.folding import task
 from chorus_cli.services.context.report import context_report
 from chorus_cli.storage.sqlite.log import message_rows
 from tests.remembering import PREFIX
-from tests.services.folding.long_talk import Talk, facts
+from tests.services.folding.long_talk import Talk, facts, long_talk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chorus_cli.storage.sqlite.store import Store
+    from tests.fakes import FakeClock
+
+
+@pytest.fixture
+async def talk(tmp_path: Path, store: Store, clock: FakeClock) -> Talk:
+    return await long_talk(tmp_path, store, clock)
 
 
 async def test_compact_summarises_all_but_the_last_two_turns(talk: Talk) -> None:
