@@ -50,12 +50,23 @@ def speaker(role: Role, persona: str) -> str:
 
 
 def reach(state: WindowState) -> str:
-    """Say since when messages are in context, and what binds when a boundary is nearer than the window."""
+    """Say since when messages are in context, and name the boundary if it is nearer than the window."""
     since = f"Messages since {local(state.since)} are in context."
-    if state.boundary is None:
-        return since
-    boundary = f"{deed(state.boundary)} of {local(state.boundary.created_at)}"
-    return f"{since}\nA boundary is nearer and is what binds: {boundary}."
+    return f"{since}\nThe context starts at {start(state.boundary)}." if state.boundary else since
+
+
+def start(boundary: Operation) -> str:
+    """Name the boundary that a context starts at: ``your /new of Thu 2026-02-12 14:30``."""
+    moment = local(boundary.created_at)
+    match boundary.kind:
+        case Kind.CLEAR if boundary.begins:
+            return f"the creation of this persona on {moment}"
+        case Kind.RESTORE:
+            return f"the session restored on {moment}"
+        case Kind.EDIT:
+            return f"your edit of {moment}"
+        case _:
+            return f"your /new of {moment}"
 
 
 def confirmation(state: WindowState) -> str:

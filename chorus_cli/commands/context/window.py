@@ -12,7 +12,7 @@ from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.parameters import ASKED_TIME, NUMBER, AskedTime
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
-from chorus_cli.commands.wording import confirmation, deed, local, reach, rounding, turn
+from chorus_cli.commands.wording import confirmation, deed, local, reach, rounding, start, turn
 from chorus_cli.core.log.messages import Message as Spoken
 from chorus_cli.core.log.operations import BOUNDARIES, REVERSALS, Operation
 from chorus_cli.core.time import timespan
@@ -209,8 +209,7 @@ async def _newer_boundary(context: CommandContext, redone: Operation | Spoken) -
     base = (await context.context.seen(context.focus.target(), context.clock.now())).base
     if not isinstance(redone, Operation) or redone.kind not in BOUNDARIES or base is None or base.id == redone.id:
         return ""
-    newer = f"{deed(base)} of {local(base.created_at)}"
-    return f"A newer boundary is what binds: {newer}. /context undo {base.id} takes that back."
+    return f"The context still starts at {start(base)}; /context undo {base.id} takes that back."
 
 
 def _standing(entry: Entry) -> str:
