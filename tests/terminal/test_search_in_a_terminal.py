@@ -55,7 +55,7 @@ def test_a_message_is_written_in_the_editor_and_sent(home: Home, tmp_path: Path)
     with home.chat(EDITOR=str(script), VISUAL="") as chat:
         chat.say("/editor")
         chat.await_line(PROMPT)
-        chat.ask("/quit now", "stands alone")
+        chat.ask("/quit now", "takes no argument")
     assert home.said() == ["I am\nunhappy"]
     assert list((home.path / "state" / "drafts").iterdir()) == []
 

@@ -1,4 +1,4 @@
-"""The kinds of argument that commands share; ``dataclasses.replace(TEXT, name="title")`` makes a variant."""
+"""Parameters that commands share; ``dataclasses.replace(TEXT, name="title")`` makes a variant."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _TIMES = (
     Candidate("2 days", "two days"),
     Candidate("1 week", "the longest window"),
     Candidate("half an hour", "thirty minutes"),
-    Candidate("3 days ago", "time gone by since then"),
+    Candidate("3 days ago", "the last 72 hours"),
     Candidate("yesterday", "24 hours ago"),
     Candidate("today", "since midnight"),
-    Candidate("monday 9am", "the latest Monday, at that hour"),
-    Candidate("since friday", "since the beginning of the latest Friday"),
+    Candidate("monday 9am", "since 9:00 of the latest Monday"),
+    Candidate("since friday", "since midnight of the latest Friday"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class AskedTime:
-    """A length of time, and whether only to show what it would do."""
+    """A length of time, and whether only a preview is asked for."""
 
     span: Span
     preview: bool
@@ -46,12 +46,12 @@ def _number(text: str, _now: datetime) -> int:
     match = _NUMBER.fullmatch(text)
     number = int(match[1]) if match else 0
     if number == 0:
-        raise CommandError(f"{timespan.quoted(text)} is not a number from 1 upwards; write it as in 3 or #3.")
+        raise CommandError(f"{timespan.quoted(text)} is not a number from 1 upwards, such as 3 or #3.")
     return number
 
 
 def _asked_time(text: str, now: datetime) -> AskedTime:
-    """Read a time; a question mark behind it asks what it would do."""
+    """Parse a time; a question mark after it asks for a preview."""
     time = text.rstrip("? \t")
     return AskedTime(timespan.parse(time, now), preview="?" in text[len(time) :])
 
@@ -74,7 +74,7 @@ TIME = Parameter(
     "how far back: 24h, 2 days, 1h30, half an hour, 3 days ago, yesterday, monday 9am",
     _common_times,
 )
-ASKED_TIME = Parameter("time", _asked_time, f"{TIME.help}; with ? behind it only a preview", _common_times)
+ASKED_TIME = Parameter("time", _asked_time, f"{TIME.help}; add ? for a preview", _common_times)
 NUMBER = Parameter("number", _number, "a number such as 3 or #3")
-TEXT = Parameter("text", _as_typed, "the rest of the line, as it is typed")
-COMMAND = Parameter("command", _command_words, "a command's name, with or without its slash")
+TEXT = Parameter("text", _as_typed, "the rest of the line, as typed")
+COMMAND = Parameter("command", _command_words, "a command's name, with or without the slash")

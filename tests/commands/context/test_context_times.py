@@ -123,7 +123,7 @@ INCOMPLETE = {
     "/context set  ": "/context set needs <time>. Usage: /context [set] <time>, for example: /context 24h",
     "/context add": "/context add needs <time>. Usage: /context add <time>, for example: /context add 8h",
     # No time, but the beginning of a name.
-    "/context a": "/context a may be /context add or /context at.",
+    "/context a": "/context a is ambiguous: /context add or /context at?",
 }
 
 
