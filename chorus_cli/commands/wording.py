@@ -1,4 +1,4 @@
-"""How moments and operations are put into words, in one way everywhere."""
+"""Shared wording of times, counts, windows and operations."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _LONGEST_LINE = 60
 
 
 def local(moment: datetime) -> str:
-    """Write a moment in the local time that held then: ``Thu 2026-02-12 14:30``."""
+    """Format a moment in local time: ``Thu 2026-02-12 14:30``."""
     return f"{timestamps.local(moment):%a %Y-%m-%d %H:%M}"
 
 
 def counted(number: int, thing: str) -> str:
-    """Write a number of things: ``1 message``, ``1,200 messages``."""
+    """Format a count with its noun: ``1 message``, ``1,200 messages``."""
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def shortened(text: str, longest: int = _LONGEST_LINE) -> str:
-    """Write the beginning of a text in one line of at most so many characters."""
+    """Return a text as one line, truncated to at most ``longest`` characters."""
     line = " ".join(text.split())
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
 def speaker(role: Role, persona: str) -> str:
-    """Name who says a message."""
+    """Return the speaker's name for a message of this role."""
     match role:
         case Role.USER:
             return "Human"
@@ -50,7 +50,7 @@ def speaker(role: Role, persona: str) -> str:
 
 
 def reach(state: WindowState) -> str:
-    """Say since when messages are in context, and name the boundary if it is nearer than the window."""
+    """Say since when messages are in context, and name the boundary if it lies within the window."""
     since = f"Messages since {local(state.since)} are in context."
     return f"{since}\nThe context starts at {start(state.boundary)}." if state.boundary else since
 
@@ -70,13 +70,13 @@ def start(boundary: Operation) -> str:
 
 
 def confirmation(state: WindowState) -> str:
-    """Confirm a window that was set, with the warning if it had to be brought within bounds."""
+    """Confirm a new window, with a warning if it was clamped to the bounds."""
     lines = [state.warning, f"Context window set to {state.hours}h", reach(state)]
     return "\n".join(line for line in lines if line)
 
 
 def rounding(span: Span, choice: WindowChoice) -> str:
-    """Say that a length of time is no whole number of hours; a moment needs no such word, nor does a warning."""
+    """Say that a length of time is rounded to hours; ``""`` for a moment, or if a warning says more."""
     if choice.warning or span.is_moment or span.seconds == choice.hours * 3600:
         return ""
     return f"{format_span(span.seconds)} is rounded to whole hours."
@@ -110,11 +110,11 @@ def deed(operation: Operation) -> str:
 
 
 def turn(question: Message) -> str:
-    """Name a turn by what the user said in it."""
+    """Name a turn by the user's message in it."""
     said = shortened(question.content)
     return f'your message "{said}" and its reply' if question.role is Role.USER else f'the message "{said}"'
 
 
 def _hours(value: JsonValue) -> str:
-    """Write what a file said of the window, which may be anything that was put there by hand."""
+    """Format the ``context_hours`` of a settings file, which may hold any value written by hand."""
     return "default" if value is None else f"{value}h" if isinstance(value, int) else shortened(str(value))

@@ -1,4 +1,4 @@
-"""``/context at``: the context as it was."""
+"""``/context at``: the context at an earlier time."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ GROUP: CommandGroup[CommandContext] = CommandGroup("context")
 
 @GROUP.command("at")
 async def at(context: CommandContext, time: Annotated[Span, TIME]) -> Report:
-    """Show the context as it was at an earlier moment.
+    """Show the context as it was at an earlier time.
 
-    It is computed from the log and the operations that counted then; the system prompt and the documents are today's.
+    It is computed from the log and the operations in effect then; the system prompt and the documents are today's.
 
     Examples:
         /context at 2h
@@ -35,12 +35,12 @@ async def at(context: CommandContext, time: Annotated[Span, TIME]) -> Report:
     amount = f"{counted(len(past.messages), 'message')}, ~{sum(map(tokens_of, past.messages)):,} tokens"
     lines = [
         f"The context at {local(past.moment)}, with a window of {past.hours}h: {amount}.",
-        "The system prompt and the documents are not kept; a request would have today's.",
+        "Earlier system prompts and documents are not kept; a request would have today's.",
     ]
     if past.summary is not None:
         folded = counted(past.folded_number, "message")
         lines.append(f"The first {folded} were summarised as: {shortened(past.summary.content, _LONGEST_SUMMARY)}")
     name = target.persona.name
     rows = [(local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in past.messages]
-    table = [Table("", ("When", "Who", "What"), tuple(rows))] if rows else []
+    table = [Table("", ("Time", "From", "Message"), tuple(rows))] if rows else []
     return Report((Text("\n".join(lines)), *table))

@@ -40,7 +40,7 @@ def drawn_parts(report: ContextReport) -> Table:
     limit = report.budget.limit.tokens
     rows = [(part.name, f"{part.tokens:,}", bar(part.tokens / limit, _BAR_WIDTH)) for part in report.parts]
     rows.append(("total", f"{report.meter.tokens:,}", bar(report.meter.usage, _BAR_WIDTH)))
-    return Table("", ("Part", "Tokens", "Share of the limit"), tuple(rows))
+    return Table("", ("Part", "Tokens", "Share of limit"), tuple(rows))
 
 
 def usage(report: ContextReport, threshold: float) -> str:

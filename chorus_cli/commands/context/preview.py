@@ -1,4 +1,4 @@
-"""``/context 24h?``: what a window would change, without changing it."""
+"""``/context 24h?``: the preview of a window."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def previewed(context: CommandContext, choice: WindowChoice, rounded: str = "") -> Report:
-    """Say what a window would bring in or drop, what that weighs, and that nothing was changed."""
+    """Report the messages and tokens that a window would bring in or drop."""
     preview = await context.window.preview(choice)
     name = context.focus.target().persona.name
     lines = [choice.warning, rounded, f"With a context window of {choice.hours}h instead of {preview.hours_now}h:"]
@@ -31,7 +31,7 @@ async def previewed(context: CommandContext, choice: WindowChoice, rounded: str 
 
 
 def _moved(rows: Sequence[LogMessage], verb: str, name: str) -> Table | None:
-    """Count the messages that would move, and show the first and the last of them."""
+    """Return the number of messages that would come in or fall out, with the first and the last of them."""
     if not rows:
         return None
     edges = rows if len(rows) == 1 else (rows[0], rows[-1])
@@ -46,7 +46,7 @@ def _weight(preview: Preview) -> str:
     instead = f" instead of {preview.tokens_now:,}" if change else ", as now"
     weight = (
         f"The messages would have ~{preview.tokens_then:,} tokens{instead}; "
-        f"a whole request may have {preview.budget_tokens:,}."
+        f"the limit for a whole request is {preview.budget_tokens:,}."
     )
     if preview.dollars_per_token is None or not change:
         return weight

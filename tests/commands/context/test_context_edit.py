@@ -187,8 +187,8 @@ async def test_a_new_conversation_begun_meanwhile_is_not_overwritten_and_the_tex
     [
         (None, "Nothing was changed."),
         ("", "Nothing was changed: an empty text was saved."),
-        (without("A", "B"), "No message is left in the text, so the context stays as it was. /new empties it."),
-        (changing(lambda text: text + "\n"), "The context is the same as before; nothing was changed."),
+        (without("A", "B"), "Nothing was changed: the text has no messages left. /new empties the context."),
+        (changing(lambda text: text + "\n"), "Nothing was changed: the context is the same as before."),
     ],
 )
 async def test_endings_that_change_nothing_say_so(talk: World, change: Callable[[Path], object], reply: str) -> None:

@@ -48,7 +48,7 @@ async def test_it_is_edited_again_kept_as_text_or_discarded(talk: World) -> None
     assert plain(await edited.confirmed()) == "Context edited: 6 messages (1 reworded). /undo reverts."
     await talk.told("/undo")
     assert kept.kept_as_text is not None
-    with pytest.raises(CommandError, match="changed meanwhile"):
+    with pytest.raises(CommandError, match="changed in the meantime"):
         await kept.kept_as_text()
     again = await asked(talk)
     assert again.kept_as_text is not None

@@ -173,7 +173,7 @@ async def test_what_parts_a_persona_from_an_earlier_one_is_nobodys_to_undo(peopl
     await people.told("/persona new Frodo")
     assert await people.told("/context undo") == "There is nothing to undo here."
     assert await people.told("/context undo 2") == "There is no operation 2 here. /context ops lists them."
-    assert await people.told("/context ops") == "Nothing was done to this context yet."
+    assert await people.told("/context ops") == "There are no operations on this context yet."
     assert await people.seen() == []
     assert (await people.roster.member("frodo")).messages == 0
 
