@@ -1,4 +1,4 @@
-"""The commands of one word."""
+"""``/help``, ``/status`` and ``/quit``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Exit, Report, Table, Text
 from chorus_cli.services.context.report import context_report
 
-GROUP: CommandGroup[CommandContext] = CommandGroup("", "Everything else.")
+GROUP: CommandGroup[CommandContext] = CommandGroup("", "Other commands.")
 
 
 def _commands(context: CommandContext, text: str) -> Sequence[Candidate]:
@@ -39,7 +39,7 @@ async def show_help(context: CommandContext, command: Annotated[str | None, HELP
 
 @GROUP.command("status")
 async def status(context: CommandContext) -> Table:
-    """Show who is talked to, with which model, and how full the context is.
+    """Show the persona, the thread, the model and how full the context is.
 
     Examples:
         /status
@@ -60,7 +60,7 @@ async def status(context: CommandContext) -> Table:
 
 @GROUP.command("quit", aliases=("exit", "q"))
 async def leave(_context: CommandContext) -> Exit:
-    """Leave Chorus; everything is kept.
+    """Quit Chorus; everything is kept.
 
     Examples:
         /quit

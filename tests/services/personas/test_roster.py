@@ -114,7 +114,7 @@ async def test_the_beginning_of_an_archived_name_says_how_to_bring_it_back_and_m
         "Ada Lovelace and Adam are archived. "
         "/persona unarchive ada-lovelace or /persona unarchive adam brings it back; /persona new ada makes another."
     )
-    assert "Make a new one?" in await world.told("/persona Eve")
+    assert "Create it?" in await world.told("/persona Eve")
     await world.told("/persona new Ada")
     assert world.focus.slug == "ada"
 
