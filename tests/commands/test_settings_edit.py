@@ -63,7 +63,7 @@ async def test_a_window_that_may_still_be_open_keeps_its_draft(desk: Desk) -> No
 
 async def test_only_a_comment_that_is_edited_is_saved_too(desk: Desk) -> None:
     desk.editor.enqueue(TEXT.replace("calm", "lively"))
-    assert await desk.text("/settings edit") == f"Saved {desk.path}; no setting has changed."
+    assert await desk.text("/settings edit") == f"Saved {desk.path}; no setting was changed."
     assert desk.world.settings_text() == TEXT.replace("calm", "lively")
 
 
@@ -120,7 +120,8 @@ async def test_a_file_that_somebody_else_changed_meanwhile_is_left_and_the_draft
         await desk.type("/settings edit")
     draft = desk.editor.opened[0]
     assert str(refusal.value) == (
-        f"{desk.path} was changed by somebody else meanwhile and is left as it is. Your text is kept in {draft}."
+        f"{desk.path} was changed by another program in the meantime and was not overwritten. "
+        f"Your text is kept in {draft}."
     )
     assert desk.world.settings_text() == '{ "temperature": 2 }'
     assert desk.kept() == ['{ "temperature": 1 }']

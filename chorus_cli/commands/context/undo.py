@@ -75,7 +75,7 @@ def _way_back(change: Change) -> str:
 
 @GROUP.command("redo")
 async def redo(context: CommandContext) -> Text:
-    """Redo the last undo, if nothing else was said or done since.
+    """Redo the action undone last, if nothing else was said or done since.
 
     Examples:
         /redo
