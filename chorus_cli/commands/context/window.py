@@ -142,8 +142,11 @@ async def clear(context: CommandContext) -> Text:
         /new
         /context clear
     """
-    await context.journal.clear(context.focus.target())
-    return Text("--- New conversation ---")
+    target = context.focus.target()
+    await context.journal.clear(target)
+    threads = len(await context.focus.threads())
+    concerned = f" in all {threads} threads of {target.persona.name}" if threads > 1 else ""
+    return Text(f"--- New conversation ---{concerned}")
 
 
 @GROUP.command("undo")
