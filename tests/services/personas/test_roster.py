@@ -1,4 +1,4 @@
-"""Who there is to talk to: finding, making, putting away, bringing back."""
+"""Personas: find, create, archive and bring back."""
 
 from __future__ import annotations
 
