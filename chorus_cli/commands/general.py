@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Annotated
 
 from chorus_cli import __version__
-from chorus_cli.commands.framework.arguments import Candidate
+from chorus_cli.commands.framework.arguments import COMMAND, Candidate
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.command_line import look_up
-from chorus_cli.commands.framework.parameters import COMMAND
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Exit, Report, Table, Text
 from chorus_cli.services.context.report import context_report

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
-from chorus_cli.commands.framework.arguments import Candidate
+from chorus_cli.commands.framework.arguments import TEXT, Candidate
 from chorus_cli.commands.framework.command_context import CommandContext
-from chorus_cli.commands.framework.parameters import TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Text
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Annotated
 
-from chorus_cli.commands.framework.arguments import Candidate
+from chorus_cli.commands.framework.arguments import TEXT, Candidate
 from chorus_cli.commands.framework.command_context import CommandContext
-from chorus_cli.commands.framework.parameters import TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Reply, Report, Table, Text
 from chorus_cli.commands.settings import edit_settings

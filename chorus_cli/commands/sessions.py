@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
 
-from chorus_cli.commands.framework.arguments import Candidate, Parameter
+from chorus_cli.commands.framework.arguments import TEXT, Candidate, Parameter
 from chorus_cli.commands.framework.command_context import CommandContext
-from chorus_cli.commands.framework.parameters import TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.persona import PERSONA

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
+from chorus_cli.commands.framework.arguments import NUMBER, TEXT
 from chorus_cli.commands.framework.command_context import CommandContext
-from chorus_cli.commands.framework.parameters import NUMBER, TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.wording import local, shortened

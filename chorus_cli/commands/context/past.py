@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from chorus_cli.commands.framework.arguments import TIME
 from chorus_cli.commands.framework.command_context import CommandContext
-from chorus_cli.commands.framework.parameters import TIME
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.wording import counted, local, shortened, speaker

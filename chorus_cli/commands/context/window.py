@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 from chorus_cli.commands.context.picture import drawn_parts, drawn_window, usage
 from chorus_cli.commands.context.preview import previewed
-from chorus_cli.commands.framework.arguments import Parameter
+from chorus_cli.commands.framework.arguments import ASKED_TIME, NUMBER, AskedTime, Parameter
 from chorus_cli.commands.framework.command_context import CommandContext
-from chorus_cli.commands.framework.parameters import ASKED_TIME, NUMBER, AskedTime
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.wording import confirmation, deed, local, reach, rounding, start, turn

@@ -3,18 +3,25 @@
     async def set_window(context: CommandContext, time: Annotated[Span, TIME]) -> Reply: ...
 
 There is no quoting. Every argument but the last is one word; the last is the rest of the line as typed, so that
-``/context save don't lose this`` just works.
+``/context save don't lose this`` just works. The parameters that commands share are declared at the end;
+``dataclasses.replace(TEXT, name="title")`` makes a variant.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
+from chorus_cli.core.errors import CommandError
+from chorus_cli.core.time import timespan
+
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from chorus_cli.core.time.timespan import Span
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -103,3 +110,67 @@ def _argument(handler_name: str, declared: inspect.Parameter) -> Argument:
         )
     required = declared.default is inspect.Parameter.empty
     return Argument(found[0], required=required, default=None if required else declared.default)
+
+
+_TIMES = (
+    Candidate("8h", "eight hours"),
+    Candidate("24h", "a day"),
+    Candidate("2 days", "two days"),
+    Candidate("1 week", "the longest window"),
+    Candidate("half an hour", "thirty minutes"),
+    Candidate("3 days ago", "the last 72 hours"),
+    Candidate("yesterday", "24 hours ago"),
+    Candidate("today", "since midnight"),
+    Candidate("monday 9am", "since 9:00 of the latest Monday"),
+    Candidate("since friday", "since midnight of the latest Friday"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTime:
+    """A length of time, and whether only a preview is asked for."""
+
+    span: Span
+    preview: bool
+
+
+# SQLite's ids have at most nineteen digits.
+_NUMBER = re.compile(r"#?\s*([0-9]{1,18})")
+
+
+def _number(text: str, _now: datetime) -> int:
+    match = _NUMBER.fullmatch(text)
+    number = int(match[1]) if match else 0
+    if number == 0:
+        raise CommandError(f"{timespan.quoted(text)} is not a number from 1 upwards, such as 3 or #3.")
+    return number
+
+
+def _asked_time(text: str, now: datetime) -> AskedTime:
+    """Parse a time; a question mark after it asks for a preview."""
+    time = text.rstrip("? \t")
+    return AskedTime(timespan.parse(time, now), preview="?" in text[len(time) :])
+
+
+def _common_times(_context: object, _text: str) -> Sequence[Candidate]:
+    return _TIMES
+
+
+def _as_typed(text: str, _now: datetime) -> str:
+    return text
+
+
+def _command_words(text: str, _now: datetime) -> str:
+    return " ".join(text.casefold().split()).removeprefix("/")
+
+
+TIME = Parameter(
+    "time",
+    timespan.parse,
+    "how far back: 24h, 2 days, 1h30, half an hour, 3 days ago, yesterday, monday 9am",
+    _common_times,
+)
+ASKED_TIME = Parameter("time", _asked_time, f"{TIME.help}; add ? for a preview", _common_times)
+NUMBER = Parameter("number", _number, "a number such as 3 or #3")
+TEXT = Parameter("text", _as_typed, "the rest of the line, as typed")
+COMMAND = Parameter("command", _command_words, "a command's name, with or without the slash")
