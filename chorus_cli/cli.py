@@ -1,6 +1,6 @@
 """The outer command line: arguments, exit codes, and the last catcher.
 
-0 done   1 anything that has a sentence   2 wrong arguments   3 a bug   128+n ended by signal n
+0 done   1 any error   2 wrong arguments   3 a bug   128+n ended by signal n
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def _seen(code: int) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     common = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
-    common.add_argument("--persona", metavar="P", help="whom to talk to; otherwise whoever was talked to last")
-    common.add_argument("--model", metavar="M", help="the model that answers, as litellm names it, for this run")
+    common.add_argument("--persona", metavar="P", help="the persona to talk to; by default the last one")
+    common.add_argument("--model", metavar="M", help="the model for this run, by its litellm name")
     common.add_argument("--home", metavar="DIR", help="keep everything in this folder")
     parser = _Parser(
         prog="chorus", parents=[common], description="A chat in the terminal in which the memory is yours."
@@ -105,29 +105,28 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands; without one the chat opens")
 
-    ask = commands.add_parser("ask", parents=[common], help="ask once; what is piped in is appended")
+    ask = commands.add_parser("ask", parents=[common], help="ask once; piped input is appended")
     ask.add_argument("text", metavar="TEXT", nargs="*", help="the message, or a command such as /context")
     context = commands.add_parser("context", parents=[common], help="show what would be sent now, and why")
     context.add_argument("--json", action="store_true", help="as one JSON value")
-    log = commands.add_parser("log", parents=[common], help="print what was ever said")
+    log = commands.add_parser("log", parents=[common], help="print the log")
     log.add_argument("--thread", metavar="N", type=_thread_number, help="only this thread")
-    log.add_argument("--since", metavar="T", help="only what is younger, such as 24h or 3 days")
+    log.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
     log.add_argument("--json", action="store_true", help="as one JSON value")
     search = commands.add_parser(
         "search",
         parents=[common],
-        help="look for words in everything that was ever said",
-        description="Look for words in everything that was ever said, with every persona or with P alone. All words "
-        "must occur; an argument with blanks is a phrase; begin* is how a word begins. The exit code is 1 when nothing "
-        "is found.",
+        help="search all messages",
+        description="Search all messages, of all personas or of P alone. All words must occur; an argument with blanks "
+        "is a phrase; begin* is the beginning of a word. The exit code is 1 when nothing is found.",
     )
-    search.add_argument("words", metavar="WORDS", nargs="+", help="what to look for")
-    search.add_argument("--since", metavar="T", help="only what is younger, such as 24h or 3 days")
+    search.add_argument("words", metavar="WORDS", nargs="+", help="the words to search for")
+    search.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
     search.add_argument("--json", action="store_true", help="as one JSON value")
-    personas = commands.add_parser("personas", parents=[common], help="list whom there is to talk to")
+    personas = commands.add_parser("personas", parents=[common], help="list your personas")
     personas.add_argument("--json", action="store_true", help="as one JSON value")
     commands.add_parser("schema", parents=[common], help="print the JSON Schema of system.jsonc")
-    commands.add_parser("paths", parents=[common], help="print where everything is kept")
+    commands.add_parser("paths", parents=[common], help="print the folders and files in use")
     return parser
 
 

@@ -173,7 +173,7 @@ def _phrase(word: str) -> str:
 
 
 async def personas(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    """List whom there is to talk to."""
+    """List your personas."""
     from chorus_cli.app import opened  # noqa: PLC0415
     from chorus_cli.terminal import one_shot  # noqa: PLC0415
 

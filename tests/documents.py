@@ -1,6 +1,6 @@
-"""What is written about Chorus, and its tables computed from the declarations.
+"""The documents about Chorus, with tables computed from the declarations.
 
-``python -m tests.documents`` writes every table into the document that it stands in.
+``python -m tests.documents`` writes every table into its document.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ def settings_table() -> str:
     rows = [
         f"| `{setting.key}` | {setting.range_text} | {setting.default_text} | {setting.help} |" for setting in SETTINGS
     ]
-    return "\n".join(["| key | takes | default | what it is for |", "|---|---|---|---|", *rows])
+    return "\n".join(["| key | accepts | default | description |", "|---|---|---|---|", *rows])
 
 
 def models_table() -> str:
     rows = [f"| {each.name} | `{each.key_variable}` | `{each.default_model}` |" for each in PROVIDERS]
-    return "\n".join(["| provider | key | model if none is named |", "|---|---|---|", *rows])
+    return "\n".join(["| provider | key | default model |", "|---|---|---|", *rows])
 
 
 def tables() -> dict[str, str]:
-    """Return every table by its name in the marks around it."""
+    """Return the tables by the names in the marks around them."""
     return {"commands": registry().markdown_table(), "settings": settings_table(), "models": models_table()}
 
 
 def marks(name: str) -> tuple[str, str]:
-    """Return what stands in a document before a table and behind it."""
+    """Return the marks before and after a table."""
     return f"<!-- {name} -->", f"<!-- /{name} -->"
 
 
 def renewed(text: str) -> str:
-    """Return a document with each of its tables as it should be."""
+    """Return a document with up-to-date tables."""
     for name, table in tables().items():
         opening, closing = marks(name)
         before, found, rest = text.partition(opening)

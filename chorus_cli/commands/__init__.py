@@ -1,3 +1,3 @@
-"""What the user can type: a handler answers with a value and draws nothing."""
+"""The slash commands: each handler returns a value and draws nothing."""
 
 from __future__ import annotations

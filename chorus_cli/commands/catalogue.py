@@ -1,4 +1,4 @@
-"""The list of all commands: explicit, in the order of help."""
+"""The explicit list of all command groups, in the order of the help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/editor``: a message that is written in the user's editor."""
+"""``/editor``: a message written in the user's editor."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ GROUP: CommandGroup[CommandContext] = CommandGroup("")
 
 @GROUP.command("editor")
 async def compose(context: CommandContext) -> Text | Refill | AsyncGenerator[TurnEvent, None]:
-    """Write a message in your editor; it is sent when you save and close, and an empty one is not.
+    """Write a message in your editor; it is sent when you save and close, unless it is empty.
 
-    Your text is kept in a draft until it is stored. If the editor ended with an error, it comes to the prompt instead.
+    Your text is kept as a draft until it is stored. If the editor fails, the text comes to the prompt instead.
 
     Examples:
         /editor
@@ -28,18 +28,18 @@ async def compose(context: CommandContext) -> Text | Refill | AsyncGenerator[Tur
     edited = await context.editing.edit("message.md", "")
     text = edited.text.strip("\r\n").rstrip()
     if edited.may_be_open and not edited.changed:
-        # What is saved in that window later must have a place.
+        # The draft is kept because the editor may still save to it.
         return Text(f"{edited.doubt} Nothing was sent. The draft stays in {edited.path}.")
     if not text:
         context.editing.finish(edited)
-        return Text(" ".join(filter(None, (edited.doubt, "Nothing was written, so nothing was sent."))))
+        return Text(" ".join(filter(None, (edited.doubt, "Nothing was sent: the message is empty."))))
     if edited.doubt:
         return Refill(f"{edited.doubt} Nothing was sent; your text is at the prompt and in {edited.path}.", text)
     return _sent(context, edited, text)
 
 
 async def _sent(context: CommandContext, edited: Edited, text: str) -> AsyncGenerator[TurnEvent, None]:
-    """Have the text answered, and delete the draft as soon as it is certain that the text is stored."""
+    """Send the text, and delete the draft as soon as the message is stored."""
     is_stored = False
     try:
         async with aclosing(context.conversation.answer(context.focus.target(), text)) as events:
@@ -49,7 +49,7 @@ async def _sent(context: CommandContext, edited: Edited, text: str) -> AsyncGene
                     context.editing.finish(edited)
                 yield event
     except asyncio.CancelledError:
-        # Whoever is stopped while answering has stored the message first.
+        # The message is stored before the reply begins, so a cancelled reply leaves it stored.
         context.editing.finish(edited)
         raise
     except ChorusError as error:
@@ -57,14 +57,14 @@ async def _sent(context: CommandContext, edited: Edited, text: str) -> AsyncGene
 
 
 async def edited_line(context: CommandContext, typed: str) -> Refill:
-    """Have what is typed at the prompt edited, and return what comes back to it, with a sentence if there is a doubt.
+    """Edit the line typed at the prompt, and return the new line, with a warning if the editor failed.
 
     Raises:
-        EditorError: no editor was started, or the draft cannot be read back.
+        EditorError: the editor cannot be started, or the draft cannot be read back.
     """
     edited = await context.editing.edit("message.md", typed)
     if edited.doubt:
-        # What is saved in a window that is still open must have a place.
+        # The draft is kept because the editor may still save to it.
         return Refill(f"{edited.doubt} Your text is at the prompt and in {edited.path}.", edited.text.rstrip())
     context.editing.finish(edited)
     return Refill("", edited.text.rstrip())

@@ -1,4 +1,4 @@
-"""``/copy`` and ``/export``: taking what was said elsewhere."""
+"""``/copy`` and ``/export``: the last reply in the clipboard, the conversation in a file."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from chorus_cli.services.log import export as exports
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("")
 
-_ALL, _EVERYTHING = "all", "everything that was ever said in the thread"
+_ALL, _EVERYTHING = "all", "every message of the thread"
 
 
 @dataclass(frozen=True, slots=True)
 class AskedExport:
-    """The file as it was typed, and whether all of the thread is to be written."""
+    """The file as typed, and whether to export the whole thread instead of the context."""
 
     file: str = ""
     whole: bool = False
@@ -48,16 +48,16 @@ def _offered(_context: CommandContext, text: str) -> Sequence[Candidate]:
 FILE = Parameter(
     "file [all]",
     _asked_export,
-    f"a file that ends in .md or .json, or a folder; {_ALL} for {_EVERYTHING}",
+    f"a file ending in .md or .json, or a folder; at the end {_ALL} for {_EVERYTHING}",
     _offered,
 )
 
 
 @GROUP.command("copy")
 async def copy(context: CommandContext) -> Text:
-    """Copy the last reply to the clipboard, as it was written.
+    """Copy the last reply to the clipboard, exactly as the model wrote it.
 
-    By a clipboard tool if there is one, and by the terminal itself, which reaches over SSH.
+    It uses a clipboard tool if there is one, and the terminal itself, which also works over SSH.
 
     Examples:
         /copy
@@ -69,7 +69,7 @@ async def copy(context: CommandContext) -> Text:
         if message.role is Role.ASSISTANT and message.content.strip() and message.status is not Status.STREAMING
     ]
     if not replies:
-        raise CommandError("No reply is in context, so there is nothing to copy.")
+        raise CommandError("There is nothing to copy: no reply is in context.")
     text = replies[-1].content
     ways = await asyncio.to_thread(context.copy, text)
     return Text(f'Copied {counted(len(text), "character")} {ways}: "{shortened(text)}"')
@@ -79,8 +79,8 @@ async def copy(context: CommandContext) -> Text:
 async def export(context: CommandContext, file: Annotated[AskedExport | None, FILE] = None) -> Text | Question:
     """Write the conversation to a file: Markdown, or JSON if its name ends in .json.
 
-    What is in context is written; with "all" at the end everything that was ever said in this thread, as chorus log
-    shows it. Without a file it gets a name in the present folder. A file that exists is overwritten only after a yes.
+    The context is exported; with "all" at the end, every message of the thread, as chorus log shows them. Without a
+    file, a new one is made in the current folder. An existing file is overwritten only if you confirm.
 
     Examples:
         /export
@@ -98,11 +98,11 @@ async def export(context: CommandContext, file: Annotated[AskedExport | None, FI
     try:
         await exports.write(path, export, replace=False)
     except FileExistsError:
-        declined = Text(f"{path} is as it was; nothing was written.")
-        return Question(f"{path} exists already. Overwrite it?", overwrite, declined)
+        declined = Text(f"{path} is unchanged; nothing was written.")
+        return Question(f"{path} already exists. Overwrite it?", overwrite, declined)
     return _written(path, export)
 
 
 def _written(path: Path, export: Export) -> Text:
-    what = "all that was said in this thread" if export.is_whole else "what is in context"
-    return Text(f"Wrote {what}, {counted(len(export.messages), 'message')}, to {path.absolute()}")
+    exported = "the whole thread" if export.is_whole else "the context"
+    return Text(f"Exported {exported}, {counted(len(export.messages), 'message')}, to {path.absolute()}")

@@ -1,4 +1,4 @@
-"""The commands of one word."""
+"""``/help``, ``/status`` and ``/quit``."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from dataclasses import replace
 from typing import Annotated
 
 from chorus_cli import __version__
-from chorus_cli.commands.framework.arguments import Candidate
+from chorus_cli.commands.framework.arguments import COMMAND, Candidate
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.command_line import look_up
-from chorus_cli.commands.framework.parameters import COMMAND
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Exit, Report, Table, Text
 
-GROUP: CommandGroup[CommandContext] = CommandGroup("", "Everything else.")
+GROUP: CommandGroup[CommandContext] = CommandGroup("", "Other commands.")
 
 
 def _commands(context: CommandContext, text: str) -> Sequence[Candidate]:
@@ -38,7 +37,7 @@ async def show_help(context: CommandContext, command: Annotated[str | None, HELP
 
 @GROUP.command("status")
 async def status(context: CommandContext) -> Table:
-    """Show who is talked to, with which model, and how full the context is.
+    """Show the persona, the thread, the model and how full the context is.
 
     Examples:
         /status
@@ -59,7 +58,7 @@ async def status(context: CommandContext) -> Table:
 
 @GROUP.command("quit", aliases=("exit", "q"))
 async def leave(_context: CommandContext) -> Exit:
-    """Leave Chorus; everything is kept.
+    """Quit Chorus; everything is kept.
 
     Examples:
         /quit

@@ -1,4 +1,4 @@
-"""``/model``: which model answers, and having another one answer."""
+"""``/model``: show and set the persona's model."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
-from chorus_cli.commands.framework.arguments import Candidate
+from chorus_cli.commands.framework.arguments import TEXT, Candidate
 from chorus_cli.commands.framework.command_context import CommandContext
-from chorus_cli.commands.framework.parameters import TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Text
 
@@ -24,17 +23,17 @@ def _offered(context: CommandContext, text: str) -> Sequence[Candidate]:
 MODEL = replace(
     TEXT,
     name="model",
-    help="a model as litellm names it, such as openai/gpt-5.4-mini, or chorus/eliza",
+    help="a model by its litellm name, such as openai/gpt-5.4-mini, or chorus/eliza",
     complete=_offered,
 )
 
 
 @GROUP.command("model")
 async def model(context: CommandContext, name: Annotated[str | None, MODEL] = None) -> Text:
-    """Show which model answers and why, or have this persona answer with another one, now and from now on.
+    """Show the model in use and why, or set the persona's model from now on.
 
-    The name is checked against what litellm knows; a provider's new models are taken as they are typed. The word
-    default removes the persona's own choice.
+    The name is checked against litellm's list; a model too new for that list is accepted as typed. /model default
+    removes the persona's own choice.
 
     Examples:
         /model
@@ -55,6 +54,6 @@ async def model(context: CommandContext, name: Annotated[str | None, MODEL] = No
 
 
 def in_force(context: CommandContext) -> str:
-    """Say which model answers and why."""
+    """Name the model in use and the reason for it."""
     choice = context.focus.target().choice
     return f"Model: {choice.model} ({choice.reason})"

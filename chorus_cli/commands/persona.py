@@ -1,14 +1,14 @@
-"""``/persona``: who there is to talk to, turning to somebody else, making somebody new."""
+"""``/persona``: list, switch, create, edit, archive and delete personas."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Annotated
 
-from chorus_cli.commands.framework.arguments import Candidate
+from chorus_cli.commands.framework.arguments import TEXT, Candidate
 from chorus_cli.commands.framework.command_context import CommandContext
-from chorus_cli.commands.framework.parameters import TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Reply, Report, Table, Text
 from chorus_cli.commands.settings import edit_settings
@@ -20,7 +20,7 @@ from chorus_cli.services.personas.personas import Personas
 from chorus_cli.services.personas.roster import Member
 
 GROUP: CommandGroup[CommandContext] = CommandGroup(
-    "persona", "Who there is to talk to, each with a memory of its own.", aliases=("p",)
+    "persona", "Your personas, each with a memory of its own.", aliases=("p",)
 )
 
 
@@ -32,7 +32,7 @@ def _archivable(context: CommandContext, _text: str) -> Sequence[Candidate]:
     return _candidates(context.personas, [slug for slug in context.personas.slugs() if slug != DEFAULT_PERSONA])
 
 
-def _put_away(context: CommandContext, _text: str) -> Sequence[Candidate]:
+def _archived(context: CommandContext, _text: str) -> Sequence[Candidate]:
     return _candidates(context.personas, context.personas.archived())
 
 
@@ -41,29 +41,29 @@ def _candidates(personas: Personas, slugs: Sequence[str]) -> Sequence[Candidate]
     return [Candidate(settings.name or slug, settings.description) for slug, settings in chosen]
 
 
-NAME = replace(TEXT, name="name", help="what a new persona is called, in up to 40 characters")
-PERSONA = replace(TEXT, name="name", help="a name, an alias or a folder, or how one of them begins", complete=_in_use)
+NAME = replace(TEXT, name="name", help="the new persona's name, at most 40 characters")
+PERSONA = replace(TEXT, name="name", help="a name, an alias or a folder, or the beginning of one", complete=_in_use)
 TO_ARCHIVE = replace(PERSONA, complete=_archivable)
-ARCHIVED = replace(PERSONA, help="the name of an archived persona", complete=_put_away)
+ARCHIVED = replace(PERSONA, help="an archived persona", complete=_archived)
 
 
 @GROUP.command("", "list")
 async def listing(context: CommandContext) -> Table:
-    """List the personas, the one talked to marked, the archived ones last.
+    """List your personas; the current one is marked, archived ones come last.
 
     Examples:
         /persona
     """
     members = await context.roster.members()
     rows = [_row(member, active=member.persona.slug == context.focus.slug) for member in members]
-    return Table("", ("", "Persona", "Also", "Messages", "Last talked", "What it is"), tuple(rows))
+    return Table("", ("", "Persona", "Aliases", "Messages", "Last talked", "Description"), tuple(rows))
 
 
 @GROUP.command("switch", default=True)
 async def switch(context: CommandContext, name: Annotated[str, PERSONA]) -> Text | Report | Question:
-    """Talk to somebody else, in the thread last used; offers to make a persona that is not known.
+    """Switch to another persona, in its last thread; offers to create one that does not exist.
 
-    A name, an alias or the folder will do, in any case, or the beginning of one if only one begins so.
+    Give its name, an alias or its folder, in upper or lower case, or the unique beginning of one.
 
     Examples:
         /persona frodo
@@ -75,15 +75,16 @@ async def switch(context: CommandContext, name: Annotated[str, PERSONA]) -> Text
     except UnknownPersonaError:
         return _offer(context, name)
     if slug == context.focus.slug:
-        return Text(f"You are talking to {context.personas.load(slug).name} already.")
+        return Text(f"You are already talking to {context.personas.load(slug).name}.")
     return await _turn_to(context, slug)
 
 
 @GROUP.command("new")
 async def new(context: CommandContext, name: Annotated[str, NAME]) -> Report:
-    """Make a persona, with commented settings to fill in, and talk to it.
+    """Create a persona, with commented settings to fill in, and switch to it.
 
-    Its folder is named after it. If there was a persona of that folder before, the new one begins a new conversation.
+    Its folder is named after it. If the log has messages of an earlier persona of that folder, they stay out of the
+    context.
 
     Examples:
         /persona new Ada
@@ -93,7 +94,7 @@ async def new(context: CommandContext, name: Annotated[str, NAME]) -> Report:
 
 @GROUP.command("edit")
 async def edit(context: CommandContext, name: Annotated[str | None, PERSONA] = None) -> Reply:
-    """Open a persona's settings in your editor, those of the one talked to without a name; /settings edit is the same.
+    """Edit a persona's settings in your editor; without a name, those of the current one, as with /settings edit.
 
     Examples:
         /persona edit
@@ -104,7 +105,7 @@ async def edit(context: CommandContext, name: Annotated[str | None, PERSONA] = N
 
 @GROUP.command("info")
 async def info(context: CommandContext, name: Annotated[str | None, PERSONA] = None) -> Table:
-    """Show everything about a persona, or about the one talked to.
+    """Show the details of a persona; without a name, those of the current one.
 
     Examples:
         /persona info
@@ -116,9 +117,9 @@ async def info(context: CommandContext, name: Annotated[str | None, PERSONA] = N
 
 @GROUP.command("archive")
 async def archive(context: CommandContext, name: Annotated[str | None, TO_ARCHIVE] = None) -> Text | Report:
-    """Put a persona away: it is no longer listed for talking, and nothing of it is lost.
+    """Archive a persona: you can no longer switch to it, but nothing is lost.
 
-    Without a name it is the one talked to; then the default persona takes over.
+    Without a name, the current persona is archived and the default one takes over.
 
     Examples:
         /persona archive
@@ -136,19 +137,19 @@ async def archive(context: CommandContext, name: Annotated[str | None, TO_ARCHIV
 
 @GROUP.command("unarchive")
 async def unarchive(context: CommandContext, name: Annotated[str, ARCHIVED]) -> Text:
-    """Bring an archived persona back.
+    """Bring back an archived persona.
 
     Examples:
         /persona unarchive frodo
     """
     slug = context.personas.find_archived(name)
     await context.roster.unarchive(slug)
-    return Text(f"{context.personas.load(slug).name} is back. /persona {slug} talks to it.")
+    return Text(f"{context.personas.load(slug).name} is back. /persona {slug} switches to it.")
 
 
 @GROUP.command("delete")
 async def delete(context: CommandContext, name: Annotated[str, ARCHIVED]) -> Question:
-    """Delete an archived persona, after asking: its folder moves to the backups, the log keeps what was said.
+    """Delete an archived persona, after asking: its folder moves to the backups, its messages stay in the log.
 
     Examples:
         /persona delete frodo
@@ -159,33 +160,30 @@ async def delete(context: CommandContext, name: Annotated[str, ARCHIVED]) -> Que
     async def confirmed() -> Text:
         target = await context.roster.delete(slug)
         name = member.persona.name
-        return Text(f"Deleted {name}. Its folder is now {target}; chorus log --persona {slug} prints what was said.")
+        return Text(f"Deleted {name}. Its folder is now {target}; chorus log --persona {slug} prints its messages.")
 
-    spoken = counted(member.messages, "message")
+    messages = counted(member.messages, "message")
     return Question(
-        f"Delete {member.persona.name}? Its folder moves to the backups; {spoken} of the log stay.",
+        f"Delete {member.persona.name}? Its folder moves to the backups; {messages} stay in the log.",
         confirmed,
-        Text(f"{member.persona.name} stays as it is."),
+        Text(f"{member.persona.name} was not deleted."),
     )
 
 
 def _offer(context: CommandContext, name: str) -> Question:
-    """Ask whether to make the persona that is not known; a name that nobody can have is refused at once."""
+    """Ask whether to create the unknown persona; an invalid name is refused at once."""
     checked = context.personas.check_name(None, name)
     context.personas.refuse_archived(checked)
 
     async def confirmed() -> Report:
         return await _created(context, checked)
 
-    text = f"There is no persona called {checked!r}.{_meant(context, checked)} Make a new one?"
-    return Question(text, confirmed, Text("Nobody was made."))
+    text = f"There is no persona called {checked!r}.{_meant(context, checked)} Create it?"
+    return Question(text, confirmed, Text("No persona was created."))
 
 
 def _meant(context: CommandContext, name: str) -> str:
-    """Say what the name may be cut or mistyped from: a persona or a command of this group."""
-    # Only a name that nobody has comes here.
-    from difflib import get_close_matches  # noqa: PLC0415
-
+    """Suggest a persona or a command of this group that the name resembles."""
     words = {candidate.text.casefold(): candidate.text for candidate in _in_use(context, "")}
     commands = {word: f"/persona {word}" for word in GROUP.words if word}
     first_word, *_ = name.casefold().split()
@@ -195,9 +193,9 @@ def _meant(context: CommandContext, name: str) -> str:
 
 async def _created(context: CommandContext, name: str) -> Report:
     slug = await context.roster.create(name)
-    done = f"Made {name} in {context.personas.settings_path(slug).parent}. /persona edit opens its settings."
+    done = f"Created {name} in {context.personas.settings_path(slug).parent}. /persona edit opens its settings."
     if await context.roster.had_a_namesake(slug):
-        done += " An earlier persona of that folder is in the log; this one sees nothing of it."
+        done += " The log has messages of an earlier persona of that folder; this one does not see them."
     arrived = await _turn_to(context, slug)
     return Report((Text(done), *arrived.parts))
 

@@ -1,4 +1,4 @@
-"""``/search``: full text over everything that was ever said, to whomever."""
+"""``/search``: full-text search in the log."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _SINCE = re.compile(r"(?P<words>.*\S)\s+since\s+(?P<time>\S.*)", re.DOTALL | re.
 
 @dataclass(frozen=True, slots=True)
 class AskedSearch:
-    """What to look for, and how far back."""
+    """The words of a search, and the time from which on to search."""
 
     words: str
     since: datetime | None = None
 
 
 def _asked_search(text: str, now: datetime) -> AskedSearch:
-    """Read words and, at the end, ``since`` with a time; what is no time is looked for, as is what stands in quotes."""
+    """Parse words and ``since`` with a time at the end; inside quotes or without a valid time, ``since`` is a word."""
     match = _SINCE.fullmatch(text)
     if match is None or match["words"].count('"') % 2:
         return AskedSearch(text)
@@ -46,16 +46,16 @@ def _asked_search(text: str, now: datetime) -> AskedSearch:
 WORDS = Parameter(
     "words [since T]",
     _asked_search,
-    'words that must all occur, a "phrase" in double quotes, begin* for how a word begins; '
-    "since and a time at the end: since 3 days ago, since monday",
+    'words that must all occur, a "phrase" in double quotes, begin* for the beginning of a word; '
+    "at the end since and a time: since 3 days ago, since monday",
 )
 
 
 @GROUP.command("search")
 async def search(context: CommandContext, words: Annotated[AskedSearch, WORDS]) -> Text:
-    """Look for words in everything that was ever said, with every persona, the newest first.
+    """Search all messages of all personas, newest first.
 
-    Capitals and accents make no difference. What was taken back, replaced or left behind by /new is found too.
+    Case and accents are ignored. Messages that were undone, replaced or left behind by /new are found too.
 
     Examples:
         /search ring
@@ -67,7 +67,7 @@ async def search(context: CommandContext, words: Annotated[AskedSearch, WORDS]) 
 
 
 def findings_text(findings: Findings, personas: Personas, since: datetime | None) -> str:
-    """Write what was found: for each message a line that says where and when, and the marked line below it."""
+    """Write the matches: for each message a line with its place and time, and below it the marked excerpt."""
     reach = f" since {local(since)}" if since else ""
     if not findings.matches:
         return f"Nothing was found{reach}."
@@ -77,7 +77,7 @@ def findings_text(findings: Findings, personas: Personas, since: datetime | None
 
 
 def _name(personas: Personas, slug: str) -> str:
-    """Return how a persona is called; whoever is gone is called by the folder that was."""
+    """Return a persona's name, or its folder's name if it was deleted."""
     try:
         return personas.load(slug).name
     except PersonaError:
@@ -94,6 +94,6 @@ def _entry(match: Match, name: str) -> str:
 
 def _rest(findings: Findings, reach: str) -> list[str]:
     if not findings.more:
-        return [f"All that was found{reach}."] if reach else []
+        return [f"Nothing else was found{reach}."] if reach else []
     count = f"over {findings.more:,}" if findings.more_is_least else f"{findings.more:,}"
-    return [f"{count} more{reach}; another word or a nearer time (since 2 days ago) narrows it down."]
+    return [f"{count} more{reach}; add a word or a later time (since 2 days ago) to narrow the search."]

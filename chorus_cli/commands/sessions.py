@@ -1,4 +1,4 @@
-"""``/context save`` and what is done with what it saved: listing, showing and restoring sessions."""
+"""``/context save``, ``history``, ``show`` and ``restore``: the commands about sessions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
 
-from chorus_cli.commands.framework.arguments import Candidate, Parameter
+from chorus_cli.commands.framework.arguments import TEXT, Candidate, Parameter
 from chorus_cli.commands.framework.command_context import CommandContext
-from chorus_cli.commands.framework.parameters import TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.persona import PERSONA
@@ -33,19 +32,19 @@ _NUMBER = re.compile(r"(?:(.*)\s)?\s*#?([0-9]{1,6})", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class AskedPage:
-    """Whose sessions are asked for, of the persona in focus if ``persona`` is empty, and which ten of them from 1."""
+    """A page of sessions, from 1, of a persona; ``""`` stands for the current one."""
 
     persona: str = ""
     page: int = 1
 
 
 def _asked_page(text: str, _now: datetime) -> AskedPage:
-    """Read a persona's name, of any number of words, and a page; a number at the end is the page."""
+    """Parse a persona's name of any number of words, and a page number at the end."""
     match = _NUMBER.fullmatch(text)
     if match is None:
         return AskedPage(text)
     if int(match[2]) == 0:
-        raise CommandError("Pages are counted from 1.")
+        raise CommandError("Page numbers start at 1.")
     return AskedPage((match[1] or "").strip(), int(match[2]))
 
 
@@ -56,22 +55,22 @@ def _offered(context: CommandContext, _text: str) -> Sequence[Candidate]:
 
 _MOST_PROBLEMS = 3
 
-DESCRIPTION = replace(TEXT, name="description", help="what it is about; its first 40 characters name the session")
-SESSION = replace(TEXT, name="id", help="a session's name, or how it begins", complete=_offered)
+DESCRIPTION = replace(TEXT, name="description", help="a short description; its first 40 characters name the session")
+SESSION = replace(TEXT, name="id", help="a session's name, or the beginning of it", complete=_offered)
 WHOSE = Parameter(
     "persona page",
     _asked_page,
-    f"whose sessions, and which page of {PAGE_SESSIONS}: frodo, 2, or frodo 2",
+    f"a persona, a page of {PAGE_SESSIONS} sessions, or both: frodo, 2, or frodo 2",
     PERSONA.complete,
 )
 
 
 @GROUP.command("save", stoppable=True, guesses=("save",))
 async def save(context: CommandContext, description: Annotated[str, DESCRIPTION] = "") -> Text:
-    """Save what the model sees now, in all threads, as a session with a summary; the context stays as it is.
+    """Save the context of all threads as a session with a summary; the context stays as it is.
 
-    Sessions are files in the persona's folder and are kept for ever. Writing the summary may take half a minute; Ctrl-C
-    stops it, and nothing is saved.
+    Sessions are files in the persona's folder and are kept forever. Writing the summary may take half a minute; Ctrl-C
+    cancels it, and nothing is saved.
 
     Examples:
         /context save
@@ -82,7 +81,7 @@ async def save(context: CommandContext, description: Annotated[str, DESCRIPTION]
 
 
 def saved_text(saved: Saved) -> str:
-    """Say what was saved, with its summary."""
+    """Report a saved session with its summary."""
     row = saved.row
     lines = [
         f"Saved session {row.session_id}: {counted(row.message_count, 'message')}, ~{row.token_estimate:,} tokens",
@@ -94,7 +93,7 @@ def saved_text(saved: Saved) -> str:
 
 
 def saved_line(saved: Saved) -> str:
-    """Say in a line what was saved by itself, and why its summary failed if it did."""
+    """Report an automatically saved session in one line, with the reason if its summary failed."""
     row = saved.row
     line = f"Saved session {row.session_id}: {counted(row.message_count, 'message')}. /context history lists it."
     return " ".join(filter(None, [line, saved.problem]))
@@ -102,9 +101,9 @@ def saved_line(saved: Saved) -> str:
 
 @GROUP.command("history", guesses=("history", "sessions"))
 async def history(context: CommandContext, whose: Annotated[AskedPage | None, WHOSE] = None) -> Text | Report:
-    """List the saved sessions, newest first, ten a page; those of another persona by its name.
+    """List the saved sessions, newest first, ten per page; with a name, those of another persona.
 
-    Of each summary there is the first sentence; /context show has the whole.
+    Only the first sentence of each summary is listed; /context show prints all of it.
 
     Examples:
         /context history
@@ -129,7 +128,7 @@ async def history(context: CommandContext, whose: Annotated[AskedPage | None, WH
 
 
 def _problems(sentences: Sequence[str]) -> list[Text]:
-    """Show some of what is wrong with files, and count the rest."""
+    """Show the first few problems with session files, and count the rest."""
     shown = [Text(sentence) for sentence in sentences[:_MOST_PROBLEMS]]
     rest = len(sentences) - len(shown)
     return [*shown, Text(f"And {rest} more files cannot be used.")] if rest else shown
@@ -137,7 +136,7 @@ def _problems(sentences: Sequence[str]) -> list[Text]:
 
 @GROUP.command("show")
 async def show(context: CommandContext, session: Annotated[str, SESSION]) -> Report:
-    """Show a saved session: what is known of it, its summary and every message.
+    """Show a saved session: its details, summary and messages.
 
     Examples:
         /context show 2026-02-12_auth-refactor
@@ -150,7 +149,7 @@ async def show(context: CommandContext, session: Annotated[str, SESSION]) -> Rep
 
 @GROUP.command("restore", guesses=("load",))
 async def restore(context: CommandContext, session: Annotated[str, SESSION]) -> Text:
-    """Put a saved session in place of what the model sees now, in all threads; /context undo brings that back.
+    """Replace the context of all threads with a saved session; /context undo reverts this.
 
     Examples:
         /context restore 2026-02-12_auth-refactor
@@ -160,9 +159,9 @@ async def restore(context: CommandContext, session: Annotated[str, SESSION]) -> 
     found, restored = await context.sessions.restore(context.focus.target(), session)
     count = counted(len(found.messages), "message")
     lines = [
-        f"Restored session {found.session_id}: {count} in place of the old context. /context undo brings that back.",
-        f"{restored.added:,} of them came from the file alone and are in the log now." if restored.added else "",
-        f"You are in thread #{restored.thread_id} now." if restored.thread_id != before else "",
+        f"Restored session {found.session_id}: {count} in place of the old context. /context undo reverts this.",
+        f"Messages added to the log from the file: {restored.added:,}." if restored.added else "",
+        f"You are now in thread #{restored.thread_id}." if restored.thread_id != before else "",
     ]
     return Text("\n".join(line for line in lines if line))
 
@@ -174,8 +173,7 @@ def _hint(offer: Offer) -> str:
 def _left_out(in_progress: int) -> str:
     if not in_progress:
         return ""
-    replies = "1 reply that is" if in_progress == 1 else f"{in_progress} replies that are"
-    return f"{replies} still being written stayed out."
+    return f"Not saved: {'1 reply' if in_progress == 1 else f'{in_progress} replies'} still in progress."
 
 
 def _row(row: SessionRow) -> tuple[str, ...]:
@@ -202,7 +200,7 @@ def _facts(session: Session) -> tuple[tuple[str, str], ...]:
 
 
 def _transcript(session: Session, name: str) -> str:
-    """Write every message under its time, and where there are several threads each under its number."""
+    """Write every message with its time, under headings for the threads if there are several."""
     many = len({message.thread_id for message in session.messages}) > 1
     paragraphs: list[str] = []
     last_thread = None

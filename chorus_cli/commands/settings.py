@@ -1,4 +1,4 @@
-"""``/settings``: what a persona's settings are and where they come from, and changing them."""
+"""``/settings``: show and change a persona's settings."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated
 
 from chorus_cli.commands.editing import Refused, answered
-from chorus_cli.commands.framework.arguments import Candidate, Parameter
+from chorus_cli.commands.framework.arguments import TEXT, Candidate, Parameter
 from chorus_cli.commands.framework.command_context import CommandContext
-from chorus_cli.commands.framework.parameters import TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Reply, Report, Table, Text
 from chorus_cli.commands.model import MODEL, in_force
@@ -47,14 +46,14 @@ def _keys(_context: object, _text: str) -> Sequence[Candidate]:
 
 
 def _values(context: CommandContext, before: Sequence[str], text: str) -> Sequence[Candidate]:
-    """Offer what the setting named before takes: its words or models, its default, and what it is now."""
-    # A line that is still being typed may name no setting.
+    """Complete a value for the setting before it: its choices or models, its default and its present value."""
+    # A line that is still being typed may not name a setting yet.
     with suppress(ChorusError):
         setting = settings.setting_of(before[-1].casefold())
         now = state(context.focus.target().persona, setting)
         models = MODEL.complete(context, text) if setting.key in _MODELS else ()
         words = [Candidate(word) for word in (("true", "false") if setting.kind is Kind.FLAG else setting.choices)]
-        known = [_candidate(now.default, "the default"), _candidate(now.value, "as it is now")]
+        known = [_candidate(now.default, "the default"), _candidate(now.value, "now in effect")]
         offered = {candidate.text: candidate for candidate in (*models, *words, *known)}
         return [candidate for candidate in offered.values() if candidate.text and candidate.text.isprintable()]
     return ()
@@ -68,14 +67,14 @@ KEY = Parameter("key", _setting, "a setting, such as temperature", _keys)
 VALUE = replace(
     TEXT,
     name="value",
-    help="the rest of the line: a text, a number, true or false, a list with commas",
+    help="the rest of the line: a text, a number, true or false, or a list with commas",
     complete_after=_values,
 )
 
 
 @GROUP.command("", "list")
 async def listing(context: CommandContext) -> Report:
-    """List the settings of the persona, with where each comes from.
+    """List the persona's settings, each with its value, source and default.
 
     Examples:
         /settings
@@ -97,7 +96,7 @@ async def listing(context: CommandContext) -> Report:
 
 @GROUP.command("show", default=True)
 async def show(context: CommandContext, key: Annotated[Setting, KEY]) -> Text:
-    """Show one setting whole: its value, where that comes from, what it takes and its default.
+    """Show one setting in full: its value, source, default and accepted values.
 
     Examples:
         /settings context_hours
@@ -112,7 +111,7 @@ async def show(context: CommandContext, key: Annotated[Setting, KEY]) -> Text:
         *(() if is_long else (f"Value: {value}",)),
         f"From: {shown.source}",
         f"Default: {_default(shown)}",
-        f"Takes: {key.range_text}",
+        f"Accepts: {key.range_text}",
         *(("", value) if is_long else ()),
         *(warning for warning in persona.warnings if f" {key.key} " in warning or _UNREADABLE in warning),
     ]
@@ -121,10 +120,10 @@ async def show(context: CommandContext, key: Annotated[Setting, KEY]) -> Text:
 
 @GROUP.command("set")
 async def set_value(context: CommandContext, key: Annotated[Setting, KEY], value: Annotated[str, VALUE]) -> Text:
-    """Change one setting of the persona, in its file; everything else in the file stays as it is.
+    """Change one setting in the persona's file; the rest of the file stays as it is.
 
-    A text is taken as it is typed, a list is parted by commas. A change of context_hours is an operation that
-    /context undo takes back.
+    A text is taken as typed, the items of a list are separated by commas. A change of context_hours is an operation,
+    which /context undo reverts.
 
     Examples:
         /settings set context_hours 24
@@ -139,14 +138,14 @@ async def set_value(context: CommandContext, key: Annotated[Setting, KEY], value
     if change.changed:
         lines = [f"{key.key} is now {after} ({_formerly(change)}), in {path}."]
     else:
-        lines = [f"{key.key} is {after} already, in {path}. Nothing was changed."]
+        lines = [f"{key.key} is already {after}, in {path}. Nothing was changed."]
     lines += await _consequences(context, slug, [change])
     return Text("\n".join([*lines, *([doubt] if doubt else [])]))
 
 
 @GROUP.command("unset")
 async def unset(context: CommandContext, key: Annotated[Setting, KEY]) -> Text:
-    """Remove one setting from the persona's file, so that the default holds.
+    """Remove one setting from the persona's file, so that its default applies.
 
     Examples:
         /settings unset temperature
@@ -160,14 +159,14 @@ async def unset(context: CommandContext, key: Annotated[Setting, KEY]) -> Text:
         else f"{key.key} is not set in {path}"
     )
     held = _held(state(context.focus.target().persona, key))
-    return Text("\n".join([f"{lead}. What holds now: {held}.", *await _consequences(context, slug, [change])]))
+    return Text("\n".join([f"{lead}. Now in effect: {held}.", *await _consequences(context, slug, [change])]))
 
 
 @GROUP.command("edit")
 async def edit(context: CommandContext) -> Reply:
-    """Open the persona's settings in your editor; what is saved there is checked before it counts.
+    """Edit the persona's settings in your editor; they are checked when you save.
 
-    The editor is the one that VISUAL or EDITOR names. The text from before is kept in system.jsonc.bak.
+    The editor is the one in VISUAL or EDITOR. The previous text is kept in system.jsonc.bak.
 
     Examples:
         /settings edit
@@ -176,20 +175,20 @@ async def edit(context: CommandContext) -> Reply:
 
 
 async def edit_settings(context: CommandContext, slug: str) -> Reply:
-    """Have the settings of the persona ``slug`` edited.
+    """Open the settings of the persona ``slug`` in the user's editor.
 
     Raises:
-        EditorError: no editor can be used, or what it left cannot be read.
+        EditorError: the editor cannot be started, or the draft cannot be read back.
         JsoncError: the file is not UTF-8.
         SettingsError: the file cannot be read.
-        CommandError: the file was changed by somebody else meanwhile.
+        CommandError: another program changed the file in the meantime.
     """
     opened = await context.settings.open(slug)
 
     async def store(draft: str) -> Reply | Refused:
         changes = await context.settings.save(opened, draft)
         if changes is None:
-            return Refused(f"{opened.path} was changed by somebody else meanwhile and is left as it is.")
+            return Refused(f"{opened.path} was changed by another program in the meantime and was not overwritten.")
         return await _saved(context, opened, changes)
 
     edited = await context.editing.edit(opened.path.name, opened.draft)
@@ -197,7 +196,7 @@ async def edit_settings(context: CommandContext, slug: str) -> Reply:
 
 
 async def _saved(context: CommandContext, opened: OpenSettings, changes: Sequence[Change]) -> Text:
-    lines = [f"Saved {opened.path}." if changes else f"Saved {opened.path}; no setting has changed."]
+    lines = [f"Saved {opened.path}." if changes else f"Saved {opened.path}; no setting was changed."]
     lines += [f"{change.setting.key}: {_difference(change)}" for change in changes]
     lines += context.personas.load(opened.slug).warnings
     named = [change.after for change in changes if change.setting.key in _MODELS and isinstance(change.after, str)]
@@ -207,7 +206,7 @@ async def _saved(context: CommandContext, opened: OpenSettings, changes: Sequenc
 
 
 async def _doubt(context: CommandContext, name: str) -> str:
-    """Return what is to be said of a model's name in a file that is saved already."""
+    """Return a warning about the name of a model in a saved file, ``""`` if there is none."""
     try:
         return await context.models.doubt(name) or ""
     except ModelNameError as error:
@@ -215,7 +214,7 @@ async def _doubt(context: CommandContext, name: str) -> str:
 
 
 async def _consequences(context: CommandContext, slug: str, changes: Sequence[Change]) -> list[str]:
-    """Say what else follows from changes: how far the context reaches, and who answers."""
+    """Apply changes of the model, and report the new window and model."""
     lines: list[str] = []
     for change in changes:
         if change.setting.key == "model":
@@ -233,14 +232,14 @@ async def _consequences(context: CommandContext, slug: str, changes: Sequence[Ch
 
 
 def _text(setting: Setting, value: JsonValue) -> str:
-    """Write a value for a reader; where it says nothing by itself, in the words of the table."""
+    """Format a value for display; a default that needs explaining is described as in the table of settings."""
     if setting.default_words and value == setting.default:
         return setting.default_words
     return _written(value)
 
 
 def _default(shown: SettingState) -> str:
-    """Write what would hold if the persona's own file did not say it, and where that stands if in a file."""
+    """Format the value without the persona's own setting, with the file and line that it comes from, if any."""
     text = _text(shown.setting, shown.default)
     return text if shown.default_source == DEFAULT_SOURCE else f"{text} ({_file_and_line(shown.default_source)})"
 

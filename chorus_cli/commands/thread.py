@@ -1,12 +1,12 @@
-"""``/thread``: the lines of conversation of a persona."""
+"""``/thread``: the persona's conversations."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Annotated
 
+from chorus_cli.commands.framework.arguments import NUMBER, TEXT
 from chorus_cli.commands.framework.command_context import CommandContext
-from chorus_cli.commands.framework.parameters import NUMBER, TEXT
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.wording import local
@@ -15,7 +15,7 @@ from chorus_cli.core.text.phrases import shortened
 from chorus_cli.storage.sqlite.log.thread_rows import Thread
 
 GROUP: CommandGroup[CommandContext] = CommandGroup(
-    "thread", "Lines of conversation with one persona, each with a context of its own.", aliases=("t",)
+    "thread", "Conversations with one persona, each with a context of its own.", aliases=("t",)
 )
 
 THREAD = replace(NUMBER, name="thread", help="a thread's number, such as 3 or #3")
@@ -24,19 +24,19 @@ TITLE = replace(TEXT, name="title", help="what the thread is about, in a few wor
 
 @GROUP.command("", "list")
 async def listing(context: CommandContext) -> Table:
-    """List the threads of the persona, the one in front of you marked.
+    """List the persona's threads; the current one is marked.
 
     Examples:
         /thread
     """
     here = context.focus.target().thread_id
     rows = [_row(thread, here=thread.id == here) for thread in await context.focus.threads()]
-    return Table("", ("", "Thread", "What it is about", "Messages", "Last talked", "State"), tuple(rows))
+    return Table("", ("", "Thread", "Title", "Messages", "Last talked", "State"), tuple(rows))
 
 
 @GROUP.command("switch", default=True)
 async def switch(context: CommandContext, thread: Annotated[int, THREAD]) -> Report:
-    """Go on in another thread; the next run goes on there too.
+    """Switch to another thread; the next run continues there too.
 
     Examples:
         /thread 3
@@ -48,7 +48,7 @@ async def switch(context: CommandContext, thread: Annotated[int, THREAD]) -> Rep
 
 @GROUP.command("new")
 async def new(context: CommandContext, title: Annotated[str, TITLE] = "") -> Report:
-    """Open another thread, with an empty context, and go on in it.
+    """Open a new thread with an empty context, and switch to it.
 
     Examples:
         /thread new

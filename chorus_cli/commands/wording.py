@@ -1,4 +1,4 @@
-"""How moments and operations are put into words, in one way everywhere."""
+"""Shared wording of times, counts, windows and operations."""
 
 from __future__ import annotations
 
@@ -13,20 +13,18 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.time.timespan import Span, WindowChoice
     from chorus_cli.services.context.window import WindowState
 
 
-_LONGEST_LINE = 60
-
-
 def local(moment: datetime) -> str:
-    """Write a moment in the local time that held then: ``Thu 2026-02-12 14:30``."""
+    """Format a moment in local time: ``Thu 2026-02-12 14:30``."""
     return f"{timestamps.local(moment):%a %Y-%m-%d %H:%M}"
 
 
 def speaker(role: Role, persona: str) -> str:
-    """Name who says a message."""
+    """Return the speaker's name for a message of this role."""
     match role:
         case Role.USER:
             return "Human"
@@ -37,28 +35,30 @@ def speaker(role: Role, persona: str) -> str:
 
 
 def reach(state: WindowState) -> str:
-    """Say since when messages are in context, and what binds when a boundary is nearer than the window."""
+    """Say since when messages are in context, and name the boundary if it lies within the window."""
     since = f"Messages since {local(state.since)} are in context."
-    if state.boundary is None:
-        return since
-    boundary = f"{state.boundary.describe()} of {local(state.boundary.created_at)}"
-    return f"{since}\nA boundary is nearer and is what binds: {boundary}."
+    return f"{since}\nThe context starts at {start(state.boundary)}." if state.boundary else since
+
+
+def start(boundary: Operation) -> str:
+    """Name the boundary that a context starts at: ``your /new of Thu 2026-02-12 14:30``."""
+    return f"{boundary.act.start} {local(boundary.created_at)}"
 
 
 def confirmation(state: WindowState) -> str:
-    """Confirm a window that was set, with the warning if it had to be brought within bounds."""
+    """Confirm a new window, with a warning if it was clamped to the bounds."""
     lines = [state.warning, f"Context window set to {state.hours}h", reach(state)]
     return "\n".join(line for line in lines if line)
 
 
 def rounding(span: Span, choice: WindowChoice) -> str:
-    """Say that a length of time is no whole number of hours; a moment needs no such word, nor does a warning."""
+    """Say that a length of time is rounded to hours; ``""`` for a moment, or if a warning says more."""
     if choice.warning or span.is_moment or span.seconds == choice.hours * 3600:
         return ""
     return f"{format_span(span.seconds)} is rounded to whole hours."
 
 
 def turn(question: Message) -> str:
-    """Name a turn by what the user said in it."""
+    """Name a turn by the user's message in it."""
     said = shortened(question.content)
     return f'your message "{said}" and its reply' if question.role is Role.USER else f'the message "{said}"'

@@ -41,7 +41,7 @@ async def test_what_is_saved_is_sent_without_the_line_ends_around_it_and_the_dra
 @pytest.mark.parametrize("saved", [None, "", " \n\n"])
 async def test_an_empty_text_is_not_sent(world: World, saved: str | None) -> None:
     world.editor.enqueue(saved)
-    assert await world.told("/editor") == "Nothing was written, so nothing was sent."
+    assert await world.told("/editor") == "Nothing was sent: the message is empty."
     assert await world.log() == []
     assert drafts(world) == []
 

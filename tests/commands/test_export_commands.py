@@ -37,7 +37,7 @@ async def test_the_last_reply_in_context_is_copied_word_for_word(world: World) -
 async def test_without_a_reply_in_context_nothing_is_copied(world: World) -> None:
     await world.say("One")
     world.clock.advance(timedelta(hours=9))
-    assert await world.told("/copy") == "No reply is in context, so there is nothing to copy."
+    assert await world.told("/copy") == "There is nothing to copy: no reply is in context."
     assert world.copied == []
 
 
@@ -56,7 +56,7 @@ async def talk(world: World) -> World:
 
 async def test_what_is_in_context_is_written_as_markdown(talk: World) -> None:
     path = talk.folder / "way.md"
-    assert await talk.told(f"/export {path}") == f"Wrote what is in context, 2 messages, to {path}"
+    assert await talk.told(f"/export {path}") == f"Exported the context, 2 messages, to {path}"
     stamp = f"{talk.clock.now().astimezone():%Y-%m-%d %H:%M:%S}"
     assert path.read_text(encoding="utf-8") == (
         f"# chorus\n\nThread #1, what was in context: 2 messages, exported on {stamp}.\n\n"
@@ -67,7 +67,7 @@ async def test_what_is_in_context_is_written_as_markdown(talk: World) -> None:
 
 async def test_all_of_the_thread_is_written_with_the_clears(talk: World) -> None:
     path = talk.folder / "all of it.MD"
-    assert "Wrote all that was said in this thread, 4 messages, to " in await talk.told(f"/export {path} all")
+    assert "Exported the whole thread, 4 messages, to " in await talk.told(f"/export {path} all")
     text = path.read_text(encoding="utf-8")
     assert text.index("Old") < text.index("[CONTEXT_CLEARED]") < text.index("Which way?")
 
@@ -98,7 +98,7 @@ async def test_without_a_file_it_is_written_to_the_present_folder(
     monkeypatch.chdir(here)
     name = f"chorus_{talk.clock.now():%Y-%m-%d_%H%M}.md"
     assert str(here / name) in await talk.told("/export")
-    assert (await talk.asked_back("/export all")).text == f"{name} exists already. Overwrite it?"
+    assert (await talk.asked_back("/export all")).text == f"{name} already exists. Overwrite it?"
     await talk.told("/export way.json all")
     assert sorted(path.name for path in here.iterdir()) == [name, "way.json"]
 
@@ -113,7 +113,7 @@ async def test_a_file_that_exists_is_overwritten_only_after_a_yes(talk: World) -
     path = talk.folder / "way.md"
     path.write_text("precious")
     question = await talk.asked_back(f"/export {path}")
-    assert question.text == f"{path} exists already. Overwrite it?"
+    assert question.text == f"{path} already exists. Overwrite it?"
     assert "nothing was written" in question.declined.text
     assert path.read_text() == "precious"
     assert isinstance(await question.confirmed(), Text)

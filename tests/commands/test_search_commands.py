@@ -82,7 +82,7 @@ async def test_ten_are_shown_and_the_rest_is_counted(world: World) -> None:
     assert text.startswith("#23  ")
     assert text.count("«ring»") == 10
     since = local(world.clock.now() - timedelta(hours=1))
-    assert text.endswith(f"2 more since {since}; another word or a nearer time (since 2 days ago) narrows it down.")
+    assert text.endswith(f"2 more since {since}; add a word or a later time (since 2 days ago) to narrow the search.")
 
 
 async def test_a_time_is_confirmed_also_when_nothing_or_all_is_found(world: World) -> None:
@@ -92,7 +92,7 @@ async def test_a_time_is_confirmed_also_when_nothing_or_all_is_found(world: Worl
     assert await world.told("/search ring since 2h") == f"Nothing was found since {since}."
     assert await world.told("/search sword") == "Nothing was found."
     assert (await world.told("/search ring since 6h")).endswith(
-        f"All that was found since {local(world.clock.now() - timedelta(hours=6))}."
+        f"Nothing else was found since {local(world.clock.now() - timedelta(hours=6))}."
     )
 
 

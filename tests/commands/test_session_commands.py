@@ -135,7 +135,7 @@ async def test_history_has_ten_a_page(desk: Desk) -> None:
     assert "Page 1 of 3. /context history 2 shows older ones." in await desk.told("/context history")
     assert "Page 3 of 3. /context history chorus 2 shows newer ones." in await desk.told("/context history chorus 3")
     assert await desk.told("/context history 4") == "There is no page 4; the last is 3."
-    assert await desk.told("/context history 0") == "Pages are counted from 1."
+    assert await desk.told("/context history 0") == "Page numbers start at 1."
 
 
 async def test_history_of_another_persona_by_a_name_of_any_number_of_words(desk: Desk) -> None:
@@ -181,7 +181,7 @@ async def test_context_restore_command_loads_session(desk: Desk) -> None:
     await desk.save()
     await desk.told("/new")
     assert await desk.told("/context restore 2026-02-12") == (
-        f"Restored session {NAME}: 2 messages in place of the old context. /context undo brings that back."
+        f"Restored session {NAME}: 2 messages in place of the old context. /context undo reverts this."
     )
     assert await desk.world.seen() == ["Hello", "ok"]
     assert (await desk.told("/context undo")).startswith("Undone: ")
@@ -194,7 +194,7 @@ async def test_restoring_says_which_thread_it_is_and_what_was_not_in_the_log(des
     path.write_text(path.read_text().replace('"Hello"', '"Hello, edited"'))
     await desk.world.focus.open_thread("Other")
     told = (await desk.told(f"/context restore {NAME}")).splitlines()
-    assert told[1:] == ["1 of them came from the file alone and are in the log now.", "You are in thread #1 now."]
+    assert told[1:] == ["Messages added to the log from the file: 1.", "You are now in thread #1."]
     assert await desk.world.seen() == ["Hello, edited", "ok"]
 
 

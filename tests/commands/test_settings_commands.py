@@ -42,7 +42,7 @@ async def test_one_setting_is_shown_with_all_there_is_to_say(desk: Desk, line: s
         "Value: 0.2",
         f"From: {desk.path}:3",
         "Default: the provider's",
-        "Takes: a number from 0 to 2",
+        "Accepts: a number from 0 to 2",
     ]
 
 
@@ -50,7 +50,7 @@ async def test_one_setting_is_shown_with_all_there_is_to_say(desk: Desk, line: s
     ("line", "reply", "before", "after"),
     [
         ("set temperature 0,7", "temperature is now 0.7 (it was 0.2), in {path}.", "0.2", "0.7"),
-        ("set temperature 0.2", "temperature is 0.2 already, in {path}. Nothing was changed.", "", ""),
+        ("set temperature 0.2", "temperature is already 0.2, in {path}. Nothing was changed.", "", ""),
         ("set Clock No", "clock is now false (it was not set), in {path}.", '"b"],', '"b"],\n  "clock": false,'),
         ("set aliases c", "aliases is now c (it was a, b), in {path}.", '["a", "b"]', '["c"]'),
         ("set aliases []", "aliases is now [] (it was a, b), in {path}.", '["a", "b"]', "[]"),
@@ -62,11 +62,11 @@ async def test_one_setting_is_shown_with_all_there_is_to_say(desk: Desk, line: s
         ),
         (
             "unset temperature",
-            "temperature is no longer set in {path} (it was 0.2). What holds now: the provider's (default).",
+            "temperature is no longer set in {path} (it was 0.2). Now in effect: the provider's (default).",
             '  "temperature": 0.2, // calm\n',
             "  // calm\n",
         ),
-        ("unset tools", "tools is not set in {path}. What holds now: true (default).", "", ""),
+        ("unset tools", "tools is not set in {path}. Now in effect: true (default).", "", ""),
     ],
 )
 async def test_a_setting_is_changed_by_one_line_and_every_other_byte_stays(
@@ -103,7 +103,7 @@ async def test_what_cannot_be_done_is_one_sentence_and_changes_nothing(
 async def test_unset_says_what_holds_by_the_settings_of_all_personas(desk: Desk) -> None:
     config = desk.world.folder / "config.jsonc"
     config.write_text('{"defaults": {"temperature": 0.5}}', encoding="utf-8")
-    assert (await desk.text("/settings unset temperature")).endswith(f"What holds now: 0.5, from {config}:1.")
+    assert (await desk.text("/settings unset temperature")).endswith(f"Now in effect: 0.5, from {config}:1.")
 
 
 async def test_the_window_is_confirmed_as_by_context_and_undone_by_it(desk: Desk) -> None:
@@ -111,7 +111,7 @@ async def test_the_window_is_confirmed_as_by_context_and_undone_by_it(desk: Desk
     assert reply.startswith(f"context_hours is now 24 (it was not set), in {desk.path}.\nContext window set to 24h\n")
     assert "are in context." in reply
     reply = await desk.text("/settings unset context_hours")
-    assert "What holds now: 8 (default).\nContext window reset to default (8h)\nMessages since" in reply
+    assert "Now in effect: 8 (default).\nContext window reset to default (8h)\nMessages since" in reply
     assert await desk.windows() == [Window(None, 24), Window(24, None)]
     await desk.world.journal.undo(desk.world.focus.target(), None)
     assert '"context_hours": 24' in desk.world.settings_text()
@@ -128,10 +128,10 @@ async def test_the_line_is_completed_by_keys_then_by_what_the_key_takes(desk: De
     assert desk.offers("/settings unset ") == keys
     assert desk.offers("/settings set context_") == {key: keys[key] for key in keys if key.startswith("context_")}
     assert set(desk.offers("/settings ")) == {"list", "set", "unset", "edit", "show", *keys}
-    assert desk.offers("/settings set clock ") == {"true": "as it is now", "false": ""}
-    assert desk.offers("/settings set on_idle s") == {"save": "as it is now", "save+clear": ""}
-    assert desk.offers("/settings set temperature ") == {"0.2": "as it is now"}
-    assert desk.offers("/settings set Aliases ") == {"a, b": "as it is now", "[]": "the default"}
+    assert desk.offers("/settings set clock ") == {"true": "now in effect", "false": ""}
+    assert desk.offers("/settings set on_idle s") == {"save": "now in effect", "save+clear": ""}
+    assert desk.offers("/settings set temperature ") == {"0.2": "now in effect"}
+    assert desk.offers("/settings set Aliases ") == {"a, b": "now in effect", "[]": "the default"}
     assert desk.offers("/settings set banana ") == {}
     await desk.context.settings.set("chorus", "context_hours", 24)
-    assert desk.offers("/settings set context_hours ") == {"8": "the default", "24": "as it is now"}
+    assert desk.offers("/settings set context_hours ") == {"8": "the default", "24": "now in effect"}

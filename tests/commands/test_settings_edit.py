@@ -36,8 +36,8 @@ async def test_what_is_edited_and_saved_holds_and_its_changes_are_told(desk: Des
     ("draft", "reply"),
     [
         (None, "Nothing was changed."),
-        ("", "Nothing was changed: an empty text was saved."),
-        (" \n", "Nothing was changed: an empty text was saved."),
+        ("", "Nothing was changed: the saved text is empty."),
+        (" \n", "Nothing was changed: the saved text is empty."),
     ],
 )
 async def test_what_was_left_unchanged_or_empty_changes_nothing(desk: Desk, draft: str | None, reply: str) -> None:
@@ -63,7 +63,7 @@ async def test_a_window_that_may_still_be_open_keeps_its_draft(desk: Desk) -> No
 
 async def test_only_a_comment_that_is_edited_is_saved_too(desk: Desk) -> None:
     desk.editor.enqueue(TEXT.replace("calm", "lively"))
-    assert await desk.text("/settings edit") == f"Saved {desk.path}; no setting has changed."
+    assert await desk.text("/settings edit") == f"Saved {desk.path}; no setting was changed."
     assert desk.world.settings_text() == TEXT.replace("calm", "lively")
 
 
@@ -85,7 +85,7 @@ async def test_a_mistake_is_told_with_its_place_and_can_be_mended_in_the_same_dr
 async def test_a_mistake_that_is_not_mended_leaves_the_file_and_keeps_the_draft(desk: Desk) -> None:
     desk.editor.enqueue('{ "temperature": 1')
     question = await desk.ask("/settings edit")
-    assert question.declined.text == (f"{desk.path} was left as it was; your text is kept in {desk.editor.opened[0]}.")
+    assert question.declined.text == (f"{desk.path} is unchanged; your text is kept in {desk.editor.opened[0]}.")
     assert desk.world.settings_text() == TEXT
     assert desk.kept() == ['{ "temperature": 1']
 
@@ -120,7 +120,8 @@ async def test_a_file_that_somebody_else_changed_meanwhile_is_left_and_the_draft
         await desk.type("/settings edit")
     draft = desk.editor.opened[0]
     assert str(refusal.value) == (
-        f"{desk.path} was changed by somebody else meanwhile and is left as it is. Your text is kept in {draft}."
+        f"{desk.path} was changed by another program in the meantime and was not overwritten. "
+        f"Your text is kept in {draft}."
     )
     assert desk.world.settings_text() == '{ "temperature": 2 }'
     assert desk.kept() == ['{ "temperature": 1 }']

@@ -59,6 +59,16 @@ async def test_clear_concerns_every_thread_and_undo_of_a_turn_only_this_one(worl
     assert await world.seen() == ["Two", "ok"]
 
 
+async def test_new_says_how_many_threads_it_concerns_if_there_are_several(world: World) -> None:
+    assert await world.told("/new") == "--- New conversation ---"
+    await world.told("/persona new Frodo")
+    await world.told("/thread new")
+    await world.told("/thread new")
+    assert await world.told("/new") == "--- New conversation --- in all 3 threads of Frodo"
+    await world.told("/persona chorus")
+    assert await world.told("/new") == "--- New conversation ---"
+
+
 async def test_a_new_persona_of_an_old_folder_has_no_old_threads(world: World) -> None:
     await world.told("/persona new Ada")
     await world.told("/thread new Secrets")

@@ -12,8 +12,8 @@ from chorus_cli.commands.framework.replies import Question, plain
 if TYPE_CHECKING:
     from tests.services.world import World
 
-UNCHANGED = "The newest thing you did left context_hours as it was, so there is nothing of it to take back."
-CHANGED = "The newest thing you did changed {key}, which /undo does not take back; {command} does."
+UNCHANGED = "Your latest action left context_hours unchanged, so there is nothing to undo in it."
+CHANGED = "Your latest action changed {key}, which /undo does not revert; {command} does."
 
 
 async def spoken_before(world: World, *commands: str) -> None:
@@ -49,9 +49,9 @@ async def test_undo_says_what_it_passes_over_and_asks(world: World, commands: tu
     before = await world.seen()
     question = await world.asked_back("/undo")
     assert question.text.splitlines()[0] == sentence
-    assert question.text.splitlines()[1].startswith("Take back what was done before that, ")
+    assert question.text.splitlines()[1].startswith("Undo the action before it: ")
     assert await world.seen() == before == ["Precious words", "ok"]
-    assert question.declined.text == "Nothing was taken back."
+    assert question.declined.text == "Nothing was undone."
 
 
 async def test_yes_takes_the_older_thing_back_and_the_next_undo_asks_no_more(world: World) -> None:

@@ -20,8 +20,8 @@ EDITED = "Context edited:"
 REWORDING = replacing("Human: A2", "Human: A two")
 MISNAMING = replacing("Human: A2", "Humn: A2")
 REWORDED = ("A1", "B1", "A two", "B2", "A3")
-LEFT = "The context was left as it was; your"
-KEPT, DISCARDED = f"{LEFT} text is kept in", f"{LEFT} edit is discarded."
+LEFT = "The context is unchanged; your"
+KEPT, DISCARDED = f"{LEFT} text is kept in", f"{LEFT} edit was discarded."
 
 
 def put_in(home: Home, *contents: str, newest: timedelta = A_MINUTE, thread: int = 1) -> None:

@@ -84,11 +84,11 @@ ENDINGS = {
         seen=REWORDED,
     ),
     "writes CRLF and changes nothing": Ending(
-        changing(r"text = text.replace('\n', '\r\n')"), "The context is the same as before"
+        changing(r"text = text.replace('\n', '\r\n')"), "the context is the same as before"
     ),
     "misspells a name, which is kept": Ending(MISNAMING, f"Edit again? {QUESTION}", "n", KEPT, kept=b"Humn: A2"),
     "misspells a name, which is discarded": Ending(MISNAMING, "nobody here is called 'Humn'", "d", DISCARDED),
-    "deletes all": Ending(deleting("A", "B"), "No message is left in the text"),
+    "deletes all": Ending(deleting("A", "B"), "the text has no messages left"),
     "is open while a message comes": Ending(
         f'"$PYTHON" -m chorus_cli ask "{TIRED[0]}" > /dev/null\n{REWORDING}',
         f"{EDITED} 5 messages",
@@ -96,7 +96,7 @@ ENDINGS = {
     ),
     "is open while another conversation is begun": Ending(
         f'"$PYTHON" -m chorus_cli ask /new > /dev/null\n{REWORDING}',
-        "The context was changed meanwhile",
+        "The context was changed in the meantime",
         seen=(),
         kept=b"A two",
     ),

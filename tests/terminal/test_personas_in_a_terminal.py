@@ -16,7 +16,7 @@ def test_a_persona_lives_through_a_restart_and_leaves_by_the_archive(tmp_path: P
     home = Home(tmp_path)
     with home.chat() as terminal:
         terminal.say("/persona Ada")
-        terminal.await_text("There is no persona called 'Ada'. Make a new one? (y/n)")
+        terminal.await_text("There is no persona called 'Ada'. Create it? (y/n)")
         terminal.say("maybe")
         terminal.await_text("(y/n)", times=2)
         terminal.say("y")
@@ -38,7 +38,7 @@ def test_a_persona_lives_through_a_restart_and_leaves_by_the_archive(tmp_path: P
         terminal.say("/persona delete ada")
         terminal.await_text("Delete Ada? Its folder moves to the backups; 2 messages of the log stay. (y/n)")
         terminal.say("n")
-        terminal.await_text("Ada stays as it is.")
+        terminal.await_text("Ada was not deleted.")
         terminal.await_line(PROMPT)
         terminal.say("/persona delete ada")
         terminal.await_text("(y/n)", times=2)
@@ -67,7 +67,7 @@ def test_ctrl_c_at_a_question_means_no(tmp_path: Path) -> None:
         terminal.say("/persona Ada")
         terminal.await_text("(y/n)")
         terminal.press("ctrl-c")
-        terminal.await_text("Nobody was made.")
+        terminal.await_text("No persona was created.")
         terminal.await_line(PROMPT)
     assert not (tmp_path / "personas" / "ada").exists()
 
@@ -75,7 +75,7 @@ def test_ctrl_c_at_a_question_means_no(tmp_path: Path) -> None:
 def test_where_nobody_can_be_asked_nothing_is_done(tmp_path: Path) -> None:
     outcome = Home(tmp_path).run("ask", "/persona Ada")
     assert (outcome.code, outcome.output) == (1, "")
-    assert outcome.errors.endswith("Make a new one?\nNobody was made.\n")
+    assert outcome.errors.endswith("Create it?\nNo persona was created.\n")
 
 
 def test_the_chat_opens_with_what_the_window_has_emptied(tmp_path: Path) -> None:

@@ -29,10 +29,10 @@ def test_what_was_said_is_found_copied_and_exported(home: Home, tmp_path: Path) 
         chat.ask("/search 東京 since 2 days ago", "Nothing was found since")
         chat.ask("/copy", "by your terminal, if it allows that (OSC 52)")
         path = tmp_path / "talk.md"
-        chat.ask(f"/export {path}", "Wrote what is in context, 2 messages, to")
+        chat.ask(f"/export {path}", "Exported the context, 2 messages, to")
         chat.say(f"/export {path} all")
         chat.await_text("(y/n)")
-        chat.ask("y", "Wrote all that was said in this thread, 3 messages")
+        chat.ask("y", "Exported the whole thread, 3 messages")
         assert "the ring" in path.read_text(encoding="utf-8")
 
 
@@ -55,7 +55,7 @@ def test_a_message_is_written_in_the_editor_and_sent(home: Home, tmp_path: Path)
     with home.chat(EDITOR=str(script), VISUAL="") as chat:
         chat.say("/editor")
         chat.await_line(PROMPT)
-        chat.ask("/quit now", "stands alone")
+        chat.ask("/quit now", "takes no argument")
     assert home.said() == ["I am\nunhappy"]
     assert list((home.path / "state" / "drafts").iterdir()) == []
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from chorus_cli.commands.editing import Doubtful, Refused, answered
+from chorus_cli.commands.framework.arguments import TIME
 from chorus_cli.commands.framework.command_context import CommandContext
-from chorus_cli.commands.framework.parameters import TIME
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Reply, Text
 from chorus_cli.core.errors import HeaderLikeError
@@ -16,16 +16,16 @@ from chorus_cli.services.editing.context import EditedContext, OpenContext, Over
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("context")
 
-_UNCHANGED = "The context is the same as before; nothing was changed."
-_EMPTIED = "No message is left in the text, so the context stays as it was. /new empties it."
+_UNCHANGED = "Nothing was changed: the context is the same as before."
+_EMPTIED = "Nothing was changed: the text has no messages left. /new empties the context."
 
 
 @GROUP.command("edit")
 async def edit(context: CommandContext, time: Annotated[Span | None, TIME] = None) -> Reply:
-    """Open the conversation in your editor: delete, reword, move or add messages; what you save is the context.
+    """Edit the context in your editor: delete, reword, move or add messages.
 
-    A line in the text says where the context starts; move it up to bring older messages in. With a time, only what is
-    younger is shown, and the rest stays as it is. Nothing is deleted from the log, and /undo takes it back.
+    A line in the text marks where the context starts; move it up to include older messages. With a time, only newer
+    messages are shown, and the rest stays as it is. Nothing is deleted from the log; /undo reverts the edit.
 
     Examples:
         /context edit
@@ -50,7 +50,7 @@ async def _stored(
     try:
         edited = await context.context_editing.save(opened, text, header_like_is_text=header_like_is_text)
     except OvertakenError:
-        return Refused("The context was changed meanwhile, in another window, and stays as it is.")
+        return Refused("The context was changed in the meantime, so your edit was not applied.")
     if edited is None:
         return Text(_UNCHANGED)
     return Text(_success(edited) if edited.messages else _EMPTIED)

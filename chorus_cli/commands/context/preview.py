@@ -1,4 +1,4 @@
-"""``/context 24h?``: what a window would change, without changing it."""
+"""``/context 24h?``: the preview of a window."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 async def previewed(context: CommandContext, choice: WindowChoice, rounded: str = "") -> Report:
-    """Say what a window would bring in or drop, what that weighs, and that nothing was changed."""
+    """Report the messages and tokens that a window would bring in or drop."""
     preview = await context.window.preview(choice)
     hours_now = preview.present.target.persona.settings.context_hours
     name = context.focus.target().persona.name
@@ -38,7 +38,7 @@ async def previewed(context: CommandContext, choice: WindowChoice, rounded: str 
 
 
 def _moved(rows: Sequence[LogMessage], verb: str, name: str) -> Table | None:
-    """Count the messages that would move, and show the first and the last of them."""
+    """Return the number of messages that would come in or fall out, with the first and the last of them."""
     if not rows:
         return None
     edges = rows if len(rows) == 1 else (rows[0], rows[-1])
@@ -53,7 +53,7 @@ def _weight(preview: Preview) -> str:
     instead = f" instead of {preview.tokens_now:,}" if change else ", as now"
     weight = (
         f"The messages would have ~{preview.tokens_then:,} tokens{instead}; "
-        f"a whole request may have {preview.then.budget.tokens:,}."
+        f"the limit for a whole request is {preview.then.budget.tokens:,}."
     )
     if preview.dollars_per_token is None or not change:
         return weight

@@ -1,4 +1,4 @@
-"""``/undo``, ``/redo``, ``/retry``: second thoughts about what was said and done."""
+"""``/undo``, ``/redo`` and ``/retry``."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _LONGEST_VALUE = 60
 
 @GROUP.command("undo")
 async def undo(context: CommandContext) -> Reply:
-    """Take back the newest thing you did: a message with its reply, or an operation on the context.
+    """Undo your latest action: a message with its reply, or an operation on the context.
 
-    Again goes further back. A message comes back to the input line, where a slash takes its place; it leaves the
-    context, not the log. If a setting was changed since, you are asked first.
+    Repeat it to go further back. A message leaves the context, not the log, and returns to the input line; a slash
+    typed there replaces it. If you have changed a setting since, you are asked first.
 
     Examples:
         /undo
@@ -47,8 +47,8 @@ async def undo(context: CommandContext) -> Reply:
     if passed_over is None:
         return await taken_back()
     older = newest.done.describe() if isinstance(newest.done, Operation) else turn(newest.done)
-    question = f"{_said_of(passed_over)}\nTake back what was done before that, {older}?"
-    return Question(question, taken_back, Text("Nothing was taken back."))
+    question = f"{_said_of(passed_over)}\nUndo the action before it: {older}?"
+    return Question(question, taken_back, Text("Nothing was undone."))
 
 
 def _undone(done: Operation | Spoken) -> Reply:
@@ -58,11 +58,11 @@ def _undone(done: Operation | Spoken) -> Reply:
 
 
 def _said_of(change: Change) -> str:
-    """Say which change /undo passes over, and what puts the setting back."""
+    """Say which setting /undo does not revert, and the command that does."""
     key = change.setting.key
     if not change.changed:
-        return f"The newest thing you did left {key} as it was, so there is nothing of it to take back."
-    return f"The newest thing you did changed {key}, which /undo does not take back; {_way_back(change)} does."
+        return f"Your latest action left {key} unchanged, so there is nothing to undo in it."
+    return f"Your latest action changed {key}, which /undo does not revert; {_way_back(change)} does."
 
 
 def _way_back(change: Change) -> str:
@@ -75,7 +75,7 @@ def _way_back(change: Change) -> str:
 
 @GROUP.command("redo")
 async def redo(context: CommandContext) -> Text:
-    """Put back what the last undo took back, as long as nothing has followed it.
+    """Redo the action undone last, if nothing else was said or done since.
 
     Examples:
         /redo
@@ -86,7 +86,7 @@ async def redo(context: CommandContext) -> Text:
 
 @GROUP.command("retry")
 async def retry(context: CommandContext) -> AsyncGenerator[TurnEvent, None]:
-    """Have the last message answered once more.
+    """Ask for another reply to the last message.
 
     The old reply leaves the context, not the log; /undo brings it back.
 

@@ -1,4 +1,4 @@
-"""``/context``: what the model sees, how far back it reaches, and taking back what was done to it."""
+"""``/context``: show the context and the next request, set the window, undo and redo operations."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from typing import Annotated, Literal
 
 from chorus_cli.commands.context.picture import drawn_parts, drawn_window, usage
 from chorus_cli.commands.context.preview import previewed
-from chorus_cli.commands.framework.arguments import Parameter
+from chorus_cli.commands.framework.arguments import ASKED_TIME, NUMBER, AskedTime, Parameter
 from chorus_cli.commands.framework.command_context import CommandContext
-from chorus_cli.commands.framework.parameters import ASKED_TIME, NUMBER, AskedTime
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
-from chorus_cli.commands.wording import confirmation, local, reach, rounding, turn
+from chorus_cli.commands.wording import confirmation, local, reach, rounding, start, turn
 from chorus_cli.core.log.messages import Message as Spoken
 from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.time import timespan
@@ -26,7 +25,7 @@ _DEFAULT = ("reset", "default")
 
 
 def _time_or_default(text: str, now: datetime) -> AskedTime | None:
-    """Read a time; none is meant by the words that stand for the default."""
+    """Parse a time; ``None`` for the words that stand for the default."""
     return None if text.strip().casefold() in _DEFAULT else ASKED_TIME.parse(text, now)
 
 
@@ -37,7 +36,7 @@ _EXAMPLES = "Try /context 24h, /context 24h?, /context edit, /context why, /cont
 
 @GROUP.command("", guesses=("window",))
 async def show(context: CommandContext) -> Report:
-    """Show how far back the model sees, when how much was said, and how full a request is.
+    """Show the context window, its messages over time, and how full the next request is.
 
     Examples:
         /context
@@ -61,7 +60,7 @@ async def show(context: CommandContext) -> Report:
 
 @GROUP.command("why", aliases=("why",))
 async def why(context: CommandContext) -> Report:
-    """Show each part of the next request with the reason for it, and what is left out and why.
+    """Explain the next request: its parts and the messages left out, each with the reason.
 
     Examples:
         /context why
@@ -78,10 +77,10 @@ async def why(context: CommandContext) -> Report:
 
 @GROUP.command("set", default=True)
 async def set_window(context: CommandContext, time: Annotated[AskedTime | None, WINDOW]) -> Text | Report:
-    """Reach back a given length of time, or with a question mark see what that would change.
+    """Set the context window to a length of time, or preview the change with a question mark.
 
-    The window slides with the clock and is rounded to whole hours from 1 to 168 (7 days). It never reaches across a
-    boundary that /new has set.
+    The window slides with the clock and is rounded to whole hours from 1 to 168 (7 days). Messages from before /new
+    stay out, however wide the window is.
 
     Examples:
         /context 24h
@@ -94,7 +93,7 @@ async def set_window(context: CommandContext, time: Annotated[AskedTime | None, 
     if time.preview:
         choice = timespan.window_hours(time.span)
         return await previewed(context, choice, rounding(time.span, choice))
-    assumed = "A number alone means hours.\n" if time.span.bare_number else ""
+    assumed = "A number without a unit means hours.\n" if time.span.bare_number else ""
     state = await context.window.set(time.span)
     told = rounding(time.span, timespan.window_hours(time.span))
     rounded = f"{told}\n" if told else ""
@@ -103,7 +102,7 @@ async def set_window(context: CommandContext, time: Annotated[AskedTime | None, 
 
 @GROUP.command("add")
 async def add(context: CommandContext, time: Annotated[AskedTime, ASKED_TIME]) -> Text | Report:
-    """Reach back further by a length of time.
+    """Widen the context window by a length of time.
 
     Examples:
         /context add 8h
@@ -113,7 +112,7 @@ async def add(context: CommandContext, time: Annotated[AskedTime, ASKED_TIME]) -
 
 @GROUP.command("sub")
 async def subtract(context: CommandContext, time: Annotated[AskedTime, ASKED_TIME]) -> Text | Report:
-    """Reach back less far by a length of time.
+    """Narrow the context window by a length of time.
 
     Examples:
         /context sub 4h
@@ -123,7 +122,7 @@ async def subtract(context: CommandContext, time: Annotated[AskedTime, ASKED_TIM
 
 @GROUP.command(*_DEFAULT, guesses=("reset",))
 async def reset(context: CommandContext) -> Text:
-    """Reach back as far as the default says.
+    """Reset the context window to its default.
 
     Examples:
         /context reset
@@ -135,23 +134,26 @@ async def reset(context: CommandContext) -> Text:
 
 @GROUP.command("clear", aliases=("new", "clear"))
 async def clear(context: CommandContext) -> Text:
-    """Begin a new conversation: the model sees nothing of what was said before.
+    """Start a new conversation in all threads of the persona: the model no longer sees earlier messages.
 
-    Nothing is deleted; /context undo brings it back. It concerns every thread of the persona.
+    Nothing is deleted; /context undo brings the messages back into the context.
 
     Examples:
         /new
         /context clear
     """
-    await context.journal.clear(context.focus.target())
-    return Text("--- New conversation ---")
+    target = context.focus.target()
+    await context.journal.clear(target)
+    threads = len(await context.focus.threads())
+    concerned = f" in all {threads} threads of {target.persona.name}" if threads > 1 else ""
+    return Text(f"--- New conversation ---{concerned}")
 
 
 @GROUP.command("undo")
 async def undo(context: CommandContext, number: Annotated[int | None, NUMBER] = None) -> Text:
-    """Take back the newest operation on the context, or the one with the given number.
+    """Undo the latest operation on the context, or the one with the given number.
 
-    What happened by itself, such as a fold into the summary, is only taken back by its number.
+    Automatic operations, such as a fold into the summary, are undone only by number.
 
     Examples:
         /context undo
@@ -162,10 +164,10 @@ async def undo(context: CommandContext, number: Annotated[int | None, NUMBER] = 
 
 @GROUP.command("redo")
 async def redo(context: CommandContext, number: Annotated[int | None, NUMBER] = None) -> Text:
-    """Put back what the last undo took back, or the undone operation with the given number.
+    """Redo the operation undone last, or the one with the given number.
 
-    Without a number nothing may have followed the undo; by its number an operation comes back whatever followed. A
-    message that was taken back has the number of its undo.
+    Without a number, this works only until something else is said or done; with a number, it always works. To redo
+    a message that was undone, give the number of that undo.
 
     Examples:
         /context redo
@@ -183,14 +185,14 @@ async def redo(context: CommandContext, number: Annotated[int | None, NUMBER] = 
 
 @GROUP.command("ops")
 async def operations(context: CommandContext) -> Text | Table:
-    """List what was done to the context, with the numbers that undo and redo take.
+    """List the operations on the context, with their numbers for undo and redo.
 
     Examples:
         /context ops
     """
     entries = await context.journal.entries(context.focus.target())
     if not entries:
-        return Text("Nothing was done to this context yet.")
+        return Text("There are no operations on this context yet.")
     rows = [
         (str(entry.operation.id), local(entry.operation.created_at), entry.description, _standing(entry))
         for entry in entries
@@ -206,12 +208,11 @@ async def _shifted(context: CommandContext, time: AskedTime, sign: Literal[1, -1
 
 
 async def _newer_boundary(context: CommandContext, redone: Operation | Spoken) -> str:
-    """Say which boundary keeps a boundary that was put back from being seen, if one does."""
-    view = (await context.context.snapshot(context.focus.target(), context.clock.now())).view
-    if not isinstance(redone, Operation) or not redone.act.is_boundary or view.boundary_id in {None, redone.id}:
+    """Name the newer boundary that hides one just restored; ``""`` if there is none."""
+    boundary = (await context.context.snapshot(context.focus.target(), context.clock.now())).view.boundary
+    if not isinstance(redone, Operation) or not redone.act.is_boundary or boundary is None or boundary.id == redone.id:
         return ""
-    newer = f"{view.boundary.describe()} of {local(view.boundary.created_at)}" if view.boundary else ""
-    return f"A newer boundary is what binds: {newer}. /context undo {view.boundary_id} takes that back."
+    return f"The context still starts at {start(boundary)}; /context undo {boundary.id} reverts that."
 
 
 def _standing(entry: Entry) -> str:

@@ -1,39 +1,47 @@
-"""What a command takes: parameters declared once, read from a handler's signature, filled from what was typed.
+"""The arguments of commands: parameters declared once, read from a handler's signature, parsed from the line typed.
 
     async def set_window(context: CommandContext, time: Annotated[Span, TIME]) -> Reply: ...
 
-There is no quoting. Every argument but the last is one word; the last is the rest of the line as it was typed, so that
-``/context save don't lose this`` needs no second thought.
+There is no quoting. Every argument but the last is one word; the last is the rest of the line as typed, so that
+``/context save don't lose this`` just works. The parameters that commands share are declared at the end;
+``dataclasses.replace(TEXT, name="title")`` makes a variant.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
+from chorus_cli.core.errors import CommandError
+from chorus_cli.core.text.cutting import quoted
+from chorus_cli.core.time import timespan
+
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from chorus_cli.core.time.timespan import Span
 
 T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One way to go on with what is being typed, and what it means."""
+    """A completion and its description."""
 
     text: str
     description: str = ""
 
 
-# The context is the application's own class, which this framework does not know; only the declarer does.
+# Any: the context is the application's own class, unknown to this framework.
 Complete = Callable[[Any, str], Sequence[Candidate]]
 CompleteAfter = Callable[[Any, Sequence[str], str], Sequence[Candidate]]
 
 
 def nothing_to_offer(_context: object, _text: str) -> Sequence[Candidate]:
-    """Complete nothing."""
+    """Offer no completions."""
     return ()
 
 
@@ -41,11 +49,11 @@ def nothing_to_offer(_context: object, _text: str) -> Sequence[Candidate]:
 class Parameter(Generic[T_co]):
     """A kind of argument, declared once and used in any number of signatures.
 
-    ``name`` stands in usage lines, ``help`` describes it in a few words. ``parse`` takes the text and the aware local
-    time and raises a ``ChorusError`` with a sentence. ``complete`` takes the command context and the text so far; it
-    is called at every key and must be cheap, and may return more than fits: what does not begin with the text so far
-    is dropped. Where the arguments before decide, ``complete_after`` takes its place and is given them too, as they
-    were typed. A variant is made with ``dataclasses.replace``.
+    ``name`` is shown in usage lines, ``help`` describes it in a few words. ``parse`` takes the text and the aware local
+    time and raises a ``ChorusError``. ``complete`` takes the command context and the text so far; it is called at
+    every key and must be cheap. Candidates that do not begin with the text so far are dropped. ``complete_after``, if
+    given, is called instead and also receives the preceding arguments as typed. Make variants with
+    ``dataclasses.replace``.
     """
 
     name: str
@@ -55,13 +63,13 @@ class Parameter(Generic[T_co]):
     complete_after: CompleteAfter | None = None
 
     def candidates(self, context: object, before: Sequence[str], text: str) -> Sequence[Candidate]:
-        """Return ways to go on with ``text``, which stands behind the arguments ``before``."""
+        """Return completions of ``text``, which follows the arguments ``before``."""
         return self.complete_after(context, before, text) if self.complete_after else self.complete(context, text)
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A parameter at its place in a signature; ``default`` counts only where it is not ``required``."""
+    """A parameter in a signature; ``default`` is used only if it is not ``required``."""
 
     parameter: Parameter[object]
     required: bool
@@ -69,7 +77,7 @@ class Argument:
 
     @property
     def usage(self) -> str:
-        """The argument in a usage line: ``<time>``, or ``[time]`` if it may be left out."""
+        """The argument in a usage line: ``<time>``, or ``[time]`` if it is optional."""
         return f"<{self.parameter.name}>" if self.required else f"[{self.parameter.name}]"
 
 
@@ -91,7 +99,7 @@ def declared_arguments(handler: Callable[..., object]) -> tuple[Argument, ...]:
 
 
 def pieces(arguments: Sequence[Argument], text: str) -> list[str]:
-    """Part a text among arguments: one word each, the rest to the last; fewer pieces when the text ends early."""
+    """Split a text among arguments: one word each, the rest for the last; fewer pieces if the text is too short."""
     return text.strip().split(None, len(arguments) - 1) if arguments else []
 
 
@@ -103,3 +111,67 @@ def _argument(handler_name: str, declared: inspect.Parameter) -> Argument:
         )
     required = declared.default is inspect.Parameter.empty
     return Argument(found[0], required=required, default=None if required else declared.default)
+
+
+_TIMES = (
+    Candidate("8h", "eight hours"),
+    Candidate("24h", "a day"),
+    Candidate("2 days", "two days"),
+    Candidate("1 week", "the longest window"),
+    Candidate("half an hour", "thirty minutes"),
+    Candidate("3 days ago", "the last 72 hours"),
+    Candidate("yesterday", "24 hours ago"),
+    Candidate("today", "since midnight"),
+    Candidate("monday 9am", "since 9:00 of the latest Monday"),
+    Candidate("since friday", "since midnight of the latest Friday"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTime:
+    """A length of time, and whether only a preview is asked for."""
+
+    span: Span
+    preview: bool
+
+
+# SQLite's ids have at most nineteen digits.
+_NUMBER = re.compile(r"#?\s*([0-9]{1,18})")
+
+
+def _number(text: str, _now: datetime) -> int:
+    match = _NUMBER.fullmatch(text)
+    number = int(match[1]) if match else 0
+    if number == 0:
+        raise CommandError(f"{quoted(text)} is not a number from 1 upwards, such as 3 or #3.")
+    return number
+
+
+def _asked_time(text: str, now: datetime) -> AskedTime:
+    """Parse a time; a question mark after it asks for a preview."""
+    time = text.rstrip("? \t")
+    return AskedTime(timespan.parse(time, now), preview="?" in text[len(time) :])
+
+
+def _common_times(_context: object, _text: str) -> Sequence[Candidate]:
+    return _TIMES
+
+
+def _as_typed(text: str, _now: datetime) -> str:
+    return text
+
+
+def _command_words(text: str, _now: datetime) -> str:
+    return " ".join(text.casefold().split()).removeprefix("/")
+
+
+TIME = Parameter(
+    "time",
+    timespan.parse,
+    "how far back: 24h, 2 days, 1h30, half an hour, 3 days ago, yesterday, monday 9am",
+    _common_times,
+)
+ASKED_TIME = Parameter("time", _asked_time, f"{TIME.help}; add ? for a preview", _common_times)
+NUMBER = Parameter("number", _number, "a number such as 3 or #3")
+TEXT = Parameter("text", _as_typed, "the rest of the line, as typed")
+COMMAND = Parameter("command", _command_words, "a command's name, with or without the slash")

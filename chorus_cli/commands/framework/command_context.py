@@ -1,4 +1,4 @@
-"""What a handler is given: the services, and who is in focus."""
+"""The context of a handler: the services, with the persona and thread in focus."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
-    """The services behind the commands, and the registry that ``/help`` reads.
+    """The services behind the commands, and the registry for ``/help``.
 
-    ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``. ``tell``
-    shows a sentence at once, while a command is being carried out.
+    ``copy`` puts a text into the clipboard and names the ways used; it blocks and raises an ``OutputError``. ``tell``
+    shows a sentence at once, while a command is running.
     """
 
     registry: CommandRegistry[CommandContext]

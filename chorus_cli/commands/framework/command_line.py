@@ -1,7 +1,7 @@
-"""Reads a command line against the registry: which command it names, with which arguments, and how it could go on.
+"""Parses a command line into a command and its arguments, and completes one.
 
-Names are matched exactly, then by unique beginning; a near miss is answered with what was probably meant. Within a
-group the default command's argument stands between the two, because ``/context 24h`` names no command at all.
+Names are matched exactly, then by unique prefix; a near miss gets a suggestion. Within a group, the default command's
+argument is tried between the two, because ``/context 24h`` names no command at all.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _ARTICLES = frozenset({"a", "an"})
 
 @dataclass(frozen=True, slots=True)
 class Bound(Generic[C]):
-    """A command and its arguments, ready to be carried out."""
+    """A command with its parsed arguments, ready to run."""
 
     command: Command[C]
     arguments: tuple[object, ...]
 
     async def run(self, context: C) -> Answer:
-        """Carry the command out.
+        """Run the command.
 
         Raises:
-            ChorusError: it cannot be; the sentence says why.
+            ChorusError: the command failed.
         """
         outcome = self.command.handler(context, *self.arguments)
         return await outcome if isinstance(outcome, Awaitable) else outcome
@@ -47,20 +47,20 @@ class Bound(Generic[C]):
 
 @dataclass(frozen=True, slots=True)
 class Completions:
-    """Ways to go on; each replaces what stands in the line from ``start``."""
+    """Completions of a line; each replaces the text from ``start`` on."""
 
     start: int
     candidates: tuple[Candidate, ...] = ()
 
 
 def resolve(registry: CommandRegistry[C], line: str, now: datetime) -> Bound[C]:
-    """Read a line such as ``/context set 24h``; ``now`` is the aware local time.
+    """Parse a line such as ``/context set 24h``; ``now`` is the aware local time.
 
     Raises:
-        CommandError: no command is meant, or more than one may be, or its arguments are too many or too few.
-        ChorusError: an argument cannot be read; the sentence is its parameter's.
+        CommandError: the command is unknown or ambiguous, or it has too many or too few arguments.
+        ChorusError: an argument cannot be parsed.
     """
-    word, rest = _parted(line.strip().removeprefix("/"))
+    word, rest = _split(line.strip().removeprefix("/"))
     entry = _first(registry, word)
     if isinstance(entry, Command):
         return Bound(entry, entry.values(rest, now))
@@ -68,21 +68,21 @@ def resolve(registry: CommandRegistry[C], line: str, now: datetime) -> Bound[C]:
 
 
 def look_up(registry: CommandRegistry[C], words: str) -> Command[C] | CommandGroup[C]:
-    """Find what ``/help`` is asked about: ``context``, ``context set``, ``/new``; the answer has a ``help_text``.
+    """Find the command or group that ``/help`` should explain: ``context``, ``context set``, ``/new``.
 
     Raises:
-        CommandError: no command is meant, or more than one may be.
+        CommandError: the command is unknown or ambiguous.
     """
-    word, rest = _parted(words.strip().removeprefix("/"))
+    word, rest = _split(words.strip().removeprefix("/"))
     entry = _first(registry, word)
     if isinstance(entry, Command) or not rest:
         return entry
-    word, _ = _parted(rest)
+    word, _ = _split(rest)
     return _named(word, entry.words, f"/{entry.name} ") or _refuse(word, entry.words, f"/{entry.name} ")
 
 
 def completions(registry: CommandRegistry[C], context: C, line: str) -> Completions:
-    """Return how the line, up to the cursor, could go on: commands, then subcommands, then arguments."""
+    """Complete the line up to the cursor: commands, then subcommands, then arguments."""
     if not line.startswith("/"):
         return Completions(len(line))
     word, start = _word_at(line, 1)
@@ -94,8 +94,8 @@ def completions(registry: CommandRegistry[C], context: C, line: str) -> Completi
     return _group_completions(entry, context, line, start) if entry else Completions(len(line))
 
 
-def _parted(text: str) -> tuple[str, str]:
-    """Part the first word from the rest, which stays as it was typed but for blanks at its ends."""
+def _split(text: str) -> tuple[str, str]:
+    """Split the first word from the rest, which keeps its inner blanks."""
     word, *rest = text.strip().split(None, 1) or [""]
     return word, "".join(rest)
 
@@ -108,7 +108,7 @@ def _first(registry: CommandRegistry[C], word: str) -> Command[C] | CommandGroup
 
 
 def _within(group: CommandGroup[C], text: str, now: datetime) -> Bound[C]:
-    word, rest = _parted(text)
+    word, rest = _split(text)
     lead = f"/{group.name} "
     command = group.words.get(word.casefold())
     refusal: ChorusError | None = None
@@ -117,7 +117,7 @@ def _within(group: CommandGroup[C], text: str, now: datetime) -> Bound[C]:
             return Bound(group.default, group.default.values(text, now))
         except ChorusError as error:
             refusal = error
-    # "a fortnite" is a time with a slip in it, no beginning of a name.
+    # "a fortnite" is a misspelt time, not the prefix of a name.
     if refusal is not None and rest and word.casefold() in _ARTICLES:
         raise refusal
     command = command or _named(word, group.words, lead)
@@ -129,10 +129,10 @@ def _within(group: CommandGroup[C], text: str, now: datetime) -> Bound[C]:
 
 
 def _named(word: str, words: Mapping[str, Entry], lead: str) -> Entry | None:
-    """Return what a word names exactly or by its beginning, ``None`` if nothing.
+    """Return the entry of this name or of a unique prefix of its name, ``None`` if there is none.
 
     Raises:
-        CommandError: the word is the beginning of several names.
+        CommandError: the word is a prefix of several names.
     """
     typed = word.casefold()
     if typed in words:
@@ -140,7 +140,7 @@ def _named(word: str, words: Mapping[str, Entry], lead: str) -> Entry | None:
     found = _beginning_with(words, typed) if typed else []
     if len(found) > 1:
         *others, last = sorted(f"{lead}{name}" for name in found)
-        raise CommandError(f"{lead}{typed} may be {', '.join(others)} or {last}.")
+        raise CommandError(f"{lead}{typed} is ambiguous: {', '.join(others)} or {last}?")
     return words[found[0]] if found else None
 
 
@@ -149,7 +149,7 @@ def _beginning_with(words: Mapping[str, Entry], typed: str) -> list[str]:
 
 
 def _one_name_each(words: Mapping[str, Entry], names: Iterable[str]) -> list[str]:
-    """Keep of several names for one thing the first."""
+    """Keep only the first of several names of the same entry."""
     first_names: dict[int, str] = {}
     for name in names:
         first_names.setdefault(id(words[name]), name)
@@ -157,22 +157,23 @@ def _one_name_each(words: Mapping[str, Entry], names: Iterable[str]) -> list[str
 
 
 def _refuse(word: str, words: Mapping[str, Entry], lead: str, refusal: ChorusError | None = None) -> NoReturn:
-    """Say what was probably meant; else what kept the group's default from taking it, if that is why."""
-    # Where a value could have stood, a word must be more alike: "last" is a time half written, not "at".
+    """Suggest the names that look alike; without any, raise the ``refusal`` of the group's default command."""
+    # Where an argument is possible, a name must be more alike: "last" is an incomplete time, not "at".
     alike = get_close_matches(word.casefold(), filter(None, words), cutoff=0.6 if refusal is None else 0.7)
     if alike:
         meant = " or ".join(f"{lead}{name}" for name in _one_name_each(words, alike))
         raise CommandError(_unknown(lead + word, meant))
-    raise refusal or CommandError(f"{_unknown(lead + word)} {f'/help {lead[1:]}'.strip()} lists what there is.")
+    raise refusal or CommandError(_unknown(lead + word, group=lead[1:].strip()))
 
 
-def _unknown(typed: str, meant: str = "") -> str:
-    sentence = f"There is no command {quoted(typed)}."
-    return f"{sentence} Did you mean {meant}? /help lists all commands." if meant else sentence
+def _unknown(typed: str, meant: str = "", group: str = "") -> str:
+    suggestion = f" Did you mean {meant}?" if meant else ""
+    listing = f"/help {group} lists its commands." if group else "/help lists all commands."
+    return f"There is no command {quoted(typed)}.{suggestion} {listing}"
 
 
 def _word_at(line: str, start: int) -> tuple[str, int | None]:
-    """Return the word at a place and where the next one starts; ``None`` while this one may still be going on."""
+    """Return the word at ``start`` and where the next one starts; ``None`` while this one may be incomplete."""
     end = next((place for place in range(start, len(line)) if line[place].isspace()), None)
     if end is None:
         return line[start:], None

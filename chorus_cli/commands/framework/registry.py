@@ -1,10 +1,10 @@
-"""Commands, each declared once: the decorator names it, the signature and the docstring say the rest.
+"""Commands, each declared once by a decorator with its name, its handler's signature and docstring.
 
 A group is a value that a module fills; a registry is built from an explicit list of groups, so that no module is
 imported for its side effect and a test can have a registry of its own. Usage lines, ``/help`` and the table in
-the documents are computed from the declarations. A declaration with a mistake in it raises ``TypeError`` when made.
+the documents are computed from the declarations. A wrong declaration raises ``TypeError`` on import.
 
-``C`` is the context that handlers are given first: the application's class, unknown here.
+``C`` is the type of a handler's first argument: the application's own class, unknown here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from chorus_cli.commands.framework.arguments import Argument, declared_arguments
 from chorus_cli.commands.framework.replies import Answer, Report, Table
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.models.events import TurnEvent
-from chorus_cli.core.text.cutting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -37,7 +36,7 @@ _LINE_BREAK = re.compile(r"(?<=\S)\n(?=\S)")
 
 @dataclass(frozen=True, slots=True)
 class Documentation:
-    """What a docstring says to the user: the line for menus, the paragraphs below it, the examples."""
+    """The user's help in a docstring: a line for menus, the paragraphs below it, the examples."""
 
     summary: str
     details: str
@@ -46,12 +45,12 @@ class Documentation:
 
 @dataclass(frozen=True, slots=True)
 class Command(Generic[C]):
-    """One command: where it stands, what it takes, what is said about it, and the handler that carries it out.
+    """One command: its names, arguments, documentation and handler.
 
-    ``names`` are the words that name it within its group, the proper one first; ``""`` is the group's word alone.
-    ``aliases`` are words that name it at the top level. ``default`` says that the group's word followed by an argument
-    means this command. One that is ``stoppable`` may take long and leaves nothing half-done when it is cancelled.
-    ``guesses`` are words that name nothing, but are typed by those who look for this command.
+    ``names`` are its names within the group, the primary one first; ``""`` is the group's word alone. ``aliases`` are
+    its names at the top level. ``default`` means that the group's word followed by an argument runs this command. A
+    ``stoppable`` command may take long and leaves nothing half-done when it is cancelled. ``guesses`` are words that
+    are no names, but lead to it in a suggestion.
     """
 
     group: str
@@ -71,20 +70,20 @@ class Command(Generic[C]):
 
     @property
     def usage(self) -> str:
-        """The full name and its arguments: ``/context add <time>``; in brackets what may be left out."""
+        """The full name and its arguments: ``/context add <time>``; optional parts are in brackets."""
         name = f"[{self.names[0]}]" if self.default else self.names[0]
         words = (self.group, name, *(argument.usage for argument in self.arguments))
         return "/" + " ".join(word for word in words if word)
 
     @property
     def other_names(self) -> tuple[str, ...]:
-        """Every other way to type it, as it is typed: ``/new``, ``/context default``."""
+        """The other names, as they are typed: ``/new``, ``/context default``."""
         synonyms = tuple("/" + f"{self.group} {name}".strip() for name in self.names[1:])
         return synonyms + tuple(f"/{alias}" for alias in self.aliases)
 
     @property
     def help_text(self) -> str:
-        """Everything there is to say about it, as a paragraph for each thing."""
+        """The whole help: usage with arguments, summary, details, other names, examples."""
         documentation = self.documentation
         arguments = [f"{argument.usage}: {argument.parameter.help}" for argument in self.arguments]
         paragraphs = [
@@ -97,14 +96,14 @@ class Command(Generic[C]):
         return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
     def values(self, text: str, now: datetime) -> tuple[object, ...]:
-        """Read what follows the name as arguments, with defaults for those left out.
+        """Parse the text after the name into arguments, with defaults for omitted ones.
 
         Raises:
-            CommandError: nothing takes the text, or a required argument is missing.
-            ChorusError: a parameter cannot read its piece; the sentence is the parameter's.
+            CommandError: the command takes no argument, or a required one is missing.
+            ChorusError: a parameter cannot parse its part of the text.
         """
         if text and not self.arguments:
-            raise CommandError(f"{self.path} stands alone, but {quoted(text)} follows it. Usage: {self.usage}")
+            raise CommandError(f"{self.path} takes no argument.")
         given = pieces(self.arguments, text)
         left_out = self.arguments[len(given) :]
         for argument in left_out:
@@ -126,18 +125,18 @@ class CommandGroup(Generic[C]):
 
     @property
     def words(self) -> dict[str, Command[C]]:
-        """What may follow the group's name: every proper name first, then the synonyms; ``""`` is nothing at all."""
+        """Commands by the word after the group's name, primary names first; ``""`` stands for no word."""
         proper = {command.names[0]: command for command in self.commands}
         return proper | {name: command for command in self.commands for name in command.names[1:]}
 
     @property
     def default(self) -> Command[C] | None:
-        """The command that an argument right after the group's name is for, if there is one."""
+        """The command that takes an argument right after the group's name, if there is one."""
         return next((command for command in self.commands if command.default), None)
 
     @property
     def help_text(self) -> str:
-        """What the group is about, and its commands in a line each."""
+        """The group's summary and a line for each command."""
         return "\n".join([self.summary, "", *(f"{each.usage}: {each.documentation.summary}" for each in self.commands)])
 
     def command(
@@ -149,10 +148,10 @@ class CommandGroup(Generic[C]):
         stoppable: bool = False,
         guesses: tuple[str, ...] = (),
     ) -> Callable[[Callable[Concatenate[C, P], R]], Callable[Concatenate[C, P], R]]:
-        """Declare the decorated handler as a command of this group; the handler itself stays what it is.
+        """Declare the decorated handler as a command of this group; the handler itself is returned unchanged.
 
         Raises:
-            TypeError: the declaration has a mistake; the sentence says which.
+            TypeError: the declaration is wrong.
         """
 
         def declare(handler: Callable[Concatenate[C, P], R]) -> Callable[Concatenate[C, P], R]:
@@ -164,10 +163,10 @@ class CommandGroup(Generic[C]):
         return declare
 
     def add(self, command: Command[C]) -> None:
-        """Take in a command.
+        """Add a command.
 
         Raises:
-            TypeError: it has no name, or one that cannot be typed or is taken, or is a default that cannot be one.
+            TypeError: a name is missing, cannot be typed or is taken, or it cannot be the group's default.
         """
         if command.path == "/" or not all(map(_typeable, (*command.names, *command.aliases))):
             raise TypeError(f"{command.path}: a name is one word in small letters, and none is empty at the top level")
@@ -181,9 +180,9 @@ class CommandGroup(Generic[C]):
 
 
 class CommandRegistry(Generic[C]):
-    """All commands: groups of one name merged, and the words that may stand at the beginning of a line.
+    """All commands: groups merged by name, and ``words``, the commands and groups by the first word of a line.
 
-    ``guesses`` maps the words that others expect there to the commands that do what is meant.
+    ``guesses`` maps first words that users of other programs expect to the commands to suggest.
     """
 
     def __init__(self, groups: Iterable[CommandGroup[C]]) -> None:
@@ -198,22 +197,22 @@ class CommandRegistry(Generic[C]):
         _no_word_twice("/", [*self.words, *(guess for command in self for guess in command.guesses)])
 
     def __iter__(self) -> Iterator[Command[C]]:
-        """Go through every command, group by group in the order of declaration."""
+        """Iterate over all commands, group by group in the order of declaration."""
         return (command for group in self.groups for command in group.commands)
 
     def menu(self) -> Report:
-        """Every command in a line, a table for each group."""
-        heads = ("Command", "What it does")
+        """Return a table for each group with a line for each command."""
+        heads = ("Command", "Description")
         return Report(tuple(Table(group.summary, heads, _menu_rows(group)) for group in self.groups))
 
     def markdown_table(self) -> str:
-        """Every command as a Markdown table, for the documents."""
+        """Return all commands as a Markdown table, for the documents."""
         rows = [f"| {_code(each.usage)} | {_description(each, _code)} |" for each in self]
-        return "\n".join(["| command | what it does |", "|---|---|", *rows])
+        return "\n".join(["| command | description |", "|---|---|", *rows])
 
 
 def documentation_of(handler: Callable[..., object]) -> Documentation:
-    """Read a handler's docstring: its first line, the paragraphs up to the first section, the ``Examples:`` section.
+    """Parse a handler's docstring: first line, paragraphs up to the first section, ``Examples:`` section.
 
     Raises:
         TypeError: there is no docstring or no example, or an example does not begin with a slash.
@@ -232,14 +231,14 @@ def _typeable(word: str) -> bool:
     return word == word.casefold() and not any(map(str.isspace, word))
 
 
-def _no_word_twice(what: str, words: Sequence[str]) -> None:
+def _no_word_twice(place: str, words: Sequence[str]) -> None:
     repeated = [word for word, count in Counter(words).items() if count > 1]
     if repeated:
-        raise TypeError(f"{what}: {repeated[0]!r} is declared twice")
+        raise TypeError(f"{place}: {repeated[0]!r} is declared twice")
 
 
 def _merged(groups: Iterable[CommandGroup[C]]) -> tuple[CommandGroup[C], ...]:
-    """Make one group of all that have the same name, in the order in which the names first come."""
+    """Merge the groups of the same name, in the order of first appearance."""
     same_name: dict[str, list[CommandGroup[C]]] = {}
     for group in groups:
         same_name.setdefault(group.name, []).append(group)
@@ -259,7 +258,7 @@ def _joined(name: str, parts: Sequence[CommandGroup[C]]) -> CommandGroup[C]:
 
 
 def _first_words(groups: Sequence[CommandGroup[C]]) -> dict[str, Command[C] | CommandGroup[C]]:
-    """Map what may begin a line to what it names: proper names first, then synonyms and aliases."""
+    """Return commands and groups by the first word of a line: primary names first, then synonyms and aliases."""
     named: list[tuple[str, Command[C] | CommandGroup[C]]] = []
     for group in groups:
         named += group.words.items() if not group.name else [(group.name, group)]
@@ -280,5 +279,5 @@ def _description(command: Command[C], drawn: Callable[[str], str]) -> str:
 
 
 def _code(text: str) -> str:
-    """Mark as code within a Markdown table, where a bar would end the cell even in code."""
+    """Write as code for a Markdown table, where a bar ends the cell even in code."""
     return "`" + text.replace("|", r"\|") + "`"

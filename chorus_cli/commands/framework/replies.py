@@ -1,4 +1,4 @@
-"""What a command answers with: values that say what to show and leave the drawing to whoever shows it."""
+"""The answers of commands: values that the terminal draws."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Text:
 class Table:
     """Rows under column heads; every row has as many cells as there are columns.
 
-    Cells of the columns named in ``cut`` stay in one line, and end where the terminal has no more room for them.
+    Cells of the columns named in ``cut`` stay on one line and are truncated to the width of the terminal.
     """
 
     title: str
@@ -37,9 +37,9 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Refill:
-    """A sentence, and a text that comes back to where the user types.
+    """A sentence, and a text for the input line.
 
-    One that the log has anyway ``gives_way`` when a command is typed instead.
+    A text that ``gives_way`` is in the log anyway: a command typed there replaces it.
     """
 
     text: str
@@ -49,16 +49,16 @@ class Refill:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """Leave the program."""
+    """Quit the program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Asks yes or no before something is done.
+    """A yes-or-no question before an action.
 
-    ``confirmed`` does it and is awaited on yes. ``declined`` is answered on no, and where nobody can be asked: it must
-    be what loses nothing. Where that keeps something, ``discarded`` may offer to throw it away, and is awaited then.
-    ``kept_as_text`` may offer to take what looks like something else for plain text.
+    ``confirmed`` is awaited on yes. ``declined`` is the answer on no, and where no one can be asked: it must lose
+    nothing. If it keeps a draft, ``discarded`` may offer to discard that. ``kept_as_text`` may offer to store a
+    doubtful text as it is.
     """
 
     text: str
@@ -69,18 +69,18 @@ class Question:
 
     @property
     def choices(self) -> dict[str, Callable[[], Awaitable[Reply]] | None]:
-        """The answers that can be given, and what each does; ``n`` does nothing."""
+        """The possible answers and their actions; ``n`` has none."""
         offered = {"t": self.kept_as_text, "d": self.discarded}
         return {"y": self.confirmed, "n": None, **{key: work for key, work in offered.items() if work is not None}}
 
 
 Reply = Text | Table | Report | Question | Refill | Exit
 Answer = Reply | AsyncGenerator[TurnEvent, None]
-"""What awaiting a command gives: a reply, or the events of a turn it has begun."""
+"""The result of awaiting a command: a reply, or the events of the turn that it began."""
 
 
 def plain(reply: Reply) -> str:
-    """Render a reply as text without colours or control sequences, for output that is no terminal."""
+    """Render a reply as text without colours or control sequences, for output that is not a terminal."""
     match reply:
         case Text(text) | Refill(text):
             return text

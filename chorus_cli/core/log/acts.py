@@ -39,6 +39,11 @@ class _Act:
         """Return the JSON of the row."""
         return {}
 
+    @property
+    def start(self) -> str:
+        """The words for a context that starts at the act, to be followed by its time; empty for no boundary."""
+        return ""
+
 
 @dataclass(frozen=True, slots=True)
 class Clear(_Act):
@@ -64,6 +69,11 @@ class Clear(_Act):
         """Name the act."""
         return "this persona was made" if self.begins else "new conversation"
 
+    @property
+    def start(self) -> str:
+        """The words for a context that starts here."""
+        return "the creation of this persona on" if self.begins else "your /new of"
+
 
 @dataclass(frozen=True, slots=True)
 class Replacement(_Act):
@@ -88,6 +98,11 @@ class Edit(Replacement):
         """Name the act with the number of its members."""
         return f"edit of the context, {counted(len(self.members), 'message')} kept"
 
+    @property
+    def start(self) -> str:
+        """The words for a context that starts here."""
+        return "your edit of"
+
 
 @dataclass(frozen=True, slots=True)
 class Restore(Replacement):
@@ -98,6 +113,11 @@ class Restore(Replacement):
     def describe(self) -> str:
         """Name the act with the number of its members."""
         return f"restored session, {counted(len(self.members), 'message')}"
+
+    @property
+    def start(self) -> str:
+        """The words for a context that starts here."""
+        return "the session restored on"
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,9 +186,9 @@ async def test_a_new_conversation_begun_meanwhile_is_not_overwritten_and_the_tex
     ("change", "reply"),
     [
         (None, "Nothing was changed."),
-        ("", "Nothing was changed: an empty text was saved."),
-        (without("A", "B"), "No message is left in the text, so the context stays as it was. /new empties it."),
-        (changing(lambda text: text + "\n"), "The context is the same as before; nothing was changed."),
+        ("", "Nothing was changed: the saved text is empty."),
+        (without("A", "B"), "Nothing was changed: the text has no messages left. /new empties the context."),
+        (changing(lambda text: text + "\n"), "Nothing was changed: the context is the same as before."),
     ],
 )
 async def test_endings_that_change_nothing_say_so(talk: World, change: Callable[[Path], object], reply: str) -> None:
@@ -227,9 +227,9 @@ async def test_an_edit_that_is_not_used_is_kept_or_discarded(talk: World, compla
     for _ in range(2):
         talk.editor.enqueue(replacing("Human: A2", "Humn: A2"), complaint=complaint)
     kept, discarded = [await talk.asked_back("/context edit") for _ in range(2)]
-    assert plain(kept.declined) == f"The context was left as it was; your text is kept in {talk.editor.opened[0]}."
+    assert plain(kept.declined) == f"The context is unchanged; your text is kept in {talk.editor.opened[0]}."
     assert discarded.discarded is not None
-    assert plain(await discarded.discarded()) == "The context was left as it was; your edit is discarded."
+    assert plain(await discarded.discarded()) == "The context is unchanged; your edit was discarded."
     assert [path.exists() for path in talk.editor.opened] == [True, False]
     assert await talk.journal.entries(talk.focus.target()) == []
 

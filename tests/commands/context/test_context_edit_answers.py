@@ -43,12 +43,12 @@ async def test_a_line_that_looks_like_a_header_and_is_none_is_asked_about(talk: 
 async def test_it_is_edited_again_kept_as_text_or_discarded(talk: World) -> None:
     edited, kept, discarded = [await asked(talk) for _ in range(3)]
     assert discarded.discarded is not None
-    assert plain(await discarded.discarded()) == "The context was left as it was; your edit is discarded."
+    assert plain(await discarded.discarded()) == "The context is unchanged; your edit was discarded."
     talk.editor.enqueue(replacing("2026-02-12 14:32:00] Human: A3", "[2026-02-12 14:32:00] Human: A three"))
     assert plain(await edited.confirmed()) == "Context edited: 6 messages (1 reworded). /undo reverts."
     await talk.told("/undo")
     assert kept.kept_as_text is not None
-    with pytest.raises(CommandError, match="changed meanwhile"):
+    with pytest.raises(CommandError, match="changed in the meantime"):
         await kept.kept_as_text()
     again = await asked(talk)
     assert again.kept_as_text is not None

@@ -5,6 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
+from chorus_cli.commands.context.picture import correction, request_limit
+from chorus_cli.core.context.budget import Budget, Limit
+from chorus_cli.core.context.calibration import Calibration
+from tests.commands.context.edited_texts import without
+
 if TYPE_CHECKING:
     from tests.services.world import World
 
@@ -17,18 +24,43 @@ async def test_context_draws_the_window_with_its_boundary_and_the_parts_with_bar
     await world.say("Two")
     text = await world.told("/context")
     assert text.startswith("Context window: 8h (default: 8h)\nMessages since ")
-    assert "A boundary is nearer and is what binds: new conversation of " in text
+    assert "The context starts at your /new of " in text
     (line,) = [line for line in text.splitlines() if "│" in line and "·" in line]
     assert line.count("█") == 2
     assert line.index("█") < line.index("│") < line.rindex("█")
     assert "█ 2 messages in 10 m   │ new conversation, " in text
-    assert [word for word in ("system prompt", "documents", "messages", "together") if f"\n{word} " in text] == [
+    assert [word for word in ("system prompt", "documents", "messages", "total") if f"\n{word} " in text] == [
         "system prompt",
         "documents",
         "messages",
-        "together",
+        "total",
     ]
-    assert "the mark is at 80%" in text
+    assert "Limit for a request: 80 % (8,000 tokens)." in text
+
+
+@pytest.mark.parametrize(
+    ("lines", "start"),
+    [
+        (["/new"], "your /new of "),
+        (["/context edit"], "your edit of "),
+        (["/context save Rome", "/context restore 2"], "the session restored on "),
+    ],
+)
+async def test_the_boundary_that_the_context_starts_at_is_named(world: World, lines: list[str], start: str) -> None:
+    await world.say("One")
+    world.editor.enqueue(without("ok"))
+    for line in lines:
+        await world.told(line)
+    assert f"\nThe context starts at {start}" in await world.told("/context")
+
+
+async def test_the_context_of_a_persona_that_was_created_again_starts_there(world: World) -> None:
+    await world.told("/persona new Ada")
+    await world.say("Secrets")
+    await world.told("/persona archive")
+    await world.roster.delete("ada")
+    await world.told("/persona new Ada")
+    assert "\nThe context starts at the creation of this persona on " in await world.told("/context")
 
 
 async def test_an_empty_window_is_a_line_without_blocks(world: World) -> None:
@@ -45,3 +77,30 @@ async def test_why_gives_the_reason_for_each_part_and_for_what_is_left_out(world
     assert "always sent" in text
     assert "0 in the 8h window since the boundary" in text
     assert "before the boundary  2 " in text
+
+
+@pytest.mark.parametrize(
+    ("tokens", "sentence"),
+    [
+        (102_400, "Limit for a request: 80 % (102,400 tokens)."),
+        (116_480, "Limit for a request: 80 % (102,400 tokens); 116,480 tokens because a fold was undone."),
+        (64_000, "Limit for a request: 64,000 tokens; max_output_tokens are kept free for the reply."),
+    ],
+)
+def test_the_limit_for_a_request_is_the_share_or_has_a_reason(tokens: int, sentence: str) -> None:
+    assert request_limit(Budget(Limit(128_000, "the model's own"), tokens), 0.8) == sentence
+
+
+@pytest.mark.parametrize(
+    ("known", "sentence"),
+    [
+        (Calibration(), ""),
+        (Calibration(1.0, 0.0), ""),
+        (Calibration(1.004, -0.004), ""),
+        (Calibration(1.0, 0.2), "The last estimate was off by +20%."),
+        (Calibration(1.08, 0.0), "Estimates are multiplied by 1.08 for this model."),
+        (Calibration(1.08, 0.03), "Estimates are multiplied by 1.08 for this model; the last estimate was off by +3%."),
+    ],
+)
+def test_estimates_are_spoken_of_only_when_they_are_corrected(known: Calibration, sentence: str) -> None:
+    assert correction(known) == sentence

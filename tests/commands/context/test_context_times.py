@@ -124,7 +124,7 @@ INCOMPLETE = {
     "/context set  ": "/context set needs <time>. Usage: /context [set] <time>, for example: /context 24h",
     "/context add": "/context add needs <time>. Usage: /context add <time>, for example: /context add 8h",
     # No time, but the beginning of a name.
-    "/context a": "/context a may be /context add or /context at.",
+    "/context a": "/context a is ambiguous: /context add or /context at?",
 }
 
 
@@ -158,7 +158,7 @@ async def test_a_time_is_confirmed_with_hours_and_local_moment(world: World, lin
 @pytest.mark.parametrize(("line", "hours", "since"), [(line, *expected) for line, expected in BARE.items()])
 async def test_a_number_alone_is_confirmed_as_hours(world: World, line: str, hours: int, since: str) -> None:
     told = await world.told(line)
-    assert told.startswith("A number alone means hours.\n")
+    assert told.startswith("A number without a unit means hours.\n")
     assert told.endswith(f"\nContext window set to {hours}h\nMessages since {since} are in context.")
     assert world.settings_text() == after(hours)
 

@@ -29,7 +29,7 @@ async def talk(tmp_path: Path, store: Store, clock: FakeClock) -> Talk:
 async def test_compact_summarises_all_but_the_last_two_turns(talk: Talk) -> None:
     await talk.say(*facts(4))
     told = await talk.world.told("/compact  the  bridge")
-    assert told == (f"4 messages summarised in ~3 tokens. /undo takes that back.\n\n{PREFIX} f0! f1!")
+    assert told == (f"4 messages summarised in ~3 tokens. /undo reverts this.\n\n{PREFIX} f0! f1!")
     assert talk.model.requests[-1].messages[0].content == task(125, "the bridge")
     assert await talk.world.told("/context compact") == (
         "Not enough messages to compact: the last two turns always stay word for word."
@@ -37,7 +37,7 @@ async def test_compact_summarises_all_but_the_last_two_turns(talk: Talk) -> None
     await talk.say("f4!")
     assert "f1! w" not in talk.last_request()
     assert await talk.world.told("/context compact") == (
-        f"2 messages added to the summary, which has ~4 tokens. /undo takes that back.\n\n{PREFIX} f0! f1! f2!"
+        f"2 messages added to the summary, now ~4 tokens. /undo reverts this.\n\n{PREFIX} f0! f1! f2!"
     )
 
 
@@ -60,7 +60,7 @@ async def test_two_turns_are_not_enough(talk: Talk, turns: int) -> None:
 async def test_eliza_refuses_and_says_what_would_help(talk: Talk) -> None:
     await talk.say(*facts(4))
     await talk.world.told("/settings set summary_model chorus/eliza")
-    assert (await talk.world.told("/compact")).startswith("ELIZA does not summarise. Choose a model")
+    assert (await talk.world.told("/compact")).startswith("ELIZA cannot summarise. Choose another model")
 
 
 async def test_summary_shows_what_it_stands_for_and_who_wrote_it(talk: Talk) -> None:
@@ -69,16 +69,14 @@ async def test_summary_shows_what_it_stands_for_and_who_wrote_it(talk: Talk) -> 
     await talk.world.told("/compact")
     told = await talk.world.told("/context summary")
     assert told.startswith("Summary of 4 messages (#1 to #4), by openai/test, Thu 2026-02-12 ")
-    assert told.endswith(f"~3 tokens. /context undo 1 takes it back.\n\n{PREFIX} f0! f1!")
+    assert told.endswith(f"~3 tokens. /context undo 1 reverts it.\n\n{PREFIX} f0! f1!")
 
 
 async def test_summary_edit_makes_it_the_users_own(talk: Talk) -> None:
     await talk.say(*facts(4))
     await talk.world.told("/compact")
     talk.world.editor.enqueue("We met at the bridge.\n\nIt rained.\n")
-    assert await talk.world.told("/context summary edit") == (
-        "The summary is yours from now on. /undo brings the one before back."
-    )
+    assert await talk.world.told("/context summary edit") == ("Summary replaced. /undo restores the previous one.")
     assert talk.world.editor.shown == [f"{PREFIX} f0! f1!\n"]
     assert ", by you, " in await talk.world.told("/context summary")
     await talk.say("next!")
@@ -96,7 +94,7 @@ async def test_summary_edit_that_leaves_it_or_empties_it_changes_nothing(talk: T
     assert (await talk.world.told("/context summary edit")).startswith("Nothing was changed")
     assert await talk.summary() == f"{PREFIX} f0! f1!"
     assert await talk.world.told("/context summary nonsense") == (
-        "'nonsense' cannot be done with a summary; /context summary edit opens it."
+        "/context summary takes only the argument edit, not 'nonsense'."
     )
 
 

@@ -57,7 +57,7 @@ async def test_a_length_that_is_rounded_is_told_also_in_a_preview(told: World, l
 async def test_a_boundary_that_is_nearer_is_named(told: World) -> None:
     await told.told("/new")
     text = await told.told("/context 24h?")
-    assert "A boundary is nearer and is what binds: new conversation" in text
+    assert "The context starts at your /new of " in text
 
 
 @pytest.mark.parametrize("line", ["/context ?", "/context banana?", "/context tomorrow?"])

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated
 
-from chorus_cli.commands.framework.arguments import Candidate
-from chorus_cli.commands.framework.parameters import COMMAND, NUMBER, TEXT, TIME
+from chorus_cli.commands.framework.arguments import COMMAND, NUMBER, TEXT, TIME, Candidate
 from chorus_cli.commands.framework.registry import CommandGroup, CommandRegistry
 from chorus_cli.commands.framework.replies import Exit, Reply, Text
 from chorus_cli.core.models.events import TextDelta

@@ -7,8 +7,17 @@ from typing import Annotated
 
 import pytest
 
-from chorus_cli.commands.framework.arguments import Argument, Candidate, Parameter, declared_arguments, pieces
-from chorus_cli.commands.framework.parameters import COMMAND, NUMBER, TEXT, TIME
+from chorus_cli.commands.framework.arguments import (
+    COMMAND,
+    NUMBER,
+    TEXT,
+    TIME,
+    Argument,
+    Candidate,
+    Parameter,
+    declared_arguments,
+    pieces,
+)
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.time.timespan import Span
 

@@ -50,7 +50,7 @@ def test_help_for_a_group_lists_its_commands() -> None:
 
 @pytest.mark.parametrize("words", ["context sett", "contxt", "memory xyzzy", "c"])
 def test_help_for_what_there_is_not_is_refused(words: str) -> None:
-    with pytest.raises(CommandError, match=r"There is no command|may be"):
+    with pytest.raises(CommandError, match=r"There is no command|is ambiguous"):
         look_up(REGISTRY, words)
 
 
@@ -67,7 +67,7 @@ def test_the_menu_has_a_table_for_each_group_and_a_line_for_each_command() -> No
 
 def test_the_markdown_table_has_a_row_for_each_command() -> None:
     rows = REGISTRY.markdown_table().splitlines()
-    assert rows[:3] == ["| command | what it does |", "|---|---|", "| `/context` | Show the window. |"]
+    assert rows[:3] == ["| command | description |", "|---|---|", "| `/context` | Show the window. |"]
     assert "| `/context clear` | Begin a new conversation. Also `/new`, `/clear`. |" in rows
     assert len(rows) == 2 + len(COMMANDS)
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import pytest
 
+from chorus_cli.commands.framework.arguments import TIME
 from chorus_cli.commands.framework.command_line import resolve
-from chorus_cli.commands.framework.parameters import TIME
 from chorus_cli.commands.framework.registry import CommandGroup, CommandRegistry
 from chorus_cli.commands.framework.replies import Text
 from chorus_cli.core.time.timespan import Span

@@ -72,8 +72,8 @@ async def test_several_beginnings_of_names_of_one_command_are_not_ambiguous() ->
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("/c", "/c may be /clear or /context."),
-        ("/context s", "/context s may be /context save or /context set."),
+        ("/c", "/c is ambiguous: /clear or /context?"),
+        ("/context s", "/context s is ambiguous: /context save or /context set?"),
         ("/contxt", "There is no command '/contxt'. Did you mean /context? /help lists all commands."),
         (
             "/context sett 24h",
@@ -87,13 +87,13 @@ async def test_several_beginnings_of_names_of_one_command_are_not_ambiguous() ->
             "/Sessions of Frodo",
             "There is no command '/Sessions'. Did you mean /context history? /help lists all commands.",
         ),
-        ("/xyzzy", "There is no command '/xyzzy'. /help lists what there is."),
-        ("/", "There is no command '/'. /help lists what there is."),
-        ("/memory xyzzy", "There is no command '/memory xyzzy'. /help memory lists what there is."),
+        ("/xyzzy", "There is no command '/xyzzy'. /help lists all commands."),
+        ("/", "There is no command '/'. /help lists all commands."),
+        ("/memory xyzzy", "There is no command '/memory xyzzy'. /help memory lists its commands."),
         ("/memory", "/memory needs one of: add, pin."),
-        ("/\x1b[2J", "There is no command '/\\x1b[2J'. /help lists what there is."),
-        ("/quit now", "/quit stands alone, but 'now' follows it. Usage: /quit"),
-        ("/context clear all", "/context clear stands alone, but 'all' follows it. Usage: /context clear"),
+        ("/\x1b[2J", "There is no command '/\\x1b[2J'. /help lists all commands."),
+        ("/quit now", "/quit takes no argument."),
+        ("/context clear all", "/context clear takes no argument."),
         ("/memory pin", "/memory pin needs <number>. Usage: /memory pin <number>, for example: /memory pin 3"),
         (
             "/context set",

@@ -213,7 +213,7 @@ class ViewMachine(KeptPast):
             expected = Counter(naive_reason(row, self.past, place, since) for row in others)
             found = count_outside(self.connection, place.persona, place.thread, seen)
             assert {reason: each.messages for reason, each in found.items()} == expected
-            rows = [row for row in message_rows.rows(self.connection, range(1, self._newest_row() + 1))]
+            rows = message_rows.rows(self.connection, range(1, self._newest_row() + 1))
             operations = operation_rows.all_of(self.connection, place.persona, place.thread)
             in_thread = [row for row in rows if row.thread_id == place.thread]
             assert Counter(reasons_outside(in_thread, operations, seen).values()) == expected

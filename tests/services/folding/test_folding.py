@@ -229,7 +229,7 @@ async def test_usage_that_is_reported_corrects_the_estimate(talk: Talk) -> None:
     await talk.world.say("count!")
     report = await talk.world.told("/context")
     assert "Estimates are multiplied by " in report
-    tokens = int(report.partition("together")[2].split()[0].replace(",", ""))
+    tokens = int(report.partition("\ntotal")[2].split()[0].replace(",", ""))
     assert tokens > 1.5 * sent
 
 

@@ -60,8 +60,8 @@ async def test_a_newer_boundary_is_said_to_bind(world: World) -> None:
     world.clock.advance(timedelta(minutes=1))
     await world.told("/new")
     told = await world.told("/context redo 1")
-    assert told.splitlines()[1].startswith("A newer boundary is what binds: new conversation of ")
-    assert told.endswith("/context undo 3 takes that back.")
+    assert told.splitlines()[1].startswith("The context still starts at your /new of ")
+    assert told.endswith("/context undo 3 reverts that.")
     await world.told("/context undo 3")
     assert await world.seen() == ["ONE", "ok"]
 

@@ -1,4 +1,4 @@
-"""Who there is to talk to: finding, making, putting away, bringing back."""
+"""Personas: find, create, archive and bring back."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ async def test_the_beginning_of_an_archived_name_says_how_to_bring_it_back_and_m
         "Ada Lovelace and Adam are archived. "
         "/persona unarchive ada-lovelace or /persona unarchive adam brings it back; /persona new ada makes another."
     )
-    assert "Make a new one?" in await world.told("/persona Eve")
+    assert "Create it?" in await world.told("/persona Eve")
     await world.told("/persona new Ada")
     assert world.focus.slug == "ada"
 
@@ -173,7 +173,7 @@ async def test_what_parts_a_persona_from_an_earlier_one_is_nobodys_to_undo(peopl
     await people.told("/persona new Frodo")
     assert await people.told("/context undo") == "There is nothing to undo here."
     assert await people.told("/context undo 2") == "There is no operation 2 here. /context ops lists them."
-    assert await people.told("/context ops") == "Nothing was done to this context yet."
+    assert await people.told("/context ops") == "There are no operations on this context yet."
     assert await people.seen() == []
     assert (await people.roster.member("frodo")).messages == 0
 
