@@ -24,14 +24,23 @@ five lines, and a form feed because Emacs obeys those on the last page.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.editing.header_likeness import header_likeness
+from chorus_cli.core.editing.lines import (
+    CONTEXT_LINE,
+    END_LINE,
+    HEADER,
+    HUMAN,
+    MARK,
+    LineTest,
+    escaped,
+    header_likeness,
+    unescaped,
+    with_line_feeds,
+)
 from chorus_cli.core.errors import EditFormatError, HeaderLikeError
 from chorus_cli.core.log.messages import Role
 from chorus_cli.core.personas.names import LONGEST_NAME, folded
@@ -39,28 +48,11 @@ from chorus_cli.core.personas.names import LONGEST_NAME, folded
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_LineTest = Callable[[str], bool]
-
-HUMAN = "Human"
-CONTEXT_LINE = "--- context starts here ---"
-END_LINE = "--- end of messages ---"
-
 _RULE = "---"
 _FORM_FEED = "\f"
 _NAMELESS = "Persona"
 _RESERVED_IN_NAMES = frozenset(":[]*")
 _BYTE_ORDER_MARK = "\ufeff"
-
-_HEADER_BEGINNING = r"\[[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
-_CONTEXT = r"[ \t]*-+[ \t]*context starts here[ \t]*-+"
-_END = r"[ \t]*-+[ \t]*end of messages[ \t]*-+"
-_MARK = re.compile(rf"(?P<header>{_HEADER_BEGINNING})|(?P<context>{_CONTEXT}\s*\Z)|(?P<end>{_END}\s*\Z)")
-_HEADER = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})\] ([^:]*): ?(.*)")
-
-# Not only what is a mark, but all that begins like one: a text that is cut off must not end in what looks like its end.
-_LIKE_A_MARK = rf"{_HEADER_BEGINNING}|{_CONTEXT}|{_END}"
-_TO_ESCAPE = re.compile(rf"\\*(?:{_LIKE_A_MARK})|\\+\s*\Z")
-_ESCAPED = re.compile(rf"\\+(?:{_LIKE_A_MARK}|\s*\Z)")
 
 _OPENING = """\
 # Chorus context editor: {name}
@@ -165,27 +157,19 @@ def parse(text: str, name: str, *, header_like_is_text: bool = False) -> ParsedE
     return ParsedEdit(tuple(blocks), start, line)
 
 
-def with_line_feeds(text: str) -> str:
-    """Return ``text`` with a line feed for every carriage return, and for every pair of the two."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
 def _speakers(name: str) -> dict[Role, str]:
     shown = shown_name(name)
     return {Role.USER: HUMAN, Role.ASSISTANT: shown, Role.TOOL_USE: f"{shown} (tool)"}
 
 
-def _written(block: Block, speakers: dict[Role, str], is_header_like: _LineTest) -> str:
+def _written(block: Block, speakers: dict[Role, str], is_header_like: LineTest) -> str:
     first, *others = block.body.split("\n")
     blank_from = len(others)
     while blank_from and not others[blank_from - 1].strip():
         blank_from -= 1
-    escaped = [
-        f"\\{line}" if _TO_ESCAPE.match(line) or is_header_like(line.lstrip("\\")) else line
-        for line in others[:blank_from]
-    ]
+    written = [escaped(line, is_header_like) for line in others[:blank_from]]
     blank = [f"\\{line}" for line in others[blank_from:]]
-    return "\n".join([f"[{block.time}] {speakers[block.role]}: {first}", *escaped, *blank])
+    return "\n".join([f"[{block.time}] {speakers[block.role]}: {first}", *written, *blank])
 
 
 def _opening_rule(lines: Sequence[str]) -> int:
@@ -202,7 +186,7 @@ def _marks(lines: Sequence[str], rule: int) -> list[tuple[int, str]]:
     """Return the index and the kind of each line that begins or ends something, up to the end of the messages."""
     marks: list[tuple[int, str]] = []
     for index in range(rule + 1, len(lines)):
-        mark = _MARK.match(lines[index])
+        mark = MARK.match(lines[index])
         if mark is not None:
             marks.append((index, str(mark.lastgroup)))
             if mark.lastgroup == "end":
@@ -231,7 +215,7 @@ def _check_alone(lines: Sequence[str], mark: int, following: int) -> None:
             raise EditFormatError(mark + 1, problem)
 
 
-def _check_header_like(lines: Sequence[str], marks: Sequence[tuple[int, str]], is_header_like: _LineTest) -> None:
+def _check_header_like(lines: Sequence[str], marks: Sequence[tuple[int, str]], is_header_like: LineTest) -> None:
     """Refuse lines within messages that look like a header, lest a message join the one above it."""
     numbers = [
         index + 1
@@ -246,10 +230,8 @@ def _check_header_like(lines: Sequence[str], marks: Sequence[tuple[int, str]], i
         raise HeaderLikeError(numbers[0], f"this looks like the beginning of a message, but is none{too}; {_hint()}")
 
 
-def _block(
-    lines: Sequence[str], index: int, following: int, roles: dict[str, Role], is_header_like: _LineTest
-) -> Block:
-    header = _HEADER.fullmatch(lines[index])
+def _block(lines: Sequence[str], index: int, following: int, roles: dict[str, Role], is_header_like: LineTest) -> Block:
+    header = HEADER.fullmatch(lines[index])
     if header is None:
         raise EditFormatError(index + 1, f"this looks like the beginning of a message, but is none; {_hint()}")
     time, speaker, first = header.groups()
@@ -260,10 +242,7 @@ def _block(
         raise EditFormatError(index + 1, f"there is no such time as {time}; {_hint()}")
     while not lines[following - 1].strip():
         following -= 1
-    others = (
-        line[1:] if _ESCAPED.match(line) or (line.startswith("\\") and is_header_like(line.lstrip("\\"))) else line
-        for line in lines[index + 1 : following]
-    )
+    others = (unescaped(line, is_header_like) for line in lines[index + 1 : following])
     return Block(role, time, "\n".join([first, *others]), index + 1)
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.editing.format import Block, render, shown_name, with_line_feeds
+from chorus_cli.core.editing.format import Block, render, shown_name
+from chorus_cli.core.editing.lines import with_line_feeds
 from chorus_cli.core.errors import EditFormatError
 from chorus_cli.core.log.messages import Role
 from chorus_cli.core.text.safe_text import join_surrogates

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.editing import format as edit_format
 from chorus_cli.core.editing.counts import EditCounts, edit_counts
+from chorus_cli.core.editing.lines import CONTEXT_LINE
 from chorus_cli.core.editing.matching import Added, Kept, laid_out, matched
 from chorus_cli.core.editing.scope import edit_scope, with_hidden
 from chorus_cli.core.errors import JournalError
@@ -129,7 +130,7 @@ def _context_line(text: str) -> int:
 
     No line of a message can be taken for it: such a one has a backslash put before it.
     """
-    return text.count("\n", 0, text.index(f"\n{edit_format.CONTEXT_LINE}\n")) + 2
+    return text.count("\n", 0, text.index(f"\n{CONTEXT_LINE}\n")) + 2
 
 
 def _stored(member: Member, rows: dict[int, Message], thread_id: int) -> int | NewMessage:

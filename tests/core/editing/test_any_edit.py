@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chorus_cli.core.editing.format import CONTEXT_LINE, END_LINE, parse
+from chorus_cli.core.editing.format import parse
+from chorus_cli.core.editing.lines import CONTEXT_LINE, END_LINE
 from chorus_cli.core.editing.matching import ContextEdit, Kept, Reworded, Sheet, laid_out, matched
 from chorus_cli.core.log.messages import Message, Role
 from tests.core.editing.edit_sheets import CALL, MOMENTS, NOON, ZONES, edited, kept, said, sheet_of

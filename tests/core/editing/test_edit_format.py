@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from chorus_cli.core.editing.format import CONTEXT_LINE, END_LINE, Block, ParsedEdit, parse, render, shown_name
+from chorus_cli.core.editing.format import Block, ParsedEdit, parse, render, shown_name
+from chorus_cli.core.editing.lines import CONTEXT_LINE, END_LINE
 from chorus_cli.core.errors import EditFormatError
 from chorus_cli.core.log.messages import Role
 from tests.core.editing.edit_texts import BLOCK_LISTS, LINES, LOSSLESS_EDITORS, without_trailing_blanks

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import example, given
 
-from chorus_cli.core.editing.format import CONTEXT_LINE, END_LINE, parse
+from chorus_cli.core.editing.format import parse
+from chorus_cli.core.editing.lines import CONTEXT_LINE, END_LINE
 from chorus_cli.core.editing.matching import Added, ContextEdit, Kept, Reworded, laid_out, matched
 from chorus_cli.core.errors import EditFormatError
 from chorus_cli.core.log.messages import Role
