@@ -19,7 +19,7 @@ from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.sessions.copy import copied
 from chorus_cli.storage.files import session_files
 from chorus_cli.storage.sqlite.sessions import session_rows
-from chorus_cli.storage.sqlite.sessions.session_rows import IDLE, MANUAL, Saving, Standing
+from chorus_cli.storage.sqlite.sessions.session_rows import IDLE, MANUAL, Coverage, Saving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -73,8 +73,8 @@ class SessionSaving:
         if not copy.messages:
             raise SessionError(_nothing(target, copy))
         session, summary = await self._new(target, description, copy)
-        standing = Standing(copy.through_message_id, copy.through_message_id, copy.operation_id)
-        row = await self._stored(session_rows.create, Saving(session, MANUAL, standing))
+        coverage = Coverage(copy.through_message_id, copy.through_message_id, copy.operation_id)
+        row = await self._stored(session_rows.create, Saving(session, MANUAL, coverage))
         if row is None:
             raise SessionError("The session could not be saved. Try again.")
         return Saved(row, copy.in_progress, summary.problem)
@@ -105,8 +105,8 @@ class SessionSaving:
             write, summarized = session_rows.rewrite, known[1]
             session, summary = await self._extended(target, copy, old, summarized)
         reached = summarized if summary.problem else copy.through_message_id
-        standing = Standing(copy.through_message_id, reached, copy.operation_id)
-        row = await self._stored(write, Saving(session, IDLE, standing, through))
+        coverage = Coverage(copy.through_message_id, reached, copy.operation_id)
+        row = await self._stored(write, Saving(session, IDLE, coverage, through))
         return Saved(row, copy.in_progress, summary.problem) if row else None
 
     async def _stored(self, write: Write, saving: Saving) -> SessionRow | None:
