@@ -1,4 +1,4 @@
-"""Whatever was said, and whatever editor saves it: each message is found again."""
+"""Any messages, saved by any editor: each one is matched again."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_message_of_a_megabyte_is_unchanged() -> None:
 
 @dataclass(frozen=True)
 class Fate:
-    """What is to become of one message: where in the file it goes, and in which words."""
+    """The change of one message: its new position in the text, and its new words."""
 
     row: Message
     place: int

@@ -1,4 +1,4 @@
-"""The text that a context is edited as: written, and read back whatever an editor does to it."""
+"""The text for editing a context: written, and read back after the usual changes of editors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def bare(blocks: Sequence[Block]) -> list[Block]:
 
 
 def messages(text: str) -> ParsedEdit:
-    """Read a text that has only what stands between the header and the end."""
+    """Read a text with these lines between the rule and the end line."""
     return parse(f"---\n{text}\n{END_LINE}\n", NAME)
 
 
@@ -262,7 +262,7 @@ def test_a_text_cut_off_before_its_end_is_refused(before: list[Block], context: 
 
 @given(st.lists(LINES, max_size=12))
 def test_whatever_is_written_is_read_or_refused(lines: list[str]) -> None:
-    """No line is lost: what is read has every word that is no comment and no part of the format."""
+    """No line is lost: all words but those of comments and of the format are read."""
     text = "\n".join(["---", HELLO, *lines, END_LINE])
     try:
         parsed = parse(text, NAME)

@@ -1,4 +1,4 @@
-"""What has become of the messages in the text that comes back from the editor."""
+"""Matching the edited text with the original messages."""
 
 from __future__ import annotations
 

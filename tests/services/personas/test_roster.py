@@ -1,4 +1,4 @@
-"""Who there is to talk to: finding, making, putting away, bringing back."""
+"""Personas: found, created, archived, brought back and deleted."""
 
 from __future__ import annotations
 

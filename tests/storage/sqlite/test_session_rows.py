@@ -1,4 +1,4 @@
-"""What the database knows of sessions."""
+"""Rows of sessions."""
 
 from __future__ import annotations
 
