@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class PersonaEntry:
     """A persona, with the number and newest time of its messages, and whether it is archived."""
 
     persona: Persona
@@ -62,12 +62,12 @@ class Roster:
     personas: Personas
     deleted: Path
 
-    async def members(self) -> list[Member]:
+    async def members(self) -> list[PersonaEntry]:
         """Return all personas: those in use, then the archived ones."""
         traces = await self.store.read(persona_rows.traces)
         return await asyncio.to_thread(self._members, traces)
 
-    async def member(self, slug: str) -> Member:
+    async def member(self, slug: str) -> PersonaEntry:
         """Return one persona.
 
         Raises:
@@ -139,15 +139,15 @@ class Roster:
         now = self.clock.now()
         return await asyncio.to_thread(persona_files.move_away, self.personas.folder, slug, self.deleted, now)
 
-    def _members(self, traces: Mapping[str, Traces]) -> list[Member]:
+    def _members(self, traces: Mapping[str, Traces]) -> list[PersonaEntry]:
         slugs = [(slug, False) for slug in self.personas.slugs()] + [(slug, True) for slug in self.personas.archived()]
         return [self._member(slug, traces.get(slug), archived=archived) for slug, archived in slugs]
 
-    def _member(self, slug: str, trace: Traces | None, *, archived: bool) -> Member:
+    def _member(self, slug: str, trace: Traces | None, *, archived: bool) -> PersonaEntry:
         persona = self.personas.load(slug)
         if trace is None:
-            return Member(persona, 0, None, archived)
-        return Member(persona, trace.messages, trace.last_spoken, archived)
+            return PersonaEntry(persona, 0, None, archived)
+        return PersonaEntry(persona, trace.messages, trace.last_spoken, archived)
 
 
 def _refuse_default(slug: str) -> None:
