@@ -17,7 +17,7 @@ from chorus_cli.core.errors import UnknownPersonaError
 from chorus_cli.core.personas.persona import DEFAULT_PERSONA
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.services.personas.personas import Personas
-from chorus_cli.services.personas.roster import Member
+from chorus_cli.services.personas.roster import PersonaEntry
 
 GROUP: CommandGroup[CommandContext] = CommandGroup(
     "persona", "Your personas, each with a memory of its own.", aliases=("p",)
@@ -208,7 +208,7 @@ async def _turn_to(context: CommandContext, slug: str) -> Report:
     return Report((Text(says), *map(Text, await context.focus.notices())))
 
 
-def _row(member: Member, *, active: bool) -> tuple[str, ...]:
+def _row(member: PersonaEntry, *, active: bool) -> tuple[str, ...]:
     persona = member.persona
     called = [name for name in (persona.slug, *persona.settings.aliases) if name.casefold() != persona.name.casefold()]
     return (
@@ -221,7 +221,7 @@ def _row(member: Member, *, active: bool) -> tuple[str, ...]:
     )
 
 
-def _facts(context: CommandContext, member: Member) -> list[tuple[str, str]]:
+def _facts(context: CommandContext, member: PersonaEntry) -> list[tuple[str, str]]:
     persona = member.persona
     chosen = persona.settings
     return [

@@ -34,8 +34,9 @@ async def at(context: CommandContext, time: Annotated[Span, TIME]) -> Report:
     past = await context.context.past(target, moment)
     view = past.view
     amount = f"{counted(len(view.messages), 'message')}, ~{sum(map(tokens_of, view.messages)):,} tokens"
+    hours = past.frame.target.persona.settings.context_hours
     lines = [
-        f"The context at {local(moment)}, with a window of {past.frame.target.persona.settings.context_hours}h: {amount}.",
+        f"The context at {local(moment)}, with a window of {hours}h: {amount}.",
         "Earlier system prompts and documents are not kept; a request would have today's.",
     ]
     if view.summary is not None:

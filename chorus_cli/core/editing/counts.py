@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EditCounts:
-    """Numbers of messages; one that is reworded may be moved as well.
+    """Numbers of messages; a reworded one may be moved as well.
 
-    ``moved`` is the least number of moves that make the new order. Older messages that come in count as none of these.
+    ``moved`` is the smallest number of moves that give the new order. Older messages that enter are not counted.
     """
 
     reworded: int = 0
@@ -28,7 +28,7 @@ class EditCounts:
 
 
 def edit_counts(edit: ContextEdit, context: Sequence[int]) -> EditCounts:
-    """Count the changes of ``edit`` against the ids of the rows that were in context before, in their order."""
+    """Count the changes of ``edit``; ``context`` has the ids of the rows in context before, in order."""
     positions = {row_id: position for position, row_id in enumerate(context)}
     staying = [member.message_id for member in edit.members if not isinstance(member, Added)]
     order = [positions[row_id] for row_id in staying if row_id in positions]
@@ -41,7 +41,7 @@ def edit_counts(edit: ContextEdit, context: Sequence[int]) -> EditCounts:
 
 
 def _longest_rise(numbers: Iterable[int]) -> int:
-    """Return the length of the longest rising subsequence, by the least number that each length can end with."""
+    """Return the length of the longest increasing subsequence, by the smallest last number of each length."""
     ends: list[int] = []
     for number in numbers:
         position = bisect_left(ends, number)

@@ -1,4 +1,4 @@
-r"""The text that a context is edited as: blocks of messages, a line above which nothing is in context, and an end.
+r"""The text for editing a context: blocks of messages, a line where the context starts, and an end line.
 
     # comments, six lines or more
     ---
@@ -13,10 +13,9 @@ r"""The text that a context is edited as: blocks of messages, a line above which
     --- end of messages ---
     # comments, six lines or more
 
-A line of a message that could be taken for something else, or that looks like a header, has a backslash put before it,
-and one is taken off in reading; so has one that has such a backslash already (the rule of mboxrd), and a blank line at
-the end of a message, because blank lines part the messages. All line ends are line feeds here: a carriage return in a
-message is shown as one, whatever an editor makes of it.
+Lines of a message that could be taken for something else are escaped with a backslash (``core/editing/lines``); so are
+blank lines at the end of a message, because blank lines separate the messages. All line ends are line feeds here, also
+carriage returns in a message, because editors treat those differently.
 
 Six comments stand between the messages and either end of the text because vim obeys settings in the first and the last
 five lines, and a form feed because Emacs obeys those on the last page.
@@ -24,14 +23,23 @@ five lines, and a form feed because Emacs obeys those on the last page.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.editing.header_likeness import header_likeness
+from chorus_cli.core.editing.lines import (
+    CONTEXT_LINE,
+    END_LINE,
+    HEADER,
+    HUMAN,
+    MARK,
+    LineTest,
+    escaped,
+    header_likeness,
+    unescaped,
+    with_line_feeds,
+)
 from chorus_cli.core.errors import EditFormatError, HeaderLikeError
 from chorus_cli.core.log.messages import Role
 from chorus_cli.core.personas.names import LONGEST_NAME, folded
@@ -39,28 +47,11 @@ from chorus_cli.core.personas.names import LONGEST_NAME, folded
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_LineTest = Callable[[str], bool]
-
-HUMAN = "Human"
-CONTEXT_LINE = "--- context starts here ---"
-END_LINE = "--- end of messages ---"
-
 _RULE = "---"
 _FORM_FEED = "\f"
 _NAMELESS = "Persona"
 _RESERVED_IN_NAMES = frozenset(":[]*")
 _BYTE_ORDER_MARK = "\ufeff"
-
-_HEADER_BEGINNING = r"\[[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
-_CONTEXT = r"[ \t]*-+[ \t]*context starts here[ \t]*-+"
-_END = r"[ \t]*-+[ \t]*end of messages[ \t]*-+"
-_MARK = re.compile(rf"(?P<header>{_HEADER_BEGINNING})|(?P<context>{_CONTEXT}\s*\Z)|(?P<end>{_END}\s*\Z)")
-_HEADER = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})\] ([^:]*): ?(.*)")
-
-# Not only what is a mark, but all that begins like one: a text that is cut off must not end in what looks like its end.
-_LIKE_A_MARK = rf"{_HEADER_BEGINNING}|{_CONTEXT}|{_END}"
-_TO_ESCAPE = re.compile(rf"\\*(?:{_LIKE_A_MARK})|\\+\s*\Z")
-_ESCAPED = re.compile(rf"\\+(?:{_LIKE_A_MARK}|\s*\Z)")
 
 _OPENING = """\
 # Chorus context editor: {name}
@@ -83,11 +74,11 @@ _CLOSING = """\
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One message as it stands in the text.
+    """One message in the text.
 
-    ``role`` is user, assistant, or tool_use for calls of tools and their results together. ``time`` is local, as
-    ``YYYY-MM-DD HH:MM:SS``. ``body`` has no carriage returns. ``line`` is where the block begins in a text that was
-    read, counted from 1.
+    ``role`` is user, assistant, or tool_use for tool calls and their results together. ``time`` is local, as
+    ``YYYY-MM-DD HH:MM:SS``. ``body`` has no carriage returns. ``line`` is the first line of the block in a text that
+    was read, counted from 1.
     """
 
     role: Role
@@ -100,7 +91,8 @@ class Block:
 class ParsedEdit:
     """The blocks of a text in their order; those from the index ``context_start`` on are the context.
 
-    ``context_line`` is the line, counted from 1, that says so, ``None`` if it was deleted and all of it is the context.
+    ``context_line`` is the line of that mark, counted from 1, ``None`` if it was deleted: then all blocks are the
+    context.
     """
 
     blocks: tuple[Block, ...]
@@ -109,9 +101,9 @@ class ParsedEdit:
 
 
 def shown_name(name: str) -> str:
-    """Return a persona's name as the text calls it: printable, in one line, not Human, without ``: [ ] *``.
+    """Return a persona's name for the text: printable, in one line, not Human, without ``: [ ] *``.
 
-    That changes only names that were written into a settings file by hand.
+    This changes only names that were written into a settings file by hand.
     """
     fit = "".join(sign if sign.isprintable() and sign not in _RESERVED_IN_NAMES else " " for sign in name)
     shown = " ".join(fit.split()) or _NAMELESS
@@ -119,7 +111,7 @@ def shown_name(name: str) -> str:
 
 
 def render(name: str, before: Iterable[Block], context: Iterable[Block]) -> str:
-    """Write the text in which the user edits the context of the persona called ``name``."""
+    """Return the text for editing the context of the persona called ``name``."""
     speakers = _speakers(name)
     is_header_like = header_likeness(speakers.values())
     shown = {"human": HUMAN, "name": speakers[Role.ASSISTANT], "tool": speakers[Role.TOOL_USE]}
@@ -134,14 +126,14 @@ def render(name: str, before: Iterable[Block], context: Iterable[Block]) -> str:
 
 
 def parse(text: str, name: str, *, header_like_is_text: bool = False) -> ParsedEdit:
-    """Read the text back, with whatever line ends, with or without a byte order mark and the comments.
+    """Read the text back, with any line ends, with or without a byte order mark and the comments.
 
-    The lines ``---`` and ``--- end of messages ---`` must be there, lest the half of a file pass for the whole.
-    With ``header_like_is_text`` a line that only looks like a header is a part of the message above it.
+    The lines ``---`` and ``--- end of messages ---`` are required, so that half a file is never taken for the whole.
+    With ``header_like_is_text`` a line that only looks like a header is part of the message above it.
 
     Raises:
-        HeaderLikeError: a line within a message looks like a header, but is none.
-        EditFormatError: something is no part of any message, or begins one but is not written as it should be.
+        HeaderLikeError: a line within a message looks like a header, but is not written as one.
+        EditFormatError: a line belongs to no message, or a header is not valid.
     """
     lines = with_line_feeds(text.removeprefix(_BYTE_ORDER_MARK)).rstrip("\n").split("\n")
     marks = _marks(lines, _opening_rule(lines))
@@ -165,31 +157,23 @@ def parse(text: str, name: str, *, header_like_is_text: bool = False) -> ParsedE
     return ParsedEdit(tuple(blocks), start, line)
 
 
-def with_line_feeds(text: str) -> str:
-    """Return ``text`` with a line feed for every carriage return, and for every pair of the two."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
 def _speakers(name: str) -> dict[Role, str]:
     shown = shown_name(name)
     return {Role.USER: HUMAN, Role.ASSISTANT: shown, Role.TOOL_USE: f"{shown} (tool)"}
 
 
-def _written(block: Block, speakers: dict[Role, str], is_header_like: _LineTest) -> str:
+def _written(block: Block, speakers: dict[Role, str], is_header_like: LineTest) -> str:
     first, *others = block.body.split("\n")
     blank_from = len(others)
     while blank_from and not others[blank_from - 1].strip():
         blank_from -= 1
-    escaped = [
-        f"\\{line}" if _TO_ESCAPE.match(line) or is_header_like(line.lstrip("\\")) else line
-        for line in others[:blank_from]
-    ]
+    written = [escaped(line, is_header_like) for line in others[:blank_from]]
     blank = [f"\\{line}" for line in others[blank_from:]]
-    return "\n".join([f"[{block.time}] {speakers[block.role]}: {first}", *escaped, *blank])
+    return "\n".join([f"[{block.time}] {speakers[block.role]}: {first}", *written, *blank])
 
 
 def _opening_rule(lines: Sequence[str]) -> int:
-    """Return the index of the rule that ends the comments at the top."""
+    """Return the index of the rule after the comments at the top."""
     for index, line in enumerate(lines):
         if line.rstrip() == _RULE:
             return index
@@ -199,10 +183,10 @@ def _opening_rule(lines: Sequence[str]) -> int:
 
 
 def _marks(lines: Sequence[str], rule: int) -> list[tuple[int, str]]:
-    """Return the index and the kind of each line that begins or ends something, up to the end of the messages."""
+    """Return index and kind of each header and mark, up to the end of the messages."""
     marks: list[tuple[int, str]] = []
     for index in range(rule + 1, len(lines)):
-        mark = _MARK.match(lines[index])
+        mark = MARK.match(lines[index])
         if mark is not None:
             marks.append((index, str(mark.lastgroup)))
             if mark.lastgroup == "end":
@@ -231,8 +215,8 @@ def _check_alone(lines: Sequence[str], mark: int, following: int) -> None:
             raise EditFormatError(mark + 1, problem)
 
 
-def _check_header_like(lines: Sequence[str], marks: Sequence[tuple[int, str]], is_header_like: _LineTest) -> None:
-    """Refuse lines within messages that look like a header, lest a message join the one above it."""
+def _check_header_like(lines: Sequence[str], marks: Sequence[tuple[int, str]], is_header_like: LineTest) -> None:
+    """Refuse lines within messages that look like a header, so that no message silently joins the one above it."""
     numbers = [
         index + 1
         for (mark, kind), (following, _) in pairwise(marks)
@@ -246,10 +230,8 @@ def _check_header_like(lines: Sequence[str], marks: Sequence[tuple[int, str]], i
         raise HeaderLikeError(numbers[0], f"this looks like the beginning of a message, but is none{too}; {_hint()}")
 
 
-def _block(
-    lines: Sequence[str], index: int, following: int, roles: dict[str, Role], is_header_like: _LineTest
-) -> Block:
-    header = _HEADER.fullmatch(lines[index])
+def _block(lines: Sequence[str], index: int, following: int, roles: dict[str, Role], is_header_like: LineTest) -> Block:
+    header = HEADER.fullmatch(lines[index])
     if header is None:
         raise EditFormatError(index + 1, f"this looks like the beginning of a message, but is none; {_hint()}")
     time, speaker, first = header.groups()
@@ -260,10 +242,7 @@ def _block(
         raise EditFormatError(index + 1, f"there is no such time as {time}; {_hint()}")
     while not lines[following - 1].strip():
         following -= 1
-    others = (
-        line[1:] if _ESCAPED.match(line) or (line.startswith("\\") and is_header_like(line.lstrip("\\"))) else line
-        for line in lines[index + 1 : following]
-    )
+    others = (unescaped(line, is_header_like) for line in lines[index + 1 : following])
     return Block(role, time, "\n".join([first, *others]), index + 1)
 
 

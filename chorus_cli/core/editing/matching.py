@@ -1,8 +1,8 @@
-"""From messages to the text in which a context is edited, and from the text back to what has become of the messages.
+"""From messages to the text for editing a context, and from the edited text back to messages.
 
-A block of the text is found among the messages that were laid out by its time, speaker and words, so that a message
-which was left alone stays the row it is: its exact bytes, its microseconds, its tool data. Blanks at the ends of lines
-do not count, because editors strip them.
+A block of the text is matched with the original messages by its time, speaker and words, so that an unchanged message
+stays the same row: with its exact bytes, microseconds and tool data. Blanks at line ends do not count, because editors
+strip them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.editing.format import Block, render, shown_name, with_line_feeds
+from chorus_cli.core.editing.format import Block, render, shown_name
+from chorus_cli.core.editing.lines import with_line_feeds
 from chorus_cli.core.errors import EditFormatError
 from chorus_cli.core.log.messages import Role
 from chorus_cli.core.text.safe_text import join_surrogates
@@ -32,7 +33,7 @@ _FIRST_YEAR, _LAST_YEAR = 1000, 9998
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A block that was laid out, and the ids of its rows: one, or those of tools' calls with their results."""
+    """A block of the original text, and the ids of its rows: one, or those of tool calls with their results."""
 
     block: Block
     row_ids: tuple[int, ...]
@@ -40,10 +41,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """What is put before the user: the text, and what it was made of.
+    """The text for the user, and the entries that it was made of.
 
-    Times are local to ``zone``, ``None`` for the system's. What they were shown as is kept, so that a change of the
-    system's zone while the editor is open does no harm.
+    Times are local to ``zone``, ``None`` for the system's. The entries have the times as they were shown, so that a
+    change of the system's zone while the editor is open does no harm.
     """
 
     name: str
@@ -55,14 +56,14 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A row that stays, or comes into the context, as it is."""
+    """A row that stays in the context, or enters it, unchanged."""
 
     message_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Reworded:
-    """A row that gets another text."""
+    """A row with a new text."""
 
     message_id: int
     text: str
@@ -70,7 +71,7 @@ class Reworded:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """A message that is new; ``role`` is user or assistant, ``timestamp`` is aware UTC and may lie in the future."""
+    """A new message; ``role`` is user or assistant, ``timestamp`` is aware UTC and may be in the future."""
 
     role: Role
     timestamp: datetime
@@ -82,7 +83,7 @@ Member = Kept | Reworded | Added
 
 @dataclass(frozen=True, slots=True)
 class ContextEdit:
-    """What the context is to be, in order; ``dropped`` are the rows that are in it no longer, in any wording."""
+    """The new members of the context, in order; ``dropped`` are the rows no longer in it, in any wording."""
 
     members: tuple[Member, ...]
     dropped: tuple[int, ...]
@@ -90,10 +91,10 @@ class ContextEdit:
 
 
 def laid_out(name: str, before: Iterable[Message], context: Iterable[Message], zone: tzinfo | None = None) -> Sheet:
-    """Write the text in which the context of the persona called ``name`` is edited.
+    """Return the text for editing the context of the persona called ``name``.
 
-    ``before`` are the rows that are not in context, in the order of the log; ``context`` are those that are, in
-    theirs. No row is in both, and none is superseded by another wording.
+    ``before`` are the rows that are not in context, in the order of the log; ``context`` are those in context, in its
+    order. No row is in both, and none is superseded by another wording.
     """
     above, below = _entries(before, zone), _entries(context, zone)
     text = render(name, (entry.block for entry in above), (entry.block for entry in below))
@@ -101,15 +102,15 @@ def laid_out(name: str, before: Iterable[Message], context: Iterable[Message], z
 
 
 def matched(parsed: ParsedEdit, sheet: Sheet) -> ContextEdit:
-    """Say what has become of the messages of ``sheet`` in the text that was read.
+    """Compare the text that was read with the original ``sheet``, and return the edit.
 
-    Blocks above the line "context starts here" may have been moved, copied or deleted, which means nothing; one that
-    was changed or written there is refused, because its words would be lost. A new message has the time that was
-    written, the first of two when the clock is set back; a skipped one counts as if the clock had not been set yet.
+    Moving, copying or deleting blocks above the line "context starts here" has no effect; a new or changed block there
+    is refused, because its words would be lost. A new message has the time in its header; of a local time that occurs
+    twice the first is taken, and one that is skipped counts by the offset before the change.
 
     Raises:
-        EditFormatError: a block above the line was changed, a tool's was changed anywhere, a message has no text, or
-            the calendar has no such time.
+        EditFormatError: a block above the line is new or changed, a tool's block was changed anywhere, a message has
+            no text, or a time is out of range.
     """
     entries = (*sheet.before, *sheet.context)
     start = parsed.context_start
@@ -138,9 +139,9 @@ def _entries(rows: Iterable[Message], zone: tzinfo | None) -> tuple[Entry, ...]:
 
 
 def _groups(rows: Sequence[Message]) -> Iterator[list[Message]]:
-    """Group neighbouring calls of tools with their results; every other row is alone.
+    """Group adjacent tool calls with their results; every other row is a group of its own.
 
-    Calls made side by side, whose results follow together, are one group: it keeps the order of its rows.
+    Parallel calls, whose results follow together, are one group, which keeps the order of its rows.
     """
     answered = {_call_of(row) for row in rows if row.role is Role.TOOL_RESULT}
     group: list[Message] = []
@@ -172,14 +173,14 @@ def _block(rows: Sequence[Message], zone: tzinfo | None) -> Block:
 
 
 def _tool_words(row: Message) -> str:
-    """Show a call as the tool's name and its arguments, a result behind an arrow."""
+    """Return a call as the tool's name and arguments, a result after an arrow."""
     if row.role is Role.TOOL_RESULT:
         return f"{_RESULT_SIGN} {row.content}"
     return "\n".join(filter(None, [row.content, _calls(row.tool_calls or "")]))
 
 
 def _calls(tool_calls: str) -> str:
-    """Return the calls in JSON text, one in a line; what is not in the shape of the OpenAI API is shown as it is."""
+    """Return the calls in JSON text, one per line; text not in the shape of the OpenAI API is returned as it is."""
     try:
         calls: object = json.loads(tool_calls)
     except (ValueError, RecursionError):
@@ -195,16 +196,16 @@ def _calls(tool_calls: str) -> str:
 
 
 _Claims = dict[int, int]
-"""Blocks and the entries that they come from, by their indices."""
+"""Indices of entries by the indices of the blocks that come from them."""
 
 
 def _sources(
     sought: Sequence[str], offered: Sequence[str], start: int, context_start: int
 ) -> tuple[_Claims, _Claims, _Claims]:
-    """Return the blocks before ``start`` that are as they were, those after it that are, and those that are reworded.
+    """Return the unchanged blocks before ``start``, the unchanged blocks from it on, and the reworded ones.
 
-    Whoever is found with its own words is found first, and where it was if there are several. Blocks above only keep
-    others from taking their entries.
+    Blocks with unchanged words are matched first, with an entry of their own side if there are several. Blocks above
+    are matched only so that others do not take their entries.
     """
     blocks, entries = dict(enumerate(sought)), dict(enumerate(offered))
     inside = range(start, len(sought))
@@ -218,7 +219,7 @@ def _sources(
 def _claimed(
     blocks: dict[int, str], entries: dict[int, str], seekers: range, places: range, likeness: Callable[[str], str]
 ) -> _Claims:
-    """Take out of ``blocks`` and ``entries`` what is alike, the k-th of the one with the k-th of the other."""
+    """Remove equal pairs from ``blocks`` and ``entries``, the k-th of one with the k-th of the other."""
     seeking = [index for index in seekers if index in blocks]
     first: dict[str, int] = {}
     following: dict[int, int | None] = {}
@@ -241,9 +242,9 @@ def _claimed(
 
 
 def _traits(block: Block) -> str:
-    """Return by what a block is found: a line of its time and speaker, and its words.
+    """Return the key for matching a block: a line with its time and speaker, and its words.
 
-    Editors strip blanks from the ends of lines, so these do not count.
+    Blanks at line ends do not count, because editors strip them.
     """
     return "\n".join([f"{block.time} {block.role}", *map(str.rstrip, block.body.split("\n"))])
 
@@ -253,7 +254,7 @@ def _time_and_speaker(traits: str) -> str:
 
 
 def _check_above(blocks: Sequence[Block], sought: Sequence[str], offered: Sequence[str]) -> None:
-    """Refuse words above the context that were not laid out, because nobody would ever see them."""
+    """Refuse new words above the context, because they would be lost."""
     known = set(offered)
     for block, traits in zip(blocks, sought, strict=False):
         if traits not in known:

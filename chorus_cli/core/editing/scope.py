@@ -1,4 +1,4 @@
-"""Which rows of a thread are put before the user when a context is edited, and on which side of the line."""
+"""The rows of a thread that are shown when its context is edited, and their side of the context line."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EditScope:
-    """The rows above the line, those below it, and all that are in context, also those that are not shown and stay.
+    """Rows above the line, rows below it, and all settled rows in context, also those not shown, which stay.
 
-    ``after_message_id`` is where an edit of them begins to be followed by what is said: before any turn that is still
-    running, for that and what comes after it is in nobody's hands yet.
+    ``after_message_id`` is the newest message that an edit covers: the last one before a turn in progress, which is not
+    settled yet.
     """
 
     before: tuple[Message, ...]
@@ -33,7 +33,7 @@ class EditScope:
 
 
 def with_hidden(members: Sequence[Member], scope: EditScope) -> list[Member]:
-    """Put the rows that were not shown among the members, each behind the row that it stood behind."""
+    """Insert the rows that were not shown into the members, each after the row it used to follow."""
     shown = {row.id: row for row in scope.context}
     followers: dict[int, list[Member]] = {}
     before = 0
@@ -43,7 +43,7 @@ def with_hidden(members: Sequence[Member], scope: EditScope) -> list[Member]:
         else:
             followers.setdefault(before, []).append(Kept(row.id))
     kept = {member.message_id for member in members if not isinstance(member, Added)}
-    # What stood behind a row that is gone stands behind the one before it.
+    # Rows that followed a deleted row follow the one before it.
     ordered, last = dict(followers), 0
     for row in scope.settled:
         if row.id in kept:
@@ -67,8 +67,8 @@ def edit_scope(
 ) -> EditScope:
     """Choose the rows: ``seen`` is the view, ``history`` the thread's rows in the order of the log.
 
-    Left out is what could only confuse: replies in progress, rows without text, wordings that another stands for,
-    replies that a retry replaced, and what an operation put in that was taken back since.
+    Left out are replies in progress, rows without text, wordings that were replaced, replies that a retry replaced, and
+    rows of operations that were undone.
     """
     running = min((row.turn_id for row in seen if row.status is Status.STREAMING), default=newest_id + 1)
     settled = [row for row in seen if row.turn_id < running and _is_shown(row)]

@@ -1,7 +1,7 @@
-"""A saved session: what stands in its file, and how it is written.
+"""Saved sessions, and the text of their files.
 
-The file is JSON that a person can read: first what a list of sessions shows, then the threads, then every message in
-the order of its thread's context. Nothing of it is an id that the log would rely on; see ``session_matching``.
+The file is readable JSON: first the facts that a list of sessions shows, then the threads, then all messages in the
+order of their thread's context. The log does not rely on the ids in it; see ``core/sessions/matching``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class SavedThread:
-    """A thread as it was saved; ``summary`` stands for its first ``summarised`` messages, empty if there was none."""
+    """A saved thread; ``summary`` covers its first ``summarised`` messages and is empty if there was none."""
 
     id: int
     title: str = ""
@@ -34,10 +34,10 @@ class SavedThread:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a persona had in context at a moment, in all its threads.
+    """A persona's context at a moment, in all its threads.
 
-    ``window_start`` and ``window_end`` bound the window that was in force. ``active_thread_id`` is one of ``threads``.
-    ``token_estimate`` counts the messages.
+    ``window_start`` and ``window_end`` are the ends of the window then. ``active_thread_id`` is one of ``threads``.
+    ``token_estimate`` is the number of tokens of the messages.
     """
 
     session_id: str
@@ -54,7 +54,7 @@ class Session:
 
 
 def text_of(session: Session) -> str:
-    """Write a session as the text of its file."""
+    """Return the text of a session's file."""
     document: dict[str, JsonValue] = {
         "format": FORMAT,
         "version": VERSION,
@@ -81,7 +81,7 @@ def _written_thread(thread: SavedThread) -> JsonValue:
 
 
 def _written(message: MessageContent) -> JsonValue:
-    """Write what every message has, and of the rest what this one has."""
+    """Return the fields that every message has, and the optional ones that this one has."""
     always: dict[str, JsonValue] = {
         "role": message.role,
         "content": message.content,

@@ -1,8 +1,8 @@
-"""Finds a session's messages in the log, so that restoring it stores again only what is not there.
+"""Matching a session's messages with the log, so that restoring stores only the missing ones.
 
-A message is known by role, exact time and content; the numbers in a file may be those of another machine's log. The
-k-th of several equal ones is the k-th of the log. Whether a thread of the file is one of the log is told by its
-messages: it is the thread that they stand in.
+Messages are equal if role, exact time and content are; the ids in a file may be those of another machine's log. The
+k-th of several equal messages is the k-th in the log. A thread of the file is the thread of the log that contains its
+messages.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def known_threads(session: Session, rows: Iterable[Message]) -> dict[int, int]:
-    """Return for each thread of the session that the log knows its number there; no two have the same."""
+    """Return the thread ids in the log by those in the session, for threads that the log has; all are different."""
     standing_in: defaultdict[_Key, set[int]] = defaultdict(set)
     for row in rows:
         standing_in[_key(row)].add(row.thread_id)
@@ -40,10 +40,10 @@ def known_threads(session: Session, rows: Iterable[Message]) -> dict[int, int]:
 def members(
     session: Session, rows: Iterable[Message], thread_of: Mapping[int, int]
 ) -> tuple[int | MessageContent, ...]:
-    """Return the session's messages in order: the ids of those in the log, and those that have to be stored.
+    """Return the session's messages in order: ids for those in the log, and new messages for the others.
 
-    ``thread_of`` maps every thread of a message to the log's. A new message joins the turn of the session's messages
-    that it had a turn in common with, if one of them is known.
+    ``thread_of`` maps the thread of every message to the log's. A new message joins the turn that it shared in the
+    session with a message of the log, if there is one.
     """
     candidates: defaultdict[tuple[int, _Key], list[Message]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (row.introduced_by is not None, row.id)):
@@ -65,7 +65,7 @@ def _key(message: Message | MessageContent) -> _Key:
 
 
 def _taken(candidates: list[Message], message: MessageContent) -> Message | None:
-    """Take from equal messages of the log the one of the same turn if there is one, else the first."""
+    """Remove and return the candidate of the same turn if there is one, else the first."""
     if not candidates:
         return None
     chosen = next((row for row in candidates if row.turn_id == message.turn_id), candidates[0])

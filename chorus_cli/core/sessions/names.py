@@ -1,6 +1,6 @@
-"""How sessions are named: by the local day and what they are about, ``2026-02-12_auth-refactor``.
+"""Names of sessions: the local date and a description, ``2026-02-12_auth-refactor``.
 
-The name of a session is also that of its file, so whatever does not fit the grammar is never used as one.
+The name of a session is also that of its file, so only text that fits the grammar is used as one.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _OTHER_SIGNS = re.compile(r"[^a-z0-9-]")
 
 
 def is_session_id(text: str) -> bool:
-    """Return whether ``text`` may name a session, and so a file."""
+    """Return whether ``text`` is a valid name of a session, and so of a file."""
     return len(text) <= _LONGEST_ID and _ID.fullmatch(text) is not None
 
 
 def slug(description: str, first_message: str) -> str:
-    """Return what stands behind the day: the description in small letters of ASCII, with hyphens for spaces.
+    """Return the part of a name after the date: the description in lower-case ASCII, with hyphens for spaces.
 
-    Where nothing is left of it, six characters of a hash of the first message.
+    If nothing is left of it, six characters of a hash of the first message.
     """
     letters = unicodedata.normalize("NFKD", description).encode("ascii", "ignore").decode().lower()
     joined = _OTHER_SIGNS.sub("", _BLANKS_AND_HYPHENS.sub("-", letters))
@@ -41,20 +41,20 @@ def slug(description: str, first_message: str) -> str:
 
 
 def stem(now: datetime, slug: str) -> str:
-    """Return the name that a session of the local moment ``now`` has, unless another has it already."""
+    """Return the name of a session at the local time ``now``, before a number is added."""
     return f"{now:%Y-%m-%d}_{slug}"
 
 
 def candidates(stem: str) -> Iterator[str]:
-    """Yield the names that a session may have, the nicest first: numbered from the second on."""
+    """Yield the stem and then the stem with numbers from 2 on."""
     yield stem
     yield from (f"{stem}-{number}" for number in count(2))
 
 
 def meant(typed: str, known: Iterable[str]) -> list[str]:
-    """Return the names that ``typed`` may mean, in order: the one that it is, else those that begin with it.
+    """Return the names that match ``typed``, sorted: the equal one, else those that begin with it.
 
-    If none does, those count whose words behind the date begin so: people remember the words.
+    If there are none, those in which the part after the date begins with it: people remember the words.
     """
     wanted = typed.strip().lower()
     names = sorted(known)

@@ -1,7 +1,7 @@
-"""Reads the text of a session's file, and trusts nothing of it.
+"""Reading the text of a session's file, which is not trusted.
 
-Python's JSON takes more than JSON is, and stumbles over some of what it takes: NaN, numbers of any length, a key that
-stands twice, half a character, nesting without end. All of that is refused here, and every value is checked.
+Python's JSON parser accepts more than JSON allows, and fails on some input: NaN, numbers of any length, duplicate keys,
+lone surrogates, endless nesting. All of these are refused here, and every value is checked.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _Word = TypeVar("_Word", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What the beginning of a session's file tells of it."""
+    """Time and description of a session, from the beginning of its file."""
 
     timestamp: datetime
     description: str
 
 
 def read(text: str) -> Session:
-    """Return the session that the text of a file holds.
+    """Return the session in the text of a file.
 
     Raises:
-        SessionError: it holds none; the sentence says what is wrong with it and where.
+        SessionError: the text is not valid; the sentence names the fault and its position.
     """
     document = _Object(_parsed(text), "the file")
     if document.text("format") != FORMAT:
@@ -77,7 +77,7 @@ def read(text: str) -> Session:
 
 
 def head(beginning: str) -> Head | None:
-    """Return what the first lines of a file tell, ``None`` if they do not tell it as Chorus writes it."""
+    """Return time and description from the first lines of a file, ``None`` if they are not as Chorus writes them."""
     found: dict[str, JsonValue] = {}
     for line in beginning.split("\n"):
         match = _HEAD_LINE.fullmatch(line)
@@ -97,7 +97,7 @@ def head(beginning: str) -> Head | None:
 
 
 class _Object:
-    """An object of the file whose values are asked for by key and kind; ``place`` is how errors call it."""
+    """An object of the file, with values checked by kind; ``place`` is its name in errors."""
 
     def __init__(self, value: JsonValue, place: str) -> None:
         if not isinstance(value, dict):
@@ -129,7 +129,7 @@ class _Object:
             moment = timestamps.from_text(written)
         except (ValueError, OverflowError):
             self.refuse(key, "a time", written)
-        # At the ends of the calendar a moment has no local time everywhere.
+        # At the ends of the calendar a time has no local time in some zones.
         if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
             self.refuse(key, "a time", written)
         return moment
@@ -157,7 +157,7 @@ class _Object:
 
 
 def _shown(value: JsonValue) -> str:
-    """Return a value as a sentence may hold it: by its kind if it is large."""
+    """Return a value for a sentence, or its kind if it is large."""
     match value:
         case None | bool():
             return {None: "null", True: "true", False: "false"}[value]
@@ -193,7 +193,7 @@ def _message(value: _Object, threads: set[int]) -> MessageContent:
         role=value.word("role", tuple(Role)),
         content=value.text("content"),
         timestamp=value.moment("timestamp"),
-        # A reply in progress is never saved, and nobody would ever finish one that comes out of a file.
+        # A reply in progress is never saved, and one from a file would never be finished.
         status=value.word("status", [status for status in Status if status is not Status.STREAMING]),
         preamble=value.optional_text("preamble") or "",
         tool_calls=_tool_calls(value),
@@ -203,13 +203,13 @@ def _message(value: _Object, threads: set[int]) -> MessageContent:
 
 
 def _tool_calls(value: _Object) -> str | None:
-    """Return the calls as the text that they are in the log, which must be a JSON list of objects itself."""
+    """Return the calls as text, as in the log; the text must be a JSON list of objects."""
     written = value.optional_text("tool_calls")
     if written is None:
         return None
     calls = _parsed(written)
     are_calls = isinstance(calls, list) and all(isinstance(call, dict) for call in calls)
-    # What is escaped twice is half a character only now.
+    # A surrogate that was escaped twice is found only here.
     if not are_calls or _SURROGATE.search(json.dumps(calls, ensure_ascii=False)):
         value.refuse("tool_calls", "a list of calls in JSON", written)
     return written

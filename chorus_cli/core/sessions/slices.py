@@ -1,4 +1,4 @@
-"""A conversation as a model is given it to summarise: a line of who says what, in slices that fit a request."""
+"""A conversation as text for a summary: an entry for each message, in slices that fit a request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GAP_TOKENS = 2
 
 
 def transcript(messages: Iterable[Message | MessageContent], name: str) -> list[str]:
-    """Return an entry for each message, which says who speaks; the persona is called ``name``."""
+    """Return an entry for each message, with its speaker; the persona is called ``name``."""
     speakers = {
         Role.USER: "Human",
         Role.ASSISTANT: name,
@@ -30,10 +30,10 @@ def transcript(messages: Iterable[Message | MessageContent], name: str) -> list[
 
 
 def next_slice(entries: Sequence[str], room_tokens: int, count: Callable[[str], int]) -> tuple[str, list[str]]:
-    """Return as many of the first entries as there is room for, joined to one text, and the rest.
+    """Return as many of the first entries as fit, joined to one text, and the rest.
 
-    ``count`` returns the tokens of a text. An entry that is too large alone is parted, so that there is always
-    progress and nothing is left out.
+    ``count`` returns the tokens of a text. An entry that is too large alone is split, so that there is always progress
+    and nothing is left out.
     """
     rest = list(entries)
     taken: list[str] = []
@@ -51,8 +51,8 @@ def next_slice(entries: Sequence[str], room_tokens: int, count: Callable[[str], 
 
 
 def _halves(text: str) -> tuple[str, str]:
-    """Part a text in the middle, at a blank if there is one near."""
+    """Split a text in the middle, at a blank if there is one near."""
     middle = len(text) // 2
     blank = text.rfind(" ", middle // 2, middle)
-    place = middle if blank < 0 else blank + 1
-    return text[:place], text[place:]
+    split = middle if blank < 0 else blank + 1
+    return text[:split], text[split:]

@@ -1,4 +1,4 @@
-"""What a session's summary is asked to be, and what stands there when nobody can write one."""
+"""Summaries of sessions: the task for the model, and the text if no model can write one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SENTENCE = re.compile(r".+?(?:[.!?](?= [^a-z])|[\u3002\uff01\uff1f])")
 
 
 def extract(messages: Sequence[MessageContent]) -> str:
-    """Return the first and the last thing that the user said, labelled as what it is."""
+    """Return the first and the last message of the user, labelled as an extract."""
     said = [message.content for message in messages if message.role is Role.USER] or [messages[0].content]
     quotes = [f"“{_shortened(said[0], _LONGEST_QUOTE)}”"]
     if len(said) > 1:
@@ -38,19 +38,19 @@ def extract(messages: Sequence[MessageContent]) -> str:
 
 
 def short(summary: str) -> str:
-    """Return a summary in one line, cut where a model has not kept to a few sentences at all."""
+    """Return a summary in one line, cut if it is far too long."""
     return _shortened(summary, _LONGEST)
 
 
 def first_sentence(summary: str) -> str:
-    """Return how a summary begins, in one line; a dot before a small letter ends no sentence."""
+    """Return the first sentence of a summary, in one line; a dot before a small letter ends no sentence."""
     line = " ".join(summary.split())
     match = _SENTENCE.match(line)
     return _shortened(match[0] if match else line, _LONGEST_SENTENCE)
 
 
 def can_be_extended(summary: str) -> bool:
-    """Return whether a summary stands for what was said, so that a new one can be made from it."""
+    """Return whether a summary is one of a model, so that it can be extended."""
     return bool(summary) and summary != FAILED and not summary.startswith(_EXTRACT)
 
 

@@ -1,4 +1,4 @@
-"""Editing a context as a text: laid out, read back, and made the context by one operation."""
+"""Editing a context as a text: written out, read back, and applied by one operation."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.editing import format as edit_format
 from chorus_cli.core.editing.counts import EditCounts, edit_counts
+from chorus_cli.core.editing.lines import CONTEXT_LINE
 from chorus_cli.core.editing.matching import Added, Kept, laid_out, matched
 from chorus_cli.core.editing.scope import edit_scope, with_hidden
 from chorus_cli.core.errors import JournalError
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OpenContext:
-    """A context that is being edited: its text, what it was made of, and the newest change of it then.
+    """A context that is being edited: its text, its rows, and the newest operation on it when it was opened.
 
-    ``line``, counted from 1, is the one of the text that says where the context starts.
+    ``line``, counted from 1, is the line of the text that marks the start of the context.
     """
 
     target: Target
@@ -55,17 +56,17 @@ class EditedContext:
 
 @dataclass(frozen=True, slots=True)
 class ContextEditing:
-    """Lays contexts out as text and takes them back."""
+    """Writes contexts out as text and applies the edited text."""
 
     context: Context
     clock: Clock
     is_alive: Callable[[str], bool]
 
     async def open(self, target: Target, shown_since: datetime | None = None) -> OpenContext:
-        """Lay out the thread's history and its context; only what is younger than ``shown_since``, if that is given.
+        """Write out the thread's history and its context, only messages after ``shown_since`` if that is given.
 
         Raises:
-            JournalError: the last reply is being written once more now, so nobody can say yet which one is in context.
+            JournalError: a retry is in progress, so it is open which reply will be in context.
         """
         now = self.clock.now()
         await self.context.store.write(orphans.mend, self.is_alive, now)
@@ -86,15 +87,15 @@ class ContextEditing:
         return self.context.read(connection, frame, now), rows
 
     async def save(self, opened: OpenContext, text: str, *, header_like_is_text: bool = False) -> EditedContext | None:
-        """Make the edited text the context, and return what it holds; ``None`` if nothing in it has changed.
+        """Make the edited text the context, and return the numbers of messages; ``None`` if it has no changes.
 
-        What is in context but was not shown stays, before the rest. A text that leaves no message changes nothing.
-        A line that only looks like a header is refused unless ``header_like_is_text``.
+        Messages in context that were not shown stay, before the rest. A text without messages changes nothing. A line
+        that only looks like a header is refused unless ``header_like_is_text``.
 
         Raises:
-            HeaderLikeError: such a line stands in the text.
-            EditFormatError: the text cannot be read; it names the line.
-            OvertakenError: something else was done to the context meanwhile, so the text no longer says what it is.
+            HeaderLikeError: the text has such a line.
+            EditFormatError: the text cannot be read; the error has the line.
+            OvertakenError: another operation has changed the context meanwhile, so the text is out of date.
         """
         sheet = opened.sheet
         edit = await asyncio.to_thread(
@@ -121,15 +122,15 @@ class ContextEditing:
 
 
 class OvertakenError(Exception):
-    """Something else was done to a context while it was being edited."""
+    """Another operation has changed a context while it was being edited."""
 
 
 def _context_line(text: str) -> int:
-    """Return the line of a text that was laid out, counted from 1, that says where the context starts.
+    """Return the line, counted from 1, that marks the start of the context in a text written by `open`.
 
-    No line of a message can be taken for it: such a one has a backslash put before it.
+    No line of a message can be taken for it, because such lines are escaped.
     """
-    return text.count("\n", 0, text.index(f"\n{edit_format.CONTEXT_LINE}\n")) + 2
+    return text.count("\n", 0, text.index(f"\n{CONTEXT_LINE}\n")) + 2
 
 
 def _stored(member: Member, rows: dict[int, Message], thread_id: int) -> int | MessageContent:

@@ -1,4 +1,4 @@
-"""Writing a conversation to a file that is the user's own."""
+"""Export of a conversation to a file of the user."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ _WRITTEN = _MARKDOWN | {_JSON}
 _MOST_LOOKED_AT = 4_000
 _MOST_OFFERED = 100
 
-# A dot hides a name; a tilde or a blank at the beginning of what is typed would be read as something else.
+# Hidden files, and names that would be read as something else if they were typed.
 _NOT_OFFERED_UNASKED = (".", "~", " ")
 
 
 @dataclass(frozen=True, slots=True)
 class Exporting:
-    """Writes conversations down."""
+    """Collects the messages of exports."""
 
     context: Context
     clock: Clock
 
     async def export(self, target: Target, *, whole: bool) -> Export:
-        """Return what is in context, or everything that was ever said in the thread.
+        """Return the messages in context, or with ``whole`` all messages of the thread.
 
         Raises:
-            CommandError: there is nothing.
+            CommandError: there are none.
         """
         now, marks = self.clock.now(), NO_MARKS
         if whole:
@@ -68,10 +68,10 @@ class Exporting:
 
 
 def file_for(typed: str, target: Target, now: datetime) -> Path:
-    """Return the file that is meant: what was typed, in the present folder; if that is a folder, a new name in it.
+    """Return the path that was typed, relative to the current folder; for a folder, a new name in it.
 
     Raises:
-        CommandError: its name says neither Markdown nor JSON.
+        CommandError: the ending is neither that of Markdown nor that of JSON.
     """
     try:
         path = Path(typed).expanduser() if typed else Path()
@@ -87,9 +87,9 @@ def file_for(typed: str, target: Target, now: datetime) -> Path:
 
 
 def offered(typed: str) -> list[str]:
-    """Return how the beginning of a file's name could go on: folders, with a slash, and files of a fitting ending.
+    """Return the completions of a path: folders, with a slash, and files with one of the endings.
 
-    A folder that cannot be read offers nothing, and one that holds very much not all of it.
+    There are none for a folder that cannot be read, and not all for a very large one.
     """
     if typed == "~":
         return ["~/"]
@@ -122,7 +122,7 @@ def _is_folder(path: Path | os.DirEntry[str]) -> bool:
     try:
         return path.is_dir()
     except OSError:
-        # Why it cannot be looked at is said when it is written to.
+        # The error is reported when the file is written.
         return False
 
 
@@ -131,7 +131,7 @@ async def write(path: Path, export: Export, *, replace: bool) -> None:
 
     Raises:
         FileExistsError: it is there already and was not to be replaced.
-        OutputError: it cannot be written; what was there is as it was.
+        OutputError: it cannot be written; an old file is as it was.
     """
     text = _json(export) if path.suffix.lower() == _JSON else markdown(export)
     await asyncio.to_thread(_write, path, text, replace=replace)

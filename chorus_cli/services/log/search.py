@@ -1,4 +1,4 @@
-"""Full-text search over the log of all personas, and what keeps its index up to date."""
+"""Full-text search over the log of all personas, and updates of its index."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Match:
     taken_back: bool
 
     def as_json(self) -> dict[str, object]:
-        """Return the message as the log holds it, and what the search has to say of it."""
+        """Return the message as in the log, with the facts of the search."""
         return message_as_json(self.message) | {"taken_back": self.taken_back, "excerpt": self.excerpt}
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was found, the newest first; ``more`` were left out, at least so many if ``more_is_least``."""
+    """Results of a search, newest first; ``more`` were left out, at least that many if ``more_is_least``."""
 
     matches: tuple[Match, ...]
     more: int
@@ -63,20 +63,20 @@ class Findings:
 
 @dataclass(slots=True)
 class Search:
-    """Looks for words in everything that was ever said."""
+    """Searches all messages of the log."""
 
     store: Store
     clock: Clock
     _is_checked: bool = False
 
     async def find(self, text: str, scope: Scope, tell: Callable[[str], None]) -> Findings:
-        """Return what holds every word of ``text``; first the index is brought up to date.
+        """Return the messages that contain every word of ``text``, after an update of the index.
 
-        ``tell`` is given a sentence now and then if that takes over a second, and one if it cannot be done: then what
-        is indexed already is searched.
+        ``tell`` gets progress reports if the update takes over a second, and a sentence if it fails: then only the
+        messages that are already indexed are searched.
 
         Raises:
-            CommandError: there is nothing to look for.
+            CommandError: ``text`` has no words.
             StorageError: the log cannot be read.
         """
         found = await self._found(search_query(text), scope, tell)
@@ -84,7 +84,7 @@ class Search:
         return Findings(await self._judged(found.hits), more, more_is_least=found.more > more)
 
     async def catch_up(self, tell: Callable[[str], None] | None = None) -> None:
-        """Bring the index up to date, in batches; without ``tell`` there is a pause after each.
+        """Update the index in batches; without ``tell`` there is a pause after each.
 
         Raises:
             StorageError: it cannot be written.
@@ -100,9 +100,9 @@ class Search:
                 tell(f"Indexing the log: {100 * reached.through // max(reached.newest, 1)}% done.")
 
     async def keep_up(self) -> None:
-        """Keep the index up to date, until cancelled; what cannot be done now is tried again later."""
+        """Update the index again and again until cancelled; failures are tried again later."""
         while True:
-            # The next search brings the index up to date, and says what keeps it from that.
+            # The next search updates the index and reports the error.
             with suppress(StorageError):
                 await self.catch_up()
             await self.clock.sleep(_LOOK_SECONDS)
@@ -124,13 +124,13 @@ class Search:
         raise _beyond_repair()
 
     async def _check(self) -> None:
-        """Look, once in a process, whether nothing is found because the index has lost what it held.
+        """Check the index, once in a process, because an empty result may mean that it has lost its content.
 
         Raises:
-            IndexDamagedError: it has.
+            IndexDamagedError: it is damaged.
         """
         if not self._is_checked:
-            # While another program writes, nobody can tell.
+            # It cannot be checked while another program writes.
             with suppress(StorageError):
                 await self.store.write(search_index.check)
                 self._is_checked = True
@@ -155,14 +155,14 @@ class Search:
     async def _begin_in_new_pages(self) -> None:
         await self.store.read(index_renewal.require_sound_log)
         await self.store.write(search_index.begin_in_new_pages)
-        # Without it the old pages are only room that is lost.
+        # If it fails, the old pages only waste space.
         with suppress(StorageError):
             await self.store.compact()
 
     async def _judged(self, hits: Sequence[Hit]) -> tuple[Match, ...]:
-        """Say of each message whether it was taken back, by the journal of its thread."""
-        places = {(hit.message.persona, hit.message.thread_id) for hit in hits}
-        journals = {place: await self.store.read(operation_rows.all_of, *place) for place in places}
+        """Add to each message whether it was undone or replaced, by the journal of its thread."""
+        threads = {(hit.message.persona, hit.message.thread_id) for hit in hits}
+        journals = {thread: await self.store.read(operation_rows.all_of, *thread) for thread in threads}
         return tuple(
             Match(
                 hit.message,

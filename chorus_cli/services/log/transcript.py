@@ -1,4 +1,4 @@
-"""Everything that was ever said, in the order of the log, with the boundaries that count in their places."""
+"""The log as a transcript: messages in order, with the effective boundaries between them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Whose messages, of which thread (``None``: all), and how young."""
+    """Messages of a persona, of one thread (``None``: all), after a time (``None``: all)."""
 
     persona: str
     thread_id: int | None = None
@@ -33,7 +33,7 @@ async def operations_of(store: Store, selection: Selection) -> list[Operation]:
     """Return all operations that concern the selected messages, oldest first.
 
     Raises:
-        ThreadError: the persona never had the thread.
+        ThreadError: the persona never had that thread.
     """
     if selection.thread_id is not None:
         await store.read(thread_rows.require, selection.persona, selection.thread_id)
@@ -77,7 +77,7 @@ def _boundary_as_json(boundary: Operation) -> dict[str, object]:
 
 
 def message_as_json(message: Message, marks: LogMarks | None = None) -> dict[str, object]:
-    """Return a message as the log holds it; by ``marks`` also if it was taken back or another reply took its place."""
+    """Return a message as in the log; with ``marks`` also whether it was undone, or replaced by another reply."""
     fields: dict[str, object] = {
         "id": message.id,
         "persona": message.persona,

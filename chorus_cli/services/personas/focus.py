@@ -1,4 +1,4 @@
-"""Who is talked to now, in which thread, with which model."""
+"""The persona, the thread and the model in use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Focus:
-    """The one mutable fact of a run: the persona and the thread in front of the user, and the model of this run."""
+    """The one mutable state of a run: the persona and the thread in focus, and the models chosen in this run."""
 
     def __init__(
         self, personas: Personas, store: Store, clock: Clock, naming: Naming, open_threads: OpenThreads
@@ -39,10 +39,10 @@ class Focus:
         self._thread_id = 0
 
     async def open(self, name: str | None) -> None:
-        """Turn to the persona called ``name``, else to ``CHORUS_PERSONA``, else to the one last talked to.
+        """Switch to the persona called ``name``, else to ``CHORUS_PERSONA``, else to the one last used.
 
         Raises:
-            UnknownPersonaError: nobody is called that.
+            UnknownPersonaError: there is no persona of that name.
         """
         wanted = name or self._naming.environment.get("CHORUS_PERSONA")
         if wanted:
@@ -53,25 +53,25 @@ class Focus:
         await self._enter(slug)
 
     async def turn_to(self, slug: str) -> None:
-        """Talk to the persona ``slug`` from now on, in its thread last used, also after a restart."""
+        """Switch to the persona ``slug``, in its thread last used, also for the next run."""
         await self._enter(slug)
         await self._store.write(meta_rows.store, meta_rows.LAST_PERSONA, slug)
 
     async def turn_to_thread(self, thread_id: int) -> None:
-        """Go on in another thread of the persona in focus, also after a restart.
+        """Switch to another thread of the persona in focus, also for the next run.
 
         Raises:
-            ThreadError: there is none of that number, or it is closed.
+            ThreadError: there is no thread of that number, or it is closed.
         """
         await self._store.write(thread_rows.use, self._slug, thread_id)
         self.go_on_in(thread_id)
 
     def go_on_in(self, thread_id: int) -> None:
-        """Go on in a thread that is remembered already."""
+        """Switch to a thread that is already stored as the last used."""
         self._thread_id = thread_id
 
     async def open_thread(self, title: str) -> None:
-        """Open another thread of the persona in focus and go on in it."""
+        """Open a new thread of the persona in focus and switch to it."""
         await self.turn_to_thread(await self._store.write(thread_rows.new, self._slug, title, self._clock.now()))
 
     async def threads(self) -> list[Thread]:
@@ -79,9 +79,9 @@ class Focus:
         return await self._store.read(thread_rows.open_threads, self._slug)
 
     def use_model(self, slug: str, model: str | None) -> None:
-        """Have the persona ``slug`` answer with ``model`` in this run, whatever the environment or files say.
+        """Let ``model`` answer for the persona ``slug`` in this run, before the environment and the files.
 
-        ``None`` forgets it again.
+        ``None`` removes the choice.
         """
         self._set_by_hand.pop(slug, None)
         if model:
@@ -89,7 +89,7 @@ class Focus:
 
     @property
     def slug(self) -> str:
-        """The folder's name of the persona in focus, also when the folder is gone."""
+        """The slug of the persona in focus, even if its folder is gone."""
         return self._slug
 
     @property
@@ -109,17 +109,17 @@ class Focus:
         return (SHARED,) if self._known_as_shared not in {None, known} else ()
 
     def way_to_a_model(self, choice: ModelChoice) -> str:
-        """Say how to have a language model answer instead of ELIZA; empty if one does."""
+        """Return a sentence on how to get a language model instead of ELIZA; empty if there is one."""
         return way_to_a_model(choice, self._naming.environment)
 
     def target(self) -> Target:
-        """Return the present focus, the persona's files read afresh; ELIZA answers until the choice is settled."""
+        """Return the target in focus, with the persona as its files are now; ELIZA is the model until one is known."""
         persona = self._personas.load(self._slug)
         named = self._set_by_hand.get(persona.slug) or self._naming.named(persona.settings.model, persona.sources)
         return Target(persona, self._thread_id, named or self._detected or detected_model(None))
 
     async def target_of(self, slug: str) -> Target:
-        """Return where a message to the persona ``slug`` would go, the model that answers found out if need be."""
+        """Return the target of a message to the persona ``slug``; detects the model if necessary."""
         if slug == self._slug:
             await self.settle()
             return self.target()
@@ -130,14 +130,14 @@ class Focus:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is known which model answers."""
+        """Whether the model is known."""
         if self._detected is not None or self._slug in self._set_by_hand:
             return True
         persona = self._personas.load(self._slug)
         return self._naming.named(persona.settings.model, persona.sources) is not None
 
     async def settle(self) -> None:
-        """Find out which model answers: where nothing names one, a running Ollama is asked, once in a run."""
+        """Determine the model; if none is named, a running Ollama is asked, once in a run."""
         if not self.is_settled:
             await self._detect()
 

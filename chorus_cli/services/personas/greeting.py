@@ -1,4 +1,4 @@
-"""What somebody who comes to a persona should know before typing."""
+"""Notices on arrival at a persona: flaws of its files, unused drafts, messages outside the window."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHORT_WINDOW_HOURS = 12
 
 
 async def notices(store: Store, target: Target, now: datetime) -> tuple[str, ...]:
-    """Return the sentences: what is wrong with the persona's files, and what the window leaves out."""
+    """Return the warnings about the persona's files, and the notice about messages outside the window."""
     hours = target.persona.settings.context_hours
     fill = await store.read(
         window_fill, target.persona.slug, target.thread_id, cutoff(now, hours), cutoff(now, MAXIMUM_CONTEXT_HOURS)
@@ -35,7 +35,7 @@ async def notices(store: Store, target: Target, now: datetime) -> tuple[str, ...
 
 
 def drafts_notices(kept: Sequence[Path]) -> tuple[str, ...]:
-    """Say where the drafts are that were not used; nothing if there are none. The newest comes last."""
+    """Return a sentence that says where the unused drafts are; ``kept`` has the newest last."""
     if not kept:
         return ()
     if len(kept) == 1:
@@ -44,7 +44,7 @@ def drafts_notices(kept: Sequence[Path]) -> tuple[str, ...]:
 
 
 def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
-    """Say that the window has emptied or cut the view, and which one brings the rest back; nothing if it has not."""
+    """Return a sentence that says how much the window leaves out, and which window has all; empty if it has all."""
     if fill.last_spoken is None or (fill.held == fill.reachable > 0):
         return ""
     talked = f"Last talked {_ago(now - fill.last_spoken)} ago"
@@ -61,12 +61,12 @@ def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
 
 
 def _ago(elapsed: timedelta) -> str:
-    """Write a pause by its largest unit: ``14 h``."""
+    """Format a duration in its largest unit: ``14 h``."""
     return " ".join(gap(max(elapsed, timedelta())).split()[:2])
 
 
 def window_reaching(age: timedelta) -> int:
-    """Return the hours of a window that reaches back by ``age``: whole days, unless that is short."""
+    """Return the hours of a window for messages of this ``age``, rounded up to whole days beyond half a day."""
     hours = age // timedelta(hours=1) + 1
     if hours > _SHORT_WINDOW_HOURS:
         hours = -(-hours // _HOURS_PER_DAY) * _HOURS_PER_DAY

@@ -1,4 +1,4 @@
-"""The models that can be named: checking a name as it is typed, and offering those that are at hand."""
+"""Names of models: checking a name that was typed, and completion."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class KnownModels(NamedTuple):
-    """Where models are known from: the names and the providers that litellm knows, and what an Ollama holds.
+    """Sources of known models: names and providers of litellm, and the models of a running Ollama.
 
-    ``for_conversation`` returns those of the names that are made for conversations, and for nothing else.
+    ``for_conversation`` returns the names of models that are made only for conversation.
     """
 
     names: Callable[[], frozenset[str]]
@@ -25,7 +25,7 @@ class KnownModels(NamedTuple):
 
 
 class Models:
-    """Judges and offers names of models; what is offered is looked up by `load`, away from the keyboard."""
+    """Checks and completes names of models; `load` collects the completions in the background."""
 
     def __init__(self, known: KnownModels, environment: Mapping[str, str]) -> None:
         self._known = known
@@ -34,22 +34,22 @@ class Models:
         self._all: tuple[str, ...] = ()
 
     def load(self) -> None:
-        """Look up what can be offered; takes a moment, and a third of a second where an Ollama does not answer."""
+        """Collect the completions; takes a moment, and a third of a second if an Ollama does not answer."""
         local = self._known.in_ollama()
         self._all = (*local, *(name for name in self._in_order() if name not in local))
         prefixes = tuple(provider.prefix for provider in PROVIDERS if provider.key_set_in(self._environment))
         self._at_hand = (*local, *(name for name in self._all if name.startswith(prefixes)), ELIZA)
 
     def offered(self, typed: str) -> Collection[str]:
-        """Return the models that begin with what is typed: those that could answer now, else any that is known."""
+        """Return the models that begin with ``typed``: those that can answer now, else all known ones."""
         at_hand = [name for name in self._at_hand if name.startswith(typed)]
         return at_hand or [name for name in self._all if name.startswith(typed)]
 
     async def doubt(self, name: str) -> str | None:
-        """Return a warning if ``name`` may not be what was meant.
+        """Return a warning if ``name`` may be mistaken, ``None`` if not.
 
         Raises:
-            ModelNameError: it cannot be meant.
+            ModelNameError: it cannot be the name of a model.
         """
         names, providers, likely = await asyncio.to_thread(
             lambda: (self._known.names(), self._known.providers(), self._likely())
@@ -58,13 +58,13 @@ class Models:
         return doubt or missing_key(name, self._environment) or None
 
     def _likely(self) -> tuple[str, ...]:
-        """Return the models that are most likely meant: those for conversation, of providers known by their keys."""
+        """Return the likely models: those for conversation, of providers in the table of keys."""
         prefixes = tuple(provider.prefix for provider in PROVIDERS)
         talking = self._known.for_conversation()
         return tuple(name for name in self._in_order() if name in talking and name.startswith(prefixes))
 
     def _in_order(self) -> Sequence[str]:
-        """Return all models with their providers: those with a key first, of each the usual one and those that talk."""
+        """Return all models by provider: those with a key first, in each the default and conversation models first."""
         with_key = [provider for provider in PROVIDERS if provider.key_set_in(self._environment)]
         ranks = {provider.prefix: rank for rank, provider in enumerate(dict.fromkeys([*with_key, *PROVIDERS]))}
         usual = {provider.default_model for provider in PROVIDERS}

@@ -33,18 +33,18 @@ class Personas:
     _loaded: dict[str, tuple[Fingerprint, Persona]] = field(default_factory=dict, init=False, compare=False)
 
     def slugs(self) -> tuple[str, ...]:
-        """Return the names of the folders of the personas in use."""
+        """Return the slugs of the personas in use."""
         return persona_files.slugs(self.folder)
 
     def archived(self) -> tuple[str, ...]:
-        """Return the names of the folders of the personas that are put away."""
+        """Return the slugs of the archived personas."""
         return persona_files.slugs(self.folder, archived=True)
 
     def first(self) -> str:
-        """Return whom to talk to when nobody was named or talked to yet.
+        """Return the slug of the persona for a first start.
 
         Raises:
-            PersonaError: there is no persona at all.
+            PersonaError: there is no persona.
         """
         known = self.slugs()
         if not known:
@@ -54,11 +54,11 @@ class Personas:
         return DEFAULT_PERSONA if DEFAULT_PERSONA in known else known[0]
 
     def find(self, name: str) -> str:
-        """Return the slug of the persona meant: by folder, display name or alias, or by how one of these begins.
+        """Return the slug of the persona with that slug, display name or alias, or the beginning of one.
 
         Raises:
-            UnknownPersonaError: nobody is called that.
-            PersonaError: more than one may be meant, or the persona is archived.
+            UnknownPersonaError: there is none.
+            PersonaError: there are several, or the persona is archived.
         """
         known = self.slugs()
         if name in known:
@@ -70,10 +70,10 @@ class Personas:
         raise UnknownPersonaError(name, known)
 
     def find_archived(self, name: str) -> str:
-        """Return the slug of the archived persona that is called ``name``.
+        """Return the slug of the archived persona with that slug, name or alias, or the beginning of one.
 
         Raises:
-            PersonaError: none is.
+            PersonaError: there is none, or there are several.
         """
         archived = self.archived()
         found = self._called(name, archived) or self._beginning_with(name, archived)
@@ -85,10 +85,10 @@ class Personas:
         raise PersonaError(f"No archived persona is called {name!r}. {listing}")
 
     def refuse_archived(self, name: str) -> None:
-        """Do nothing unless ``name`` is how the name of an archived persona begins.
+        """Refuse ``name`` if the name of an archived persona begins with it.
 
         Raises:
-            PersonaError: it is; the sentence says how to bring that one back.
+            PersonaError: there is such a persona; the sentence says how to bring it back.
         """
         found = self._beginning_with(name, self.archived())
         if found:
@@ -100,10 +100,10 @@ class Personas:
             )
 
     def find_any(self, name: str) -> str:
-        """Return the slug of the persona meant, in use or put away.
+        """Return the slug of the persona with that slug, name or alias, in use or archived.
 
         Raises:
-            PersonaError: nobody is called that, or more than one may be.
+            PersonaError: there is none, or there are several.
         """
         try:
             return self.find(name)
@@ -113,15 +113,15 @@ class Personas:
             return self.find_archived(name)
 
     def names_taken(self) -> frozenset[str]:
-        """Return every name that a new folder cannot have: the folders there, and whatever somebody is called by."""
+        """Return the names that a new folder cannot have: those of folders, and all names and aliases of personas."""
         called = [self._names(slug) for slug in (*self.slugs(), *self.archived())]
         return persona_files.names_taken(self.folder).union(*called)
 
     def check_name(self, slug: str | None, name: str) -> str:
-        """Return ``name`` if the persona ``slug``, or a new one, may be called so.
+        """Return ``name``, normalized, if the persona ``slug``, or a new one, may have it.
 
         Raises:
-            PersonaError: nobody may, or somebody else is.
+            PersonaError: the name is not valid, or another persona has it.
         """
         checked = checked_name(name)
         self._refuse_archived(checked, but=slug)
@@ -140,19 +140,19 @@ class Personas:
         """
         if not persona_files.exists(self.folder, slug):
             raise UnknownPersonaError(slug, self.slugs())
-        # Taken before reading: a change meanwhile makes the next one another.
+        # Taken before reading, so that a change meanwhile is noticed by the next call.
         fingerprint = persona_files.fingerprint(self.folder, slug, self.config_file, self.wall_clock_ns())
         known = self._loaded.get(slug)
         if known is not None and known[0] == fingerprint:
             return known[1]
         persona, all_read = self._read(slug)
-        # What kept a file from being read may pass without a change of the file.
+        # An error in reading may be gone next time without a change of the file.
         if fingerprint is not None and all_read:
             self._loaded[slug] = fingerprint, persona
         return persona
 
     def _read(self, slug: str) -> tuple[Persona, bool]:
-        """Read a persona's files, and tell whether each of them could be read."""
+        """Read a persona's files; return also whether each of them could be read."""
         own, own_warnings = settings_file.read_layer(self.settings_path(slug))
         defaults, default_warnings = settings_file.read_defaults(self.config_file)
         resolved = settings.resolve([own, defaults])
@@ -172,16 +172,16 @@ class Personas:
         return persona, not unreadable and not document_warnings
 
     def own_settings(self, slug: str) -> Settings:
-        """Return what a persona's own file says, without its documents and without warnings: cheap, for lists."""
+        """Return the settings of a persona's own file, without defaults and warnings: cheap, for lists."""
         own, _ = settings_file.read_layer(self.settings_path(slug))
         return settings.resolve([own]).settings
 
     def settings_path(self, slug: str) -> Path:
-        """Return the file that holds a persona's settings."""
+        """Return the path of a persona's settings."""
         return persona_files.settings_path(self.folder, slug)
 
     def _called(self, name: str, slugs: Iterable[str]) -> list[str]:
-        """Return who is called exactly that; a folder's own name comes before every other."""
+        """Return the slugs of personas with exactly that name; a slug takes precedence over names and aliases."""
         wanted = folded(name)
         by_slug = [slug for slug in slugs if slug == wanted]
         return by_slug or [slug for slug in slugs if wanted in self._names(slug)]

@@ -1,4 +1,4 @@
-"""Who there is to talk to: listing personas, making new ones, putting them away and bringing them back."""
+"""Listing, creating, archiving and deleting personas."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """A persona, how much was said with it, and whether it is put away."""
+class PersonaEntry:
+    """A persona, with the number and newest time of its messages, and whether it is archived."""
 
     persona: Persona
     messages: int
@@ -39,7 +39,7 @@ class Member:
     archived: bool = False
 
     def as_json(self, *, active: bool) -> dict[str, object]:
-        """Return what ``chorus personas --json`` tells of it."""
+        """Return the entry for ``chorus personas --json``."""
         return {
             "persona": self.persona.slug,
             "name": self.persona.name,
@@ -56,32 +56,32 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """The personas of the user. Whoever is deleted goes to the folder ``deleted``."""
+    """The personas of the user; those that are deleted are moved to the folder ``deleted``."""
 
     store: Store
     clock: Clock
     personas: Personas
     deleted: Path
 
-    async def members(self) -> list[Member]:
-        """Return every persona: those in use, then those put away."""
+    async def members(self) -> list[PersonaEntry]:
+        """Return all personas: those in use, then the archived ones."""
         traces = await self.store.read(persona_rows.traces)
         return await asyncio.to_thread(self._members, traces)
 
-    async def member(self, slug: str) -> Member:
-        """Return one persona of them.
+    async def member(self, slug: str) -> PersonaEntry:
+        """Return one persona.
 
         Raises:
-            UnknownPersonaError: it is gone.
+            UnknownPersonaError: its folder is gone.
         """
         traces = await self.store.read(persona_rows.traces)
         return self._member(slug, traces.get(slug), archived=slug in self.personas.archived())
 
     async def logged(self, name: str | None, otherwise: str) -> tuple[str, str]:
-        """Return slug and name of whoever is meant by ``name``, in use, put away or only in the log; or ``otherwise``.
+        """Return slug and name of a persona, in use, archived or only in the log; without ``name``, of ``otherwise``.
 
         Raises:
-            PersonaError: the log knows nobody of that name either.
+            PersonaError: there is no such persona, in the log either.
         """
         try:
             slug = self.personas.find_any(name) if name else otherwise
@@ -93,12 +93,12 @@ class Roster:
             return wanted, wanted
 
     async def create(self, name: str) -> str:
-        """Make a persona called ``name`` from the commented template, and return its slug.
+        """Create a persona called ``name`` from the commented template, and return its slug.
 
         If an earlier persona had the same slug, the new one begins a new conversation.
 
         Raises:
-            PersonaError: nobody may be called that, or somebody is already.
+            PersonaError: the name is not valid, or another persona has it.
         """
         checked = self.personas.check_name(None, name)
         slug = slug_of(checked, self.personas.names_taken())
@@ -107,12 +107,12 @@ class Roster:
         return slug
 
     async def had_a_namesake(self, slug: str) -> bool:
-        """Return whether the log knows an earlier persona of the same folder."""
+        """Return whether the log has an earlier persona of the same slug."""
         operations = await self.store.read(operation_rows.all_of, slug, 0)
         return len(journal.own(operations)) < len(operations)
 
     async def archive(self, slug: str) -> None:
-        """Put a persona away: it is no longer listed or found; nothing of it is lost.
+        """Archive a persona: it is no longer listed or found; its files and messages stay.
 
         Raises:
             PersonaError: it is the default persona, or its folder cannot be written.
@@ -140,15 +140,15 @@ class Roster:
         now = self.clock.now()
         return await asyncio.to_thread(persona_files.move_away, self.personas.folder, slug, self.deleted, now)
 
-    def _members(self, traces: Mapping[str, Traces]) -> list[Member]:
+    def _members(self, traces: Mapping[str, Traces]) -> list[PersonaEntry]:
         slugs = [(slug, False) for slug in self.personas.slugs()] + [(slug, True) for slug in self.personas.archived()]
         return [self._member(slug, traces.get(slug), archived=archived) for slug, archived in slugs]
 
-    def _member(self, slug: str, trace: Traces | None, *, archived: bool) -> Member:
+    def _member(self, slug: str, trace: Traces | None, *, archived: bool) -> PersonaEntry:
         persona = self.personas.load(slug)
         if trace is None:
-            return Member(persona, 0, None, archived)
-        return Member(persona, trace.messages, trace.last_spoken, archived)
+            return PersonaEntry(persona, 0, None, archived)
+        return PersonaEntry(persona, trace.messages, trace.last_spoken, archived)
 
 
 def _refuse_default(slug: str) -> None:

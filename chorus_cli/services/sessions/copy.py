@@ -1,4 +1,4 @@
-"""A copy of what a persona has in context now, in all its threads: what a session is made of."""
+"""A copy of a persona's context in all its threads: the material of a session."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 
 @dataclass(frozen=True, slots=True)
 class ThreadCopy:
-    """What one thread has in context; ``messages`` are those of the view that can be saved."""
+    """The context of one thread; ``messages`` are those of the view that can be saved."""
 
     thread: SavedThread
     view: View
@@ -34,10 +34,10 @@ class ThreadCopy:
 
 @dataclass(frozen=True, slots=True)
 class ContextCopy:
-    """What all threads have in context at ``now``; the window of those that have nothing begins at ``since``.
+    """The context of all threads at ``now``; the window of threads without messages begins at ``since``.
 
-    ``in_progress`` counts the replies that are still being written and stay out; ``running_turn_id`` is the first turn
-    of them. ``operation_id`` is the newest operation of all at that moment.
+    ``in_progress`` counts the replies in progress, which stay out; ``running_turn_id`` is the first turn of them.
+    ``operation_id`` is the newest operation at that moment.
     """
 
     threads: tuple[ThreadCopy, ...]
@@ -49,17 +49,17 @@ class ContextCopy:
 
     @property
     def through_message_id(self) -> int:
-        """The newest message that it reaches to: what belongs to a turn that still runs is said only when it ends."""
+        """The newest message that it covers: none of a turn in progress, which ends later."""
         newest = max((message.id for message in self.messages), default=0)
         return newest if self.running_turn_id is None else min(newest, self.running_turn_id - 1)
 
     @property
     def window_start(self) -> datetime:
-        """Where the earliest of the windows begins."""
+        """The beginning of the earliest window."""
         return min([self.since, *(each.view.cutoff for each in self.threads)])
 
     def since_in(self, thread_id: int) -> datetime:
-        """Return where the window of a thread begins."""
+        """Return the beginning of a thread's window."""
         return next((each.view.cutoff for each in self.threads if each.thread.id == thread_id), self.since)
 
     @property
@@ -68,20 +68,20 @@ class ContextCopy:
         return tuple(message for each in self.threads for message in each.messages)
 
     def said_after(self, message_id: int) -> tuple[Message, ...]:
-        """Return what was said after a message of the log; what an edit or a restore put in was not said."""
+        """Return the messages newer than one of the log, without those that an edit or a restore put in."""
         return tuple(message for each in self.threads for message in _said(each) if message.id > message_id)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The snapshots of all threads with something in context, by the threads' titles, and the newest operation."""
+    """The rows that the views of the threads are computed from, and the newest operation."""
 
     snapshots: tuple[tuple[str, ContextSnapshot], ...]
     operation_id: int
 
 
 async def copied(context: Context, target: Target, now: datetime) -> ContextCopy:
-    """Copy the views of all threads of the persona, as they are at ``now``, every message counted."""
+    """Copy the views of all threads of the persona at ``now``, with the tokens of every message."""
     since = cutoff(now, target.persona.settings.context_hours)
     found = await context.store.read(_read, context, await context.frame(target), since, now)
     threads: list[ThreadCopy] = []
@@ -96,9 +96,9 @@ async def copied(context: Context, target: Target, now: datetime) -> ContextCopy
 
 
 def _read(connection: Connection, context: Context, frame: Frame, since: datetime, now: datetime) -> _Found:
-    """Read all threads in one transaction, so that a session is of one moment."""
+    """Read all rows in one transaction, so that a session is of one moment."""
     target = frame.target
-    # A thread whose window is held still has a request of the last minutes, so it is younger than ``since`` anyway.
+    # A thread with a cached window start has a request of the last minutes, so it is newer than ``since`` anyway.
     titles = thread_rows.titles_in_context(connection, target.persona.slug, target.thread_id, since)
     frames = {each: replace(frame, target=replace(target, thread_id=each)) for each in titles}
     snapshots = tuple((titles[each], context.read(connection, frames[each], now)) for each in titles)
@@ -112,7 +112,7 @@ def _saved_thread(thread_id: int, title: str, view: View) -> SavedThread:
 
 
 def _can_be_saved(message: Message) -> bool:
-    """Leave out replies in progress and those that failed before their first word; a tool may answer nothing."""
+    """Leave out replies in progress and those that failed before their first word; a tool's result may be empty."""
     is_something = bool(message.content.strip()) or message.role in _TOOL_ROLES
     return message.status is not Status.STREAMING and is_something
 

@@ -1,4 +1,4 @@
-"""Saves what is in context as a session: by command, or by itself after a silence."""
+"""Saving the context as a session: by command, or by the idle timer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.sessions.copy import copied
 from chorus_cli.storage.files import session_files
 from chorus_cli.storage.sqlite.sessions import session_rows
-from chorus_cli.storage.sqlite.sessions.session_rows import IDLE, MANUAL, Saving, Standing
+from chorus_cli.storage.sqlite.sessions.session_rows import IDLE, MANUAL, Coverage, Saving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A session that was saved, the replies in progress that are not in it, and why it has no summary if so."""
+    """A saved session, the number of replies in progress that are not in it, and the error if it has no summary."""
 
     row: SessionRow
     in_progress: int
@@ -64,33 +64,33 @@ class SessionSaving:
     summarizer: Summarizer
 
     async def save(self, target: Target, description: str) -> Saved:
-        """Save what all threads of the persona have in context now.
+        """Save the context of all threads of the persona.
 
         Raises:
-            SessionError: there is nothing in context, or the file cannot be written; nothing was saved.
+            SessionError: the context is empty, or the file cannot be written; nothing was saved.
         """
         copy = await copied(self.context, target, self.clock.now())
         if not copy.messages:
             raise SessionError(_nothing(target, copy))
         session, summary = await self._new(target, description, copy)
-        standing = Standing(copy.through_message_id, copy.through_message_id, copy.operation_id)
-        row = await self._stored(session_rows.create, Saving(session, MANUAL, standing))
+        coverage = Coverage(copy.through_message_id, copy.through_message_id, copy.operation_id)
+        row = await self._stored(session_rows.create, Saving(session, MANUAL, coverage))
         if row is None:
             raise SessionError("The session could not be saved. Try again.")
         return Saved(row, copy.in_progress, summary.problem)
 
     async def unsaved(self, target: Target) -> tuple[Message, ...]:
-        """Return what is in context, in any thread, and was said since the last save."""
+        """Return the messages in context, of all threads, that are newer than the last save."""
         return await self._unsaved(target, await copied(self.context, target, self.clock.now()))
 
     async def save_idle(self, target: Target, description: str) -> Saved | None:
-        """Save after a silence, unless nothing was said since the last save.
+        """Save for the idle timer, unless there are no new messages since the last save.
 
-        The last session that was saved so is extended if no boundary was set since and nothing in it was taken back; it
+        The last session of the idle timer is extended if no boundary was set since and nothing in it was undone; it
         keeps its name and description.
 
         Raises:
-            SessionError: the file cannot be written; what was saved before stands.
+            SessionError: the file cannot be written; earlier sessions are as they were.
         """
         copy = await copied(self.context, target, self.clock.now())
         through = await self.context.store.read(session_rows.through, target.persona.slug)
@@ -105,12 +105,12 @@ class SessionSaving:
             write, summarized = session_rows.rewrite, known[1]
             session, summary = await self._extended(target, copy, old, summarized)
         reached = summarized if summary.problem else copy.through_message_id
-        standing = Standing(copy.through_message_id, reached, copy.operation_id)
-        row = await self._stored(write, Saving(session, IDLE, standing, through))
+        coverage = Coverage(copy.through_message_id, reached, copy.operation_id)
+        row = await self._stored(write, Saving(session, IDLE, coverage, through))
         return Saved(row, copy.in_progress, summary.problem) if row else None
 
     async def _stored(self, write: Write, saving: Saving) -> SessionRow | None:
-        """Write a session to its end, even if whoever waits for it is stopped meanwhile."""
+        """Write a session to completion even if the caller is cancelled."""
         row, stopped = await run_to_completion(self.context.store.write(write, self.personas, saving))
         if stopped:
             raise asyncio.CancelledError
@@ -141,7 +141,7 @@ class SessionSaving:
     async def _extended(
         self, target: Target, copy: ContextCopy, old: Session, summarized_through: int
     ) -> tuple[Session, _Summary]:
-        """Return a session as it is now, with what has left the context meanwhile by age alone."""
+        """Return the session with the present context, and with messages that have left the context only by age."""
         gone = [message for message in old.messages if message.timestamp <= copy.since_in(message.thread_id)]
         messages, aged = _merged(gone, copy)
         new = tuple(map(content_of, copy.said_after(summarized_through)))
@@ -163,7 +163,7 @@ class SessionSaving:
     async def _summary(
         self, target: Target, so_far: str, said: Sequence[MessageContent], whole: Sequence[MessageContent]
     ) -> _Summary:
-        """Extend a summary by what was said; what it is made of stands when that fails."""
+        """Extend a summary by messages; if that fails, return the old one with the error."""
         if not self.summarizer.can_summarize(target):
             return _Summary(session_summary.extract(whole))
         entries = transcript(said, target.persona.name)
@@ -174,7 +174,7 @@ class SessionSaving:
         return _Summary(session_summary.short(written))
 
     async def _file_of(self, row: SessionRow) -> Session | None:
-        """Return what a session's file holds; one that is gone or damaged is left alone, and not extended."""
+        """Return the session in a file, ``None`` if it is gone or damaged: then it is not extended."""
         try:
             return await asyncio.to_thread(session_files.read, self.personas, row.persona, row.session_id)
         except SessionError:
@@ -186,7 +186,7 @@ class SessionSaving:
 
 
 def _holds(copy: ContextCopy, old: Session) -> bool:
-    """Return whether everything in a session is in the copy too, but for what has left by age alone."""
+    """Return whether all messages of a session are in the copy too, except those that have left by age."""
     present = {_key(each) for each in map(content_of, copy.messages)}
     return all(_key(each) in present for each in old.messages if each.timestamp > copy.since_in(each.thread_id))
 
@@ -198,7 +198,7 @@ def _key(message: MessageContent) -> tuple[int, str, datetime, str]:
 def _merged(
     gone: Sequence[MessageContent], copy: ContextCopy
 ) -> tuple[tuple[MessageContent, ...], list[MessageContent]]:
-    """Put what has left the context before what is in it, thread by thread; return the whole and what has left."""
+    """Put messages that have left the context before those in it, thread by thread; return all, and those that left."""
     present = {_key(each) for each in map(content_of, copy.messages)}
     aged = [each for each in gone if _key(each) not in present]
     silent = {each.thread_id for each in aged} - {each.thread.id for each in copy.threads}
@@ -210,7 +210,7 @@ def _merged(
 
 
 def _threads(copy: ContextCopy, aged: Sequence[MessageContent]) -> Iterator[SavedThread]:
-    """Return the threads of a copy; a summary does not stand for messages that are put before those it was made of."""
+    """Return the threads of a copy; if older messages come before, a summary no longer covers the first ones."""
     longer = {message.thread_id for message in aged}
     for each in copy.threads:
         yield replace(each.thread, summarised=0) if each.thread.id in longer else each.thread

@@ -1,4 +1,4 @@
-"""The sessions that were saved: listed, found by how their names begin, read, and restored."""
+"""Saved sessions: listed, found by the beginning of their names, read, and restored."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MOST_NAMED = 6
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The sessions of a persona, newest first, and a sentence for each whose file is gone or cannot be read."""
+    """The sessions of a persona, newest first, and a sentence for each without a readable file."""
 
     rows: tuple[SessionRow, ...]
     problems: tuple[str, ...]
@@ -41,7 +41,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A session's name as it is offered while one is typed, with what its file tells at its beginning."""
+    """A session's name for completion, with time and description from its file."""
 
     session_id: str
     head: Head | None
@@ -49,7 +49,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """The saved contexts of all personas; ``saving`` makes new ones."""
+    """The sessions of all personas; ``saving`` makes new ones."""
 
     store: Store
     clock: Clock
@@ -58,12 +58,12 @@ class Sessions:
     saving: SessionSaving
 
     async def listing(self, persona: str) -> Listing:
-        """Return what was saved of a persona; a file that was put there by hand is taken up."""
+        """Return the sessions of a persona; files that were added by hand get a row."""
         rows = await self.store.read(session_rows.of, persona)
         files = await asyncio.to_thread(session_files.ids, self.personas.folder, persona)
         unknown = sorted(files - {row.session_id for row in rows})
         found, problems = await asyncio.to_thread(self._read_all, persona, unknown)
-        # A database that is busy keeps nobody from reading.
+        # The list is shown even if the database is busy.
         with suppress(StorageError):
             if found:
                 await self.store.write(session_rows.adopt, found)
@@ -72,19 +72,19 @@ class Sessions:
         return Listing(tuple(known), (*gone, *problems))
 
     async def load(self, persona: str, typed: str) -> Session:
-        """Return the session of the persona that is meant by its name or how that begins.
+        """Return the session of the persona with that name, or with a name that begins so.
 
         Raises:
-            SessionError: none is, several are, it is somebody else's, or its file is gone or damaged.
+            SessionError: there is none, or several, or it is another persona's, or its file is gone or damaged.
         """
         session_id = await self._find(persona, typed)
         return await asyncio.to_thread(session_files.read, self.personas.folder, persona, session_id)
 
     async def restore(self, target: Target, typed: str) -> tuple[Session, Restored]:
-        """Put a session in place of what is in context, in every thread, and turn to the thread that was active.
+        """Replace the context of every thread by a session, and switch to the thread that was active in it.
 
         Raises:
-            SessionError: as `load`; nothing was changed.
+            SessionError: as in `load`; nothing was changed.
         """
         session = await self.load(target.persona.slug, typed)
         now = self.clock.now()
@@ -93,7 +93,7 @@ class Sessions:
         return session, restored
 
     def offers(self, persona: str) -> Sequence[Offer]:
-        """Return the names of sessions that have a file, newest first; cheap enough for every key typed."""
+        """Return the sessions that have a file, newest first; cheap enough for every key typed."""
         folder = self.personas.folder
         offers = [Offer(name, session_files.head(folder, persona, name)) for name in session_files.ids(folder, persona)]
         return sorted(offers, key=_age)
@@ -117,7 +117,7 @@ class Sessions:
         raise SessionError(f"{name} has no session {quoted(typed)}. /context history lists them.")
 
     async def _owners(self, persona: str) -> dict[str, str]:
-        """Return whose the sessions of everybody else are, by their names."""
+        """Return the personas of the other personas' sessions, by the sessions' names."""
         owners = dict(await self.store.read(session_rows.others, persona))
         for slug in {*self.personas.slugs(), *self.personas.archived()} - {persona}:
             owners |= dict.fromkeys(await asyncio.to_thread(session_files.ids, self.personas.folder, slug), slug)
@@ -138,7 +138,7 @@ class Sessions:
 
 
 def _age(offer: Offer) -> tuple[float, str]:
-    """Sort the newest first; those that do not tell their time come last."""
+    """Sort the newest first; sessions without a readable time come last."""
     return (-offer.head.timestamp.timestamp() if offer.head else float("inf"), offer.session_id)
 
 

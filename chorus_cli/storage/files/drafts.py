@@ -1,6 +1,6 @@
 """Drafts: texts that are open in the user's editor, in files that only the user may read.
 
-A draft is deleted once what it holds is stored or given up; until then it outlives whatever goes wrong.
+A draft is deleted once its text is stored or given up; until then it survives every failure.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _LONGEST_MEGABYTES = 64
 _KEPT = timedelta(days=7)
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
-# Whatever the editor put in the draft's place: a link is not followed, and a pipe does not keep us waiting.
-_READ_WHAT_IS_THERE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+# An editor may have replaced the draft: a link is not followed, and opening a pipe does not wait.
+_READ_SAFELY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def create(folder: Path, name: str, text: str, run: str = "") -> Path:
     """Write a new draft whose name ends in ``name``, so that editors choose the right syntax, and return its path.
 
-    The name tells too which process made it, if ``run`` does.
+    The name contains ``run``, the process that owns the draft, if it is given.
 
     Raises:
         EditorError: it cannot be written; nothing is left of it.
@@ -58,10 +58,10 @@ def create(folder: Path, name: str, text: str, run: str = "") -> Path:
 
 
 def read(path: Path) -> str:
-    """Return what a draft holds, with its byte order mark and line ends.
+    """Return the text of a draft, with its byte order mark and line ends.
 
     Raises:
-        EditorError: it is gone, is no longer a file of the user's, is too large, or is not UTF-8.
+        EditorError: it is gone, no longer a file of the user, too large, or not UTF-8.
     """
     try:
         data = _bytes_of(path)
@@ -74,16 +74,16 @@ def read(path: Path) -> str:
 
 
 def delete(path: Path) -> None:
-    """Delete a draft and the backup that some editors make beside it; what resists is left to `sweep`."""
+    """Delete a draft and the backup that some editors make beside it; what cannot be deleted is left to `sweep`."""
     for leftover in (path, path.with_name(path.name + _BACKUP_SUFFIX)):
         with suppress(OSError):
             leftover.unlink()
 
 
 def kept(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> tuple[Path, ...]:
-    """Return the drafts that were not deleted and are not about to be, the one changed longest ago first.
+    """Return the drafts that `sweep` would keep, the least recently changed first.
 
-    Those of a process that ``is_alive`` may still be open, and its user knows of them.
+    Drafts of a process that ``is_alive`` are not among them: they may still be open.
     """
     oldest_kept = (now - _KEPT).timestamp()
     paths = [path for path in folder.glob(f"{_PREFIX}*") if not path.name.endswith(_BACKUP_SUFFIX)]
@@ -92,7 +92,7 @@ def kept(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> tuple[
 
 
 def sweep(folder: Path, now: datetime) -> None:
-    """Delete drafts that nobody has changed for seven days, and what editors left beside them, such as swap files."""
+    """Delete drafts unchanged for seven days, and files that editors left beside them, such as swap files."""
     oldest_kept = (now - _KEPT).timestamp()
     for path in folder.glob(f"*{_PREFIX}*"):
         if 0 < _changed_at(path) < oldest_kept:
@@ -107,7 +107,7 @@ def _is_owned(path: Path, is_alive: Callable[[str], bool]) -> bool:
 
 
 def _bytes_of(path: Path) -> bytes:
-    descriptor = os.open(path, _READ_WHAT_IS_THERE)
+    descriptor = os.open(path, _READ_SAFELY)
     try:
         flaw = _flaw(os.fstat(descriptor))
         if flaw:
@@ -119,7 +119,7 @@ def _bytes_of(path: Path) -> bytes:
 
 
 def _flaw(found: os.stat_result) -> str:
-    """Say what keeps the thing in a draft's place from being read, if anything does."""
+    """Return the reason why the file must not be read; empty if there is none."""
     if not stat.S_ISREG(found.st_mode):
         return "it is no longer a file"
     if found.st_uid != os.geteuid():

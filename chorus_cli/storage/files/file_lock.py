@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _PATIENCE_SECONDS = 10.0
 _GLANCE_SECONDS = 1.0
-"""Far longer than another process takes to see whether a lock is free, which keeps it from being taken meanwhile."""
+"""Far longer than `is_locked` of another process holds the lock."""
 
 _PAUSE_SECONDS = 0.01
 
@@ -29,7 +29,7 @@ class FileLock:
         self._descriptor: int | None = descriptor
 
     def close(self) -> None:
-        """Let go; a second time does nothing."""
+        """Release the lock; a second call does nothing."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -65,7 +65,7 @@ def try_lock(path: Path) -> FileLock | None:
 
 
 def hold(path: Path, patience_seconds: float = _GLANCE_SECONDS) -> FileLock:
-    """Lock the file ``path`` as the sign that this process lives.
+    """Lock the file ``path`` as the sign that this process is alive.
 
     Raises:
         HomeError: another process holds it.
@@ -78,9 +78,9 @@ def hold(path: Path, patience_seconds: float = _GLANCE_SECONDS) -> FileLock:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process holds ``path``; a missing file is held by nobody.
+    """Return whether a process holds the lock on ``path``; ``False`` if there is no such file.
 
-    The lock is asked for as a reader, so that two processes that look at once do not take each other for its holder.
+    The test takes a shared lock, so that two processes that test at once do not take each other for the holder.
 
     Raises:
         OSError: the file cannot be opened, or its file system knows no locks.
@@ -96,7 +96,7 @@ def is_locked(path: Path) -> bool:
 
 
 def sweep(folder: Path) -> None:
-    """Delete the lock files in ``folder`` that nobody holds: their processes are gone.
+    """Delete the lock files in ``folder`` that are free: their processes have ended.
 
     Raises:
         OSError: the folder cannot be read.
@@ -104,19 +104,19 @@ def sweep(folder: Path) -> None:
     for path in folder.iterdir():
         lock = try_lock(path)
         if lock is not None:
-            # Held while it goes, so that nobody takes a file for its own that is about to be deleted.
+            # Deleted while it is held, so that no other process locks a file that is about to go.
             with lock:
                 path.unlink(missing_ok=True)
 
 
 @contextmanager
 def locked(path: Path, patience_seconds: float = _PATIENCE_SECONDS) -> Iterator[None]:
-    """Keep other processes from changing ``path`` meanwhile, by a lock on ``<name>.lock`` beside it.
+    """Keep other processes from changing ``path``, by a lock on ``<name>.lock`` beside it.
 
-    The file itself is replaced by each change, so a lock on it would be a lock on the old one.
+    Each change replaces the file itself, so a lock on it would be a lock on the old one.
 
     Raises:
-        SettingsError: another process did not let go in time.
+        SettingsError: another process did not release the lock in time.
         OSError: the lock file cannot be made, or its file system knows no locks.
     """
     lock = _wait_for(path.with_name(f"{path.name}.lock"), patience_seconds)
@@ -144,7 +144,7 @@ def _flock(descriptor: int, operation: int) -> bool:
 
 
 def _is_file(descriptor: int, path: Path) -> bool:
-    """Return whether ``path`` still names the open file, which another process may have deleted or made anew."""
+    """Return whether ``path`` is still the open file; another process may have deleted or replaced it."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """Personas as folders: ``system.jsonc``, ``docs/*.md`` and, later, ``sessions/``.
 
-An archived persona keeps its folder and everything in it; a file says that it is put away. So whoever still talks to it
-in another window is not cut off.
+An archived persona keeps its folder and all files in it, beside a marker file. So a conversation with it that is open
+in another window can go on.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _TRUSTED_AFTER_NS = 2_000_000_000
 """Longer than any file system's clock takes to tick: two changes within a tick leave the same times."""
 
 Fingerprint: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
-"""Path, times of change in nanoseconds, inode and size of each file; a file that cannot be looked at has the errno."""
+"""Path, mtime and ctime in nanoseconds, inode and size of each file; the errno for one without a status."""
 
 
 def slugs(personas: Path, *, archived: bool = False) -> tuple[str, ...]:
-    """Return the folders that are personas, by name: those in use, or those that are put away."""
+    """Return the names of the personas' folders, sorted: those in use, or the archived ones."""
     if not personas.is_dir():
         return ()
     folders = (entry for entry in personas.iterdir() if _SLUG.fullmatch(entry.name) and entry.is_dir())
@@ -42,12 +42,12 @@ def slugs(personas: Path, *, archived: bool = False) -> tuple[str, ...]:
 
 
 def exists(personas: Path, slug: str) -> bool:
-    """Return whether there is a persona of that name, in use or put away."""
+    """Return whether there is a persona of that name, in use or archived."""
     return _SLUG.fullmatch(slug) is not None and (personas / slug).is_dir()
 
 
 def names_taken(personas: Path) -> frozenset[str]:
-    """Return every name that a new folder cannot have, persona or not."""
+    """Return the names of all folders and files beside the personas: a new folder cannot have them."""
     return frozenset(entry.name for entry in personas.iterdir()) if personas.is_dir() else frozenset()
 
 
@@ -85,7 +85,7 @@ def renew_schema(personas: Path, text: str) -> None:
 
 
 def archive(personas: Path, slug: str, now: datetime) -> None:
-    """Put a persona away.
+    """Archive a persona.
 
     Raises:
         PersonaError: the folder cannot be written.
@@ -95,7 +95,7 @@ def archive(personas: Path, slug: str, now: datetime) -> None:
 
 
 def unarchive(personas: Path, slug: str) -> None:
-    """Take a persona into use again.
+    """Bring a persona back from the archive.
 
     Raises:
         PersonaError: the folder cannot be written.
@@ -118,14 +118,14 @@ def move_away(personas: Path, slug: str, deleted: Path, now: datetime) -> Path:
 
 
 def settings_path(personas: Path, slug: str) -> Path:
-    """Return where a persona's settings stand."""
+    """Return the path of a persona's settings."""
     return personas / slug / SETTINGS_FILE
 
 
 def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[str, ...]]:
-    """Return a persona's documents by name, and a warning for each that is left out because it is no text.
+    """Return a persona's documents, sorted by name, and a warning for each file that is not text.
 
-    Blank ones and hidden files, such as those that macOS puts beside others, are no documents.
+    Blank files and hidden ones, such as those of macOS, are ignored.
     """
     found: list[Document] = []
     warnings: list[str] = []
@@ -144,9 +144,9 @@ def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[st
 
 
 def fingerprint(personas: Path, slug: str, config_file: Path, now_ns: int) -> Fingerprint | None:
-    """Return a value that is another one as soon as a file changes that a persona is made of.
+    """Return a value that changes with every change of a persona's files.
 
-    ``None`` if a file has changed so recently, by the wall clock ``now_ns``, that a further change might go unnoticed.
+    ``None`` if a file has changed so recently, by the wall clock ``now_ns``, that another change might go unnoticed.
     """
     folder = personas / slug / DOCUMENTS_FOLDER
     states = []
@@ -163,9 +163,9 @@ def fingerprint(personas: Path, slug: str, config_file: Path, now_ns: int) -> Fi
 
 
 def install(shipped: Path, personas: Path) -> None:
-    """Copy the shipped personas on the first run; a folder that is there already is never touched.
+    """Copy the shipped personas on the first run; an existing folder is never touched.
 
-    The copy is made beside its place and moved in whole, so that a start that is cut off leaves nothing half-made.
+    The copy is made under a temporary name and renamed, so that an interrupted start leaves nothing half-made.
     """
     if personas.exists():
         return
@@ -181,7 +181,7 @@ def install(shipped: Path, personas: Path) -> None:
         if draft is not None:
             shutil.rmtree(draft, ignore_errors=True)
         if not personas.is_dir():
-            # copytree collects what went wrong: the source, the target and the reason of each file.
+            # copytree collects an error for each file: source, target and reason.
             reason = error.strerror or "{0}: {2}".format(*error.args[0][0])
             raise HomeError(f"The personas cannot be copied to {personas}: {reason}.") from error
 
@@ -199,7 +199,7 @@ def _copy_private(source: str, target: str) -> str:
 
 
 def _move_in(draft: Path, folder: Path) -> None:
-    """Put a folder in a place that must be free: moving alone would replace an empty one without a word."""
+    """Move a folder to a new path; a rename alone would silently replace an empty folder."""
     folder.mkdir(mode=0o700)
     try:
         draft.rename(folder)

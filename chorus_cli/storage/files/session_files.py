@@ -1,7 +1,7 @@
 """The files of sessions, ``sessions/<session_id>.json`` in the folder of their persona.
 
-A name becomes a path only if it is a session's name, and what a file says of its own name is not asked: the folder it
-lies in says whose it is. A file is there whole or not at all, and a new one never takes the place of another.
+Only a valid session name becomes a path. Name and persona of a session are those of its path; the ones inside the file
+are ignored. A file is written whole or not at all, and a new one never replaces another.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BEGINNING_BYTES = 8192
 
 
 def folder(personas: Path, persona: str) -> Path:
-    """Return where the sessions of a persona lie."""
+    """Return the folder of a persona's sessions."""
     return personas / persona / SESSIONS_FOLDER
 
 
@@ -42,7 +42,7 @@ def path_of(personas: Path, persona: str, session_id: str) -> Path:
     """Return the file of a session.
 
     Raises:
-        SessionError: that cannot be a session's name.
+        SessionError: the name is not valid.
     """
     if not is_session_id(session_id):
         raise SessionError(f"{session_id!r} is no session's name; one looks like 2026-02-12_auth-refactor.")
@@ -50,7 +50,7 @@ def path_of(personas: Path, persona: str, session_id: str) -> Path:
 
 
 def ids(personas: Path, persona: str) -> frozenset[str]:
-    """Return the names of the sessions that have a file; a folder that cannot be read has none."""
+    """Return the names of the sessions that have a file; none if the folder cannot be read."""
     try:
         names = [path.name for path in folder(personas, persona).iterdir()]
     except OSError:
@@ -66,7 +66,7 @@ def read(personas: Path, persona: str, session_id: str) -> Session:
     """Return the session of that name.
 
     Raises:
-        SessionError: the file is gone, cannot be read, or holds no session.
+        SessionError: the file is gone, cannot be read, or is not a session.
     """
     path = path_of(personas, persona, session_id)
     try:
@@ -84,7 +84,10 @@ def read(personas: Path, persona: str, session_id: str) -> Session:
 
 
 def head(personas: Path, persona: str, session_id: str) -> Head | None:
-    """Return what the beginning of a session's file tells, ``None`` if nothing; cheap enough for every key typed."""
+    """Return time and description of a session, read from the beginning of its file; ``None`` if they are not there.
+
+    The result is cached, so that it can be asked for at every key.
+    """
     path = path_of(personas, persona, session_id)
     try:
         return _head(path, path.stat().st_mtime_ns)
@@ -93,7 +96,7 @@ def head(personas: Path, persona: str, session_id: str) -> Head | None:
 
 
 def create(personas: Path, session: Session, names: Iterable[str]) -> Session:
-    """Write a session under the first of ``names`` that no file has, also if other processes do the same.
+    """Write a session under the first of ``names`` that is free, even if other processes do the same.
 
     Returns:
         The session with its name.
@@ -121,7 +124,7 @@ def create(personas: Path, session: Session, names: Iterable[str]) -> Session:
 
 
 def rewrite(personas: Path, session: Session) -> None:
-    """Write a session in place of the file that has its name.
+    """Replace the file of a session.
 
     Raises:
         SessionError: it cannot be written; the file is as it was.
@@ -138,7 +141,7 @@ def _unwritten(place: Path, error: OSError) -> SessionError:
 
 
 def _moved_in(draft: Path, path: Path) -> bool:
-    """Give a draft its name, and return whether that was still free."""
+    """Rename a draft, and return whether the name was still free."""
     try:
         os.link(draft, path)
     except FileExistsError:
@@ -155,10 +158,10 @@ def _moved_in(draft: Path, path: Path) -> bool:
 
 
 def _text(path: Path) -> str:
-    """Return the text of a plain file that is not too large; a link or a device is none.
+    """Return the text of a file.
 
     Raises:
-        OSError: it cannot be read, or should not be.
+        OSError: it cannot be read, is too large, or is a link or a device.
         UnicodeDecodeError: it is not UTF-8.
     """
     with _opened(path) as file:
@@ -169,7 +172,7 @@ def _text(path: Path) -> str:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a plain file; a link or a device is none, and to open a pipe would be to wait for ever."""
+    """Open a regular file, and refuse links and devices; opening a pipe could wait for ever."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -27,10 +27,10 @@ class _Marker(Enum):
 
 
 ABSENT: Final = _Marker.ABSENT
-"""What a key has that is not in the file: given to `change_key` it removes, returned by it nothing was there."""
+"""The value of a key that is not in the file: `change_key` removes the key, or returns that there was none."""
 
 ANYTHING: Final = _Marker.ANYTHING
-"""What `change_key` expects where it does not matter what a key was."""
+"""Given to `change_key` as the expected value: every value will do."""
 
 Absent: TypeAlias = Literal[_Marker.ABSENT]
 Anything: TypeAlias = Literal[_Marker.ANYTHING]
@@ -40,15 +40,15 @@ _MODEL = "model"
 
 
 def read_layer(path: Path) -> tuple[Layer, tuple[str, ...]]:
-    """Return what a persona's file says, and a warning if it cannot be read; then it says nothing."""
+    """Return the settings in a persona's file; empty, with a warning, if it cannot be read."""
     document, warnings = _read_or_warn(path)
     return Layer(str(path), document.values, document.lines, readable=not warnings), warnings
 
 
 def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
-    """Return what ``config.jsonc`` says for every persona, and warnings about what it says elsewhere.
+    """Return the settings for every persona in ``config.jsonc``, and warnings about keys that have no effect.
 
-    That is the object under ``"defaults"``; a ``"model"`` may stand outside it as well, and then the inner one wins.
+    They are the object under ``"defaults"``; a ``"model"`` may also stand outside it, but the inner one wins.
     """
     document, warnings = _read_or_warn(path)
     inner = document.sections.get(_DEFAULTS, jsonc.Document())
@@ -59,7 +59,7 @@ def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a settings file as it is, with its byte order mark and line ends; none if it is missing.
+    """Return the text of a settings file, with its byte order mark and line ends; empty if the file is missing.
 
     Raises:
         JsoncError: the file is not UTF-8.
@@ -74,7 +74,7 @@ def read_text(path: Path) -> str:
 def replace_text(path: Path, expected: str, text: str) -> bool:
     """Replace the whole text of a file if it still is ``expected``, and return whether it was.
 
-    The previous text is kept in ``<name>.bak``. What the new text says is not checked here.
+    The previous text is kept in ``<name>.bak``. The new text is not validated.
 
     Raises:
         JsoncError: the file is not UTF-8 any more.
@@ -90,14 +90,14 @@ def replace_text(path: Path, expected: str, text: str) -> bool:
 def change_key(
     path: Path, key: str, value: JsonValue | Absent, *, expected: JsonValue | Absent | Anything = ANYTHING
 ) -> JsonValue | Absent:
-    """Set one top-level key of a file, or remove it with `ABSENT`, and return what it was; all else stays.
+    """Set one top-level key of a file, or remove it with `ABSENT`, and return its old value; all else stays.
 
-    The previous text is kept in ``<name>.bak``. With ``expected`` the key is changed only if that is what it is.
+    The previous text is kept in ``<name>.bak``. With ``expected`` the key is changed only if it has that value.
 
     Raises:
         JsoncError: the file is not valid JSONC; it is left as it is.
-        SettingsError: the key is not what was expected, the file cannot be read or written, or ``value`` not be
-            written as JSON.
+        SettingsError: the key does not have the expected value, the file cannot be read or written, or ``value``
+            cannot be written as JSON.
     """
     with _changing(path):
         return _change_key(path, key, value, expected)
@@ -110,7 +110,7 @@ def same(one: JsonValue | Absent, other: JsonValue | Absent) -> bool:
 
 @contextmanager
 def _changing(path: Path) -> Iterator[None]:
-    """Hold the file's lock, and say in a sentence what keeps the file from being changed."""
+    """Hold the file's lock, and turn errors of the system into a sentence."""
     try:
         with locked(path):
             yield
@@ -148,7 +148,7 @@ def _expected(old: Mapping[str, JsonValue], key: str, value: JsonValue | Absent)
 
 def _replace(path: Path, text: str, new_text: str) -> None:
     if path.exists():
-        # A rename would not mind, but whoever made the file read-only does.
+        # A rename would ignore that the user made the file read-only.
         if not os.access(path, os.W_OK):
             raise SettingsError(f"{path} is read-only. Allow writing with chmod u+w, or edit it by hand.")
         write_atomically(path.with_name(f"{path.name}.bak"), text)
@@ -165,7 +165,7 @@ def _read_or_warn(path: Path) -> tuple[Document, tuple[str, ...]]:
 
 
 def _text(path: Path) -> str:
-    """Return the file's text as it is, with its byte order mark and line ends; a missing file is an empty one.
+    """Return the file's text, with its byte order mark and line ends; empty if the file is missing.
 
     Raises:
         JsoncError: the file is not UTF-8.
@@ -185,7 +185,7 @@ def _text(path: Path) -> str:
 
 
 def _misplaced(path: Path, document: Document) -> tuple[str, ...]:
-    """Return a warning for each key of ``config.jsonc`` that means nothing where it stands."""
+    """Return a warning for each key of ``config.jsonc`` that has no effect at its position."""
     warnings = [
         f'{path}:{line}: unknown key {json.dumps(key)}; settings for every persona stand inside "{_DEFAULTS}"'
         for key, line in document.lines.items()

@@ -1,4 +1,4 @@
-"""What SQLite says, as sentences for the user."""
+"""Errors of SQLite as sentences for the user."""
 
 from __future__ import annotations
 

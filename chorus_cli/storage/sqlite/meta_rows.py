@@ -1,4 +1,4 @@
-"""Small facts about the whole installation, such as who was talked to last."""
+"""Single values of the whole installation, such as the persona last used."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ LAST_PERSONA = "last_persona"
 
 
 def last_thread_key(persona: str) -> str:
-    """Return the key of the thread that was last talked in with ``persona``."""
+    """Return the key of the thread of ``persona`` that was last used."""
     return f"last_thread:{persona}"
 
 
 def calibration_key(model: str) -> str:
-    """Return the key of what was learned of how ``model`` counts tokens."""
+    """Return the key of the calibration of token counts for ``model``."""
     return f"calibration:{model}"
 
 
 def value(connection: sqlite3.Connection, key: str) -> str | None:
-    """Return what was stored under ``key``."""
+    """Return the text under ``key``, ``None`` if there is none."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return None if row is None else str(row[0])
 
 
 def store(connection: sqlite3.Connection, key: str, text: str) -> None:
-    """Store ``text`` under ``key``, in place of what was there."""
+    """Store ``text`` under ``key``, in place of the old one."""
     connection.execute(
         "INSERT INTO meta VALUES (:key, :text) ON CONFLICT(key) DO UPDATE SET value = :text", {"key": key, "text": text}
     )

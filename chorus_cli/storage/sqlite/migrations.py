@@ -24,7 +24,7 @@ STEPS: tuple[Step, ...] = (("0001_log_and_journal", LOG_AND_JOURNAL),)
 
 
 def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> None:
-    """Apply what is missing.
+    """Apply the missing steps.
 
     Raises:
         DatabaseTooNewError: a newer Chorus has changed this file.
@@ -45,7 +45,7 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> No
 
 
 def applied(connection: sqlite3.Connection) -> list[str]:
-    """Return the names of the steps that this file has seen, in order."""
+    """Return the names of the steps that were applied to this file, in order."""
     if not _has_tables(connection):
         return []
     return [name for (name,) in connection.execute("SELECT name FROM schema_migrations ORDER BY rowid").fetchall()]

@@ -1,4 +1,4 @@
-"""What the log knows of each persona, whether its folder is still there or not."""
+"""Personas in the log, with or without a folder."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """How much was ever said with a persona, and when the last of it was."""
+    """Number of messages of a persona, and the time of the newest one."""
 
     messages: int
     last_spoken: datetime
 
 
 def traces(connection: sqlite3.Connection) -> Mapping[str, Traces]:
-    """Return what is in the log, by persona; what an earlier persona of the same folder said does not count."""
+    """Return number and newest time of messages by persona, without those of an earlier persona of the same folder."""
     found = connection.execute(
         "WITH begun AS (SELECT persona, MAX(after_message_id) AS after FROM operations "
         "WHERE kind = 'clear' AND json_extract(detail, '$.begins') GROUP BY persona) "
@@ -40,7 +40,7 @@ def traces(connection: sqlite3.Connection) -> Mapping[str, Traces]:
 
 
 def last_spoken_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
-    """Return when something was last said to a persona or by it, in any thread."""
+    """Return the time of a persona's newest message in any thread, ``None`` if it has none."""
     row = connection.execute(
         "SELECT timestamp FROM messages WHERE persona = ? ORDER BY timestamp DESC LIMIT 1", (persona,)
     ).fetchone()
@@ -48,9 +48,9 @@ def last_spoken_at(connection: sqlite3.Connection, persona: str) -> datetime | N
 
 
 def create(connection: Connection, personas: Path, slug: str, settings: str, boundary: NewOperation) -> None:
-    """Make a persona's folder; if the log knows the slug from an earlier persona, it begins behind ``boundary``.
+    """Make a persona's folder, and store ``boundary`` if the log has messages of an earlier persona of that slug.
 
-    Both or neither: a folder without its boundary would send what was said to somebody else.
+    Both or neither: without the boundary, the messages of the earlier persona would be in context.
 
     Raises:
         PersonaError: the folder is there already, or cannot be made.

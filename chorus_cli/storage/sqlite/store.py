@@ -84,15 +84,15 @@ class Store:
         )
 
     async def compact(self) -> None:
-        """Give back the pages that are out of use.
+        """Return unused pages to the file system.
 
         Raises:
-            StorageError: there is no room for a second copy meanwhile, or another program uses the file.
+            StorageError: there is no room for a temporary copy, or another program uses the file.
         """
         await self._on_thread(lambda: self._opened.execute("VACUUM"))
 
     async def close(self) -> None:
-        """Finish what was asked for and close the file."""
+        """Finish the pending work and close the file."""
         await self._on_thread(self._close)
         self._thread.shutdown()
 
@@ -143,7 +143,7 @@ def _connect(path: Path, busy_timeout_seconds: float) -> Connection:
 
 
 def _create(path: Path, busy_timeout_seconds: float) -> None:
-    """Make the database beside its place and link it in, so that no start can meet a half-made one."""
+    """Make the database under a temporary name and link it, so that no other start meets a half-made one."""
     draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}.new")
     try:
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -165,7 +165,7 @@ def _link(draft: Path, path: Path) -> None:
     try:
         os.link(draft, path)
     except FileExistsError:
-        return  # another process was first: its database is as good
+        return  # another process was first; its database is equally new
     except OSError:
         # A file system without hard links: the rename must not replace what another process has made meanwhile.
         if path.exists():

@@ -1,4 +1,4 @@
-"""Messages as they are laid out to be edited, and what has become of them."""
+"""Texts for editing messages, and the edits read from them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def sheet_of(before: Sequence[Message], context: Sequence[Message]) -> Sheet:
 
 
 def edited(sheet: Sheet, *changes: tuple[str, str]) -> ContextEdit:
-    """Replace each text, which must stand there once, and say what has become of the messages."""
+    """Replace each text, which must occur once, and return the edit."""
     text = sheet.text
     for old, new in changes:
         assert text.count(old) == 1, old

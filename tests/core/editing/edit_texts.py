@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from chorus_cli.core.editing.format import CONTEXT_LINE, END_LINE, Block
+from chorus_cli.core.editing.format import Block
+from chorus_cli.core.editing.lines import CONTEXT_LINE, END_LINE
 from chorus_cli.core.log.messages import Role
 
 if TYPE_CHECKING:

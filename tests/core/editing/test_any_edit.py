@@ -1,4 +1,4 @@
-"""Whatever was said, and whatever editor saves it: each message is found again."""
+"""Any messages, saved by any editor: each one is matched again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chorus_cli.core.editing.format import CONTEXT_LINE, END_LINE, parse
+from chorus_cli.core.editing.format import parse
+from chorus_cli.core.editing.lines import CONTEXT_LINE, END_LINE
 from chorus_cli.core.editing.matching import ContextEdit, Kept, Reworded, Sheet, laid_out, matched
 from chorus_cli.core.log.messages import Message, Role
 from tests.core.editing.edit_sheets import CALL, MOMENTS, NOON, ZONES, edited, kept, said, sheet_of
@@ -67,7 +68,7 @@ def test_a_message_of_a_megabyte_is_unchanged() -> None:
 
 @dataclass(frozen=True)
 class Fate:
-    """What is to become of one message: where in the file it goes, and in which words."""
+    """The change of one message: its new position in the text, and its new words."""
 
     row: Message
     place: int

@@ -1,4 +1,4 @@
-"""The text that a context is edited as: written, and read back whatever an editor does to it."""
+"""The text for editing a context: written, and read back after the usual changes of editors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from chorus_cli.core.editing.format import CONTEXT_LINE, END_LINE, Block, ParsedEdit, parse, render, shown_name
+from chorus_cli.core.editing.format import Block, ParsedEdit, parse, render, shown_name
+from chorus_cli.core.editing.lines import CONTEXT_LINE, END_LINE
 from chorus_cli.core.errors import EditFormatError
 from chorus_cli.core.log.messages import Role
 from tests.core.editing.edit_texts import BLOCK_LISTS, LINES, LOSSLESS_EDITORS, without_trailing_blanks
@@ -27,7 +28,7 @@ def bare(blocks: Sequence[Block]) -> list[Block]:
 
 
 def messages(text: str) -> ParsedEdit:
-    """Read a text that has only what stands between the header and the end."""
+    """Read a text with these lines between the rule and the end line."""
     return parse(f"---\n{text}\n{END_LINE}\n", NAME)
 
 
@@ -261,7 +262,7 @@ def test_a_text_cut_off_before_its_end_is_refused(before: list[Block], context: 
 
 @given(st.lists(LINES, max_size=12))
 def test_whatever_is_written_is_read_or_refused(lines: list[str]) -> None:
-    """No line is lost: what is read has every word that is no comment and no part of the format."""
+    """No line is lost: all words but those of comments and of the format are read."""
     text = "\n".join(["---", HELLO, *lines, END_LINE])
     try:
         parsed = parse(text, NAME)

@@ -1,4 +1,4 @@
-"""What has become of the messages in the text that comes back from the editor."""
+"""Matching the edited text with the original messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import example, given
 
-from chorus_cli.core.editing.format import CONTEXT_LINE, END_LINE, parse
+from chorus_cli.core.editing.format import parse
+from chorus_cli.core.editing.lines import CONTEXT_LINE, END_LINE
 from chorus_cli.core.editing.matching import Added, ContextEdit, Kept, Reworded, laid_out, matched
 from chorus_cli.core.errors import EditFormatError
 from chorus_cli.core.log.messages import Role

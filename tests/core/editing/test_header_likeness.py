@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.core.editing.format import END_LINE, Block, parse, render
-from chorus_cli.core.editing.header_likeness import header_likeness
+from chorus_cli.core.editing.format import Block, parse, render
+from chorus_cli.core.editing.lines import END_LINE, header_likeness
 from chorus_cli.core.errors import HeaderLikeError
 from chorus_cli.core.log.messages import Role
 

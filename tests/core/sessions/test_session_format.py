@@ -1,4 +1,4 @@
-"""A session's file: what is written is read back exactly, and anything else is refused in a sentence."""
+"""A session's file: its text is read back exactly, and invalid text is refused in a sentence."""
 
 from __future__ import annotations
 

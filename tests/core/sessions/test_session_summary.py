@@ -1,4 +1,4 @@
-"""Transcripts in slices that fit, and what stands for a summary when there is none."""
+"""Transcripts in slices that fit, and the extract in place of a summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a persona's settings are and why, and changing them by one value or as a whole."""
+"""A persona's settings with their sources, and changes by one value or as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Personas: find, create, archive and bring back."""
+"""Personas: found, created, archived, brought back and deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short ways to save, to restore and to look at what is stored of it."""
+"""Shortcuts for saving and restoring sessions and for reading their rows."""
 
 from __future__ import annotations
 

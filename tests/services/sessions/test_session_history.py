@@ -1,4 +1,4 @@
-"""Sessions are listed and offered by their names, whatever became of a file or a row."""
+"""Sessions are listed and completed, even if a file or a row is missing."""
 
 from __future__ import annotations
 

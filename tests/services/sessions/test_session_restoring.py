@@ -1,4 +1,4 @@
-"""Restoring a session: what is in context then, what is stored, and what is refused."""
+"""Restoring a session: the new context, the stored rows, and the refusals."""
 
 from __future__ import annotations
 

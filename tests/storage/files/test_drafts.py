@@ -1,4 +1,4 @@
-"""Drafts are private, are read back only if they are what was put there, and go when they are old."""
+"""Drafts are private, are read back only if no other file has replaced them, and are deleted when they are old."""
 
 from __future__ import annotations
 

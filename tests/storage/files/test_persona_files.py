@@ -1,4 +1,4 @@
-"""Personas as folders: shipped ones are copied once, and what they hold is read with patience."""
+"""Personas as folders: shipped ones are copied once, and flaws of their files are warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log whose rows are put into the full-text index, and what is found there."""
+"""A log with a full-text index, and searches in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short ways to put turns into the log, and to read what stands there."""
+"""Shortcuts for writing turns to the log and reading them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short work for a store: what is noted in its table of single values, and what is counted there."""
+"""Short work for a store: notes and a counter in its table of single values."""
 
 from __future__ import annotations
 

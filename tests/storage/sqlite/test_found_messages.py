@@ -1,4 +1,4 @@
-"""What the full-text index finds is what a naive reading of the log finds."""
+"""The full-text index finds the same messages as a naive reading of the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was typed at the prompt is remembered, per persona."""
+"""The input history of the prompt, per persona."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The full-text index: every row in it once, whatever happens to it."""
+"""The full-text index: every row is in it exactly once, after any failure."""
 
 from __future__ import annotations
 

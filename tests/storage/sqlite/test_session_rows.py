@@ -1,4 +1,4 @@
-"""What the database knows of sessions."""
+"""Rows of sessions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.storage.files import session_files
 from chorus_cli.storage.sqlite.log import operation_rows
 from chorus_cli.storage.sqlite.sessions import session_rows
-from chorus_cli.storage.sqlite.sessions.session_rows import IDLE, MANUAL, Saving, SessionRow, Standing, row_of
+from chorus_cli.storage.sqlite.sessions.session_rows import IDLE, MANUAL, Coverage, Saving, SessionRow, row_of
 from tests.fakes import START
 from tests.storage.files.test_session_files import NAME, SESSION
 
@@ -30,7 +30,7 @@ def personas(tmp_path: Path) -> Path:
 
 
 def saving(trigger: str = MANUAL, through: int = 5, operation: int = 0) -> Saving:
-    return Saving(SESSION, trigger, Standing(through, 4, operation))
+    return Saving(SESSION, trigger, Coverage(through, 4, operation))
 
 
 def created(connection: sqlite3.Connection, personas: Path, what: Saving) -> SessionRow:

@@ -1,7 +1,7 @@
-"""A window changes in two places, the persona's file and the journal: both or neither.
+"""Changes of a window in the persona's file and in the journal: both or neither.
 
-The file is written while the database's lock is held, so that a busy database is met before the file is touched; if
-storing the row or committing it fails all the same, the file is put back.
+The file is written while the database's lock is held, so that a busy database is found before the file is changed; if
+the operation cannot be stored or committed, a compensation restores the file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KEY = "context_hours"
 
 
 def change_window(connection: Connection, path: Path, hours: int | None, operation: NewOperation) -> JsonValue | Absent:
-    """Write the setting, ``None`` to remove it, and the operation unless nothing changes; return what it was."""
+    """Write the setting, ``None`` to remove it, and the operation unless nothing changes; return the old value."""
     before = settings_file.change_key(path, KEY, _in_file(hours))
     change = Window(None if before is ABSENT else before, hours)
     if not settings_file.same(change.before, change.after):
@@ -47,9 +47,9 @@ def shift_window(
     choose: Callable[[int], WindowChoice],
     operation: NewOperation,
 ) -> tuple[JsonValue | Absent, WindowChoice]:
-    """Write the window that ``choose`` makes of the one in force, which is read while no other can change it.
+    """Write the window that ``choose`` makes of the current one, which no other process can change meanwhile.
 
-    Return what the file said before, and the window that was chosen.
+    Return the old value in the file, and the window that was chosen.
     """
     layer, _ = settings_file.read_layer(path)
     now = layer.values.get(KEY)
@@ -58,10 +58,10 @@ def shift_window(
 
 
 def put_window_back(connection: Connection, path: Path, change: Window, operation: NewOperation) -> None:
-    """Make of ``change.before`` what is ``change.after``, and store the undo or redo that does it.
+    """Change the window from ``change.before`` to ``change.after``, and store the undo or redo.
 
     Raises:
-        SettingsError: the file says something else than ``change.before`` by now.
+        SettingsError: the file has another value than ``change.before`` by now.
     """
     before = _in_file(change.before)
     settings_file.change_key(path, KEY, _in_file(change.after), expected=before)
@@ -69,10 +69,10 @@ def put_window_back(connection: Connection, path: Path, change: Window, operatio
 
 
 def replace_settings(connection: Connection, path: Path, expected: str, text: str, operation: NewOperation) -> bool:
-    """Replace the whole file if it still is ``expected``, and return whether it was.
+    """Replace the whole file if its text is still ``expected``, and return whether it was.
 
-    The operation is stored if the new text gives another window. A text that cannot be read gives none, so that
-    mending a broken file is a change too when a window comes to hold by it.
+    The operation is stored if the new text has another window. An invalid text has none, so mending a file may be a
+    change of the window too.
     """
     if not settings_file.replace_text(path, expected, text):
         return False

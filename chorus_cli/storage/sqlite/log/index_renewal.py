@@ -1,8 +1,8 @@
-"""Making the full-text index again when its own pages cannot be read.
+"""Rebuilding the full-text index when its pages cannot be read.
 
-Such pages are never given back by walking them: a damaged one could name pages of the log as its own. They are left
-behind, out of use, and the index begins in new ones; ``Store.compact`` gives them back.
-SQLite writes nothing more in a transaction that has met damage, so each step wants a transaction of its own.
+Such pages are never freed one by one: a damaged one could refer to pages of the log. They stay behind unused, and the
+index begins in new pages; ``Store.compact`` frees the old ones.
+SQLite writes nothing more in a transaction that has met damage, so each step needs a transaction of its own.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class IndexDamagedError(Exception):
 
 
 def is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Return whether an error may be damage, and not a full disk or another program's lock."""
+    """Return whether an error may mean damage, unlike a full disk or another program's lock."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _SIGNS_OF_DAMAGE
 
 
 def require_sound_pages(connection: sqlite3.Connection) -> None:
-    """Check the pages of the index; what they hold is another matter.
+    """Check the pages of the index, but not their content.
 
     Raises:
         IndexDamagedError: they cannot be read.
@@ -53,18 +53,18 @@ def require_sound_log(connection: sqlite3.Connection) -> None:
 
 
 def replace(connection: sqlite3.Connection) -> None:
-    """Make an empty index in new pages and forget the old one."""
+    """Make an empty index in new pages and drop the old one."""
     connection.execute("PRAGMA writable_schema = ON")
     try:
         connection.execute(f"DELETE FROM sqlite_master WHERE {_INDEX}")
     finally:
-        # It ends the mode, and has this connection forget the table; the next statement has the others forget it.
+        # It ends the mode and makes this connection forget the table; the next statement makes the others forget it.
         connection.execute("PRAGMA writable_schema = RESET")
     connection.execute(MESSAGE_WORDS)
 
 
 def _fault(connection: sqlite3.Connection, condition: str) -> str:
-    """Return the first thing that SQLite finds wrong in some tables, empty if nothing is."""
+    """Return the first fault that SQLite finds in some tables, empty if there is none."""
     tables: Sequence[tuple[str]] = connection.execute(
         f"SELECT name FROM sqlite_master WHERE type = 'table' AND {condition}"
     ).fetchall()

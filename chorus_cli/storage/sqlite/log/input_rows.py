@@ -1,4 +1,4 @@
-"""What was typed at the prompt, for Up, Down and Ctrl-R: private as the log is, and per persona."""
+"""Input history of the prompt, for Up, Down and Ctrl-R: as private as the log, and per persona."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 MOST_ROWS = 2000
-"""How many of the newest lines are offered and kept."""
+"""Number of inputs that are kept for each persona."""
 
 
 def newest(connection: sqlite3.Connection, persona: str) -> list[str]:
-    """Return what was typed to a persona, newest first."""
+    """Return the input history of a persona, newest first."""
     found = connection.execute(
         "SELECT content FROM input_history WHERE persona = ? ORDER BY id DESC LIMIT ?", (persona, MOST_ROWS)
     ).fetchall()
@@ -23,7 +23,7 @@ def newest(connection: sqlite3.Connection, persona: str) -> list[str]:
 
 
 def add(connection: sqlite3.Connection, persona: str, content: str, now: datetime) -> None:
-    """Remember what was typed, unless it is what was typed last, and forget what is too old to be offered."""
+    """Add an input, unless it repeats the last one, and delete the oldest beyond the limit."""
     last = connection.execute(
         "SELECT content FROM input_history WHERE persona = ? ORDER BY id DESC LIMIT 1", (persona,)
     ).fetchone()

@@ -1,11 +1,11 @@
 """The full-text index of the log, filled outside the write path: a message is stored without touching it.
 
-``meta`` remembers, in the same transaction as the words, up to which message the log is indexed and which older replies
-were still being written then. So no row is in the index twice and none is missing, whenever a process is killed.
-A row is indexed when it is no longer being written; after that the log does not change it. One that was changed by hand
-is noticed when it no longer holds what it is found by.
+``meta`` stores, in the same transaction as the words, the last indexed message and the ids of older replies that were
+still being written then. So no row is in the index twice and none is missing, whenever a process is killed. A row is
+indexed once it is complete; after that the log does not change it. A row that was changed by hand is noticed when it
+no longer matches the query that found it.
 
-The index holds texts as ``core/log/search_query.set_apart`` writes them, and only row numbers are read from it.
+The index contains texts as ``core/log/search_query.set_apart`` writes them, and only row numbers are read from it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _EXCERPT_WORDS = 24
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Up to which message the log is indexed, and which is the newest; ``is_whole`` says that nothing is left to do."""
+    """The last indexed message and the newest one; ``is_whole`` says that the index is up to date."""
 
     through: int
     newest: int
@@ -48,7 +48,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where to look: from which moment on, with whom (``None``: everybody), and how many to return at most."""
+    """Limits of a search: the earliest time, the persona (``None``: all), and the largest number of results."""
 
     since: datetime | None
     persona: str | None
@@ -57,7 +57,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A message that was found, and a line of it in which what was looked for is marked."""
+    """A message that was found, and an excerpt in which the matches are marked."""
 
     message: Message
     excerpt: str
@@ -65,7 +65,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found, the newest first. ``more`` were left out by the limit; they are counted up to ``COUNTED``."""
+    """Results of a search, newest first; ``more`` is the number beyond the limit, counted up to ``COUNTED``."""
 
     hits: tuple[Hit, ...]
     more: int
@@ -78,7 +78,7 @@ class _State:
 
 
 def progress(connection: sqlite3.Connection) -> Progress:
-    """Return how far the index has come."""
+    """Return the progress of the index."""
     state, newest = _state(connection), message_rows.newest_id(connection)
     if state is None:
         return Progress(0, newest, is_whole=False)
@@ -87,7 +87,7 @@ def progress(connection: sqlite3.Connection) -> Progress:
 
 
 def index_batch(connection: sqlite3.Connection, rows: int = BATCH_ROWS) -> Progress:
-    """Take the next messages into the index, at most ``rows``, and few enough that a transaction is short.
+    """Index the next messages, at most ``rows``, and few enough for a short transaction.
 
     Raises:
         IndexDamagedError: the index cannot take them.
@@ -117,13 +117,13 @@ def begin_anew(connection: sqlite3.Connection) -> _State:
 
 
 def begin_in_new_pages(connection: sqlite3.Connection) -> _State:
-    """Leave the pages of the index behind, and begin it anew in others."""
+    """Begin the index anew in new pages; the old ones stay behind."""
     replace(connection)
     return _begun(connection)
 
 
 def check(connection: sqlite3.Connection) -> None:
-    """Read the whole index and compare it with itself; SQLite takes the lock of a writer for that.
+    """Check the consistency of the whole index; SQLite takes a write lock for that.
 
     Raises:
         IndexDamagedError: it contradicts itself.
@@ -133,12 +133,12 @@ def check(connection: sqlite3.Connection) -> None:
 
 
 def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Found:
-    """Return the messages that hold everything the query names, the newest first, as far as they are indexed.
+    """Return the indexed messages that contain all words and literals of the query, newest first.
 
     A query of literals alone reads the whole log.
 
     Raises:
-        IndexDamagedError: the index cannot be read, or a message no longer holds what it is found by.
+        IndexDamagedError: the index cannot be read, or a message no longer matches its words in the index.
     """
     with _damage_told() if query.expression else nullcontext():
         ids = _matching(connection, query, scope)
@@ -151,7 +151,7 @@ def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Fo
 
 
 def _matching(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> list[int]:
-    """Return the ids of what is found, the newest first: the limit, and ``COUNTED`` + 1 more."""
+    """Return the ids of the messages found, newest first: up to the limit, and ``COUNTED`` + 1 more."""
     # CROSS JOIN keeps SQLite to this order: the index first, which gives the rows from the newest on.
     source = "message_words CROSS JOIN messages ON id = message_words.rowid" if query.expression else "messages"
     order = "message_words.rowid" if query.expression else "id"
@@ -178,9 +178,9 @@ def _matching(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) 
 
 
 def _excerpts(contents: Mapping[int, str], query: SearchQuery) -> Mapping[int, str]:
-    """Return an excerpt of each text, by id; a text that does not match any more has none.
+    """Return an excerpt of each text, by id; a text that no longer matches has none.
 
-    They come from an index of these few texts in memory, which cuts words as the large one does.
+    They come from an index of these texts in memory, which has the same tokenizer as the large one.
     """
     if not query.expression:
         return {id_: excerpt(marked_literals(content, query.literals)) for id_, content in contents.items()}
@@ -200,7 +200,7 @@ def _excerpts(contents: Mapping[int, str], query: SearchQuery) -> Mapping[int, s
 def _next_rows(
     connection: sqlite3.Connection, after: int, rows: int
 ) -> tuple[Sequence[tuple[int, str]], tuple[int, ...], int]:
-    """Return the next rows to index, the ids of those among them that are still being written, and the last id."""
+    """Return the next rows to index, the ids of the replies among them in progress, and the last id."""
     cursor = connection.execute(
         "SELECT id, content, status = 'streaming' FROM messages WHERE id > ? ORDER BY id LIMIT ?", (after, rows)
     )
@@ -221,7 +221,7 @@ def _next_rows(
 
 
 def _no_longer_written(connection: sqlite3.Connection, waiting: Sequence[int]) -> Mapping[int, str]:
-    """Return the contents of those rows whose replies have ended, by id."""
+    """Return the contents of the waiting rows that are complete by now, by id."""
     found = connection.execute(
         "SELECT id, content FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND status <> 'streaming'",
         (json.dumps(waiting),),
@@ -236,7 +236,7 @@ def _begun(connection: sqlite3.Connection) -> _State:
 
 
 def _state(connection: sqlite3.Connection) -> _State | None:
-    """Return what is remembered of the index, ``None`` if there is nothing that can be relied on."""
+    """Return the stored state of the index, ``None`` if there is none or it is invalid."""
     try:
         stored = json.loads(meta_rows.value(connection, STATE) or "null")
         return _State(stored["through"], tuple(stored["waiting"])) if stored["format"] == _FORMAT else None
@@ -251,7 +251,7 @@ def _store(connection: sqlite3.Connection, state: _State) -> None:
 
 @contextmanager
 def _damage_told() -> Iterator[None]:
-    """Tell what may be damage of the index from a full disk, a lock and the like."""
+    """Turn errors that may mean damage of the index into one class; a full disk or a lock is none."""
     try:
         yield
     except sqlite3.DatabaseError as error:

@@ -1,4 +1,4 @@
-"""Threads: lines of conversation of a persona, which always has at least one."""
+"""Threads: the conversations of a persona, which always has at least one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Thread:
 
 
 def last_used(connection: sqlite3.Connection, persona: str) -> int:
-    """Return the open thread of a persona that was talked in last, else its newest, 0 when it has none yet."""
+    """Return the open thread of a persona that was used last, else its newest one, 0 if it has none yet."""
     row = connection.execute(
         "SELECT id FROM threads WHERE persona = :persona AND closed_at IS NULL "
         "ORDER BY id = (SELECT value FROM meta WHERE key = :key) DESC, id DESC LIMIT 1",
@@ -41,7 +41,7 @@ def last_used(connection: sqlite3.Connection, persona: str) -> int:
 
 
 def last_used_or_new(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
-    """Return the thread to go on with, opening a persona's first if need be."""
+    """Return the thread that was last used, or open the first one."""
     return last_used(connection, persona) or new(connection, persona, "", now)
 
 
@@ -78,12 +78,12 @@ def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> None:
 
 
 def require(connection: sqlite3.Connection, persona: str, thread_id: int) -> None:
-    """Make sure that a persona has, or ever had, a thread of that number.
+    """Check that a persona has, or had, a thread of that number.
 
     Raises:
-        ThreadError: it never had; the sentence names those that it has.
+        ThreadError: it never had one; the sentence lists its threads.
     """
-    # A row that was put in by hand may name a thread that nobody opened.
+    # A row that was written by hand may name a thread that was never opened.
     found = connection.execute(
         "SELECT id FROM threads WHERE persona = :persona "
         "UNION SELECT thread_id FROM messages WHERE persona = :persona ORDER BY 1",
@@ -96,7 +96,7 @@ def require(connection: sqlite3.Connection, persona: str, thread_id: int) -> Non
 
 
 def open_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
-    """Return the open threads of a persona with what was said in each, oldest first."""
+    """Return the open threads of a persona, oldest first."""
     found = connection.execute(
         "SELECT id, title, created_at, "
         "(SELECT COUNT(*) FROM messages WHERE thread_id = threads.id), "
@@ -113,9 +113,9 @@ def open_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
 def titles_in_context(
     connection: sqlite3.Connection, persona: str, active_thread_id: int, since: datetime
 ) -> dict[int, str]:
-    """Return the titles of the threads that may have something in context; the active one is always among them.
+    """Return the titles of the threads that may have messages in context, always with the active one.
 
-    The cost follows the window, never the number of threads or of messages.
+    The cost grows with the window, not with the number of threads or messages.
     """
     found = connection.execute(
         "SELECT thread_id, COALESCE(threads.title, '') FROM ("

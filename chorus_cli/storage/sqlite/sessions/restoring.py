@@ -1,4 +1,4 @@
-"""Puts a session into the context: one operation for all threads, and whatever of it the log does not have."""
+"""Restoring a session: one operation for all threads, and the messages that the log does not have."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FRACTION_DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What restoring did: the operation, the thread to go on in, and how many messages were not in the log."""
+    """Result of restoring: the operation, the thread to go on in, and the number of messages added to the log."""
 
     operation: Operation
     thread_id: int
@@ -63,7 +63,7 @@ def restore(connection: sqlite3.Connection, persona: str, session: Session, now:
 
 
 def _restore_summaries(connection: sqlite3.Connection, persona: str, session: Session, restored: Operation) -> None:
-    """Let the summaries of a session's threads stand again for the messages that they stood for."""
+    """Restore the summaries of a session's threads, each for its messages."""
     for thread in session.threads:
         ids = [
             member
@@ -82,7 +82,7 @@ def _restore_summaries(connection: sqlite3.Connection, persona: str, session: Se
 
 
 def _rows_like(connection: sqlite3.Connection, persona: str, session: Session) -> list[Message]:
-    """Return the rows of the persona that were said at the same moments as the session's messages."""
+    """Return the rows of the persona with the same times as the session's messages."""
     moments = {message.timestamp for message in session.messages}
     found = connection.execute(
         "SELECT id FROM messages INDEXED BY messages_of_persona "
@@ -93,7 +93,7 @@ def _rows_like(connection: sqlite3.Connection, persona: str, session: Session) -
 
 
 def _spellings(moment: datetime) -> Iterator[str]:
-    """Yield every way in which a row may hold a moment: put in with plain SQL it may have fewer digits."""
+    """Yield every spelling of a moment in a row: one written with plain SQL may have fewer digits."""
     text = timestamps.to_text(moment).removesuffix("Z")
     yield f"{text}Z"
     for _ in range(_FRACTION_DIGITS):
@@ -104,7 +104,7 @@ def _spellings(moment: datetime) -> Iterator[str]:
 
 
 def _before_running(connection: sqlite3.Connection, persona: str) -> int:
-    """Return the newest message, or that before the first turn that is still running: what it answers follows."""
+    """Return the id of the newest message, or of the one before the first running turn, whose replies follow."""
     (running,) = connection.execute(
         "SELECT MIN(COALESCE(turn_id, id)) FROM messages WHERE status = 'streaming' AND persona = ?", (persona,)
     ).fetchone()
@@ -113,7 +113,7 @@ def _before_running(connection: sqlite3.Connection, persona: str) -> int:
 
 
 def _silent(connection: sqlite3.Connection, persona: str, session: Session, known: Mapping[int, int]) -> int:
-    """Return the session's active thread if nothing of it was saved but it is one of this log, else 0."""
+    """Return the session's active thread if it has no messages in the session but exists in this log, else 0."""
     if not any(number == in_log for number, in_log in known.items()):
         return 0
     row = connection.execute(

@@ -1,7 +1,8 @@
-"""What the database knows of sessions: what a list shows of each, and how far into the log it reaches."""
+"""Rows of sessions: the facts for a list, and how far into the log each session reaches."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 MANUAL = "manual"
 IDLE = "idle"
 
+_IDLE_SESSION = re.compile("([0-9]+) ([0-9]+) (.+)")
+"""The newest session of the idle timer in ``meta``: newest operation, newest message in its summary, its name."""
+
 _COLUMNS = (
     "session_id, persona, timestamp, description, summary, message_count, token_estimate, window_start, window_end, "
     "through_message_id, trigger"
@@ -30,10 +34,10 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """What is known of a session without its file.
+    """The facts about a session that need no look into its file.
 
-    ``through_message_id`` is the newest message of the log that is in it, ``None`` where that is not known: a file that
-    was put there by hand. ``trigger`` is ``manual`` or ``idle``.
+    ``through_message_id`` is the newest message of the log that it contains, ``None`` if unknown: for a file that was
+    added by hand. ``trigger`` is ``manual`` or ``idle``.
     """
 
     session_id: str
@@ -50,8 +54,8 @@ class SessionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a session stands: the newest message that it reaches to, that its summary does, the newest operation."""
+class Coverage:
+    """How far a session reaches: its newest message, the newest one in its summary, and the newest operation."""
 
     through_message_id: int
     summarized_through: int
@@ -60,19 +64,20 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """A session about to be saved. ``expected_through`` is how far others reached when it was begun.
+    """A session about to be saved.
 
-    It is ``None`` where that does not matter, because the user asked for it.
+    ``expected_through`` is the newest saved message when saving began; ``None`` if a later save does not matter,
+    because the user asked for this one.
     """
 
     session: Session
     trigger: str
-    standing: Standing
+    coverage: Coverage
     expected_through: int | None = None
 
 
 def row_of(session: Session, trigger: str = MANUAL, through_message_id: int | None = None) -> SessionRow:
-    """Return what a list shows of a session."""
+    """Return the row of a session."""
     return SessionRow(
         session_id=session.session_id,
         persona=session.persona,
@@ -97,7 +102,7 @@ def of(connection: sqlite3.Connection, persona: str) -> list[SessionRow]:
 
 
 def others(connection: sqlite3.Connection, persona: str) -> list[tuple[str, str]]:
-    """Return the names of everybody else's sessions, each with whose it is."""
+    """Return the names of the other personas' sessions, each with its persona."""
     found = connection.execute(
         "SELECT session_id, persona FROM sessions WHERE persona <> ? ORDER BY session_id, persona", (persona,)
     ).fetchall()
@@ -105,7 +110,7 @@ def others(connection: sqlite3.Connection, persona: str) -> list[tuple[str, str]
 
 
 def through(connection: sqlite3.Connection, persona: str) -> int:
-    """Return the newest message of the log that any session of a persona reaches to, 0 when there is none."""
+    """Return the id of the newest message in any session of a persona, 0 if there is none."""
     (newest,) = connection.execute(
         "SELECT COALESCE(MAX(through_message_id), 0) FROM sessions WHERE persona = ?", (persona,)
     ).fetchone()
@@ -113,14 +118,14 @@ def through(connection: sqlite3.Connection, persona: str) -> int:
 
 
 def idle_session(connection: sqlite3.Connection, persona: str) -> tuple[SessionRow, int] | None:
-    """Return the newest session that was saved by itself, and the message that its summary reaches to.
+    """Return the newest session of the idle timer, and the newest message in its summary.
 
-    There is none if a boundary was set, undone or redone since.
+    ``None`` if a boundary was set, undone or redone since.
     """
-    known = (meta_rows.value(connection, _idle_key(persona)) or "").split(" ", 2)
-    if len(known) != 3 or not (known[0].isdecimal() and known[1].isdecimal()):  # noqa: PLR2004 - as `_stored` writes it
+    known = _IDLE_SESSION.fullmatch(meta_rows.value(connection, _idle_key(persona)) or "")
+    if known is None:
         return None
-    operation_id, summarized_through, session_id = int(known[0]), int(known[1]), known[2]
+    operation_id, summarized_through, session_id = int(known[1]), int(known[2]), known[3]
     if _boundary_since(connection, persona, operation_id):
         return None
     found = next((row for row in of(connection, persona) if row.session_id == session_id), None)
@@ -128,9 +133,9 @@ def idle_session(connection: sqlite3.Connection, persona: str) -> tuple[SessionR
 
 
 def create(connection: sqlite3.Connection, personas: Path, saving: Saving) -> SessionRow | None:
-    """Write a session's file under its name, or that with a number if it is taken, and then the row.
+    """Write a session's file under its name, with a number if that is taken, and then its row.
 
-    ``None`` if somebody else has saved meanwhile what it was to save.
+    ``None`` if another process has saved the same messages meanwhile.
 
     Raises:
         SessionError: the file cannot be written.
@@ -143,12 +148,12 @@ def create(connection: sqlite3.Connection, personas: Path, saving: Saving) -> Se
 
 
 def rewrite(connection: sqlite3.Connection, personas: Path, saving: Saving) -> SessionRow | None:
-    """Write a session in place of the one of its name: the file and then the row.
+    """Replace a session: its file and then its row.
 
-    ``None`` if somebody else has saved meanwhile what it was to save.
+    ``None`` if another process has saved the same messages meanwhile.
 
     Raises:
-        SessionError: the file cannot be written; the old one stands.
+        SessionError: the file cannot be written; it is as it was.
     """
     if _overtaken(connection, saving):
         return None
@@ -157,23 +162,23 @@ def rewrite(connection: sqlite3.Connection, personas: Path, saving: Saving) -> S
 
 
 def forget(connection: sqlite3.Connection, persona: str) -> None:
-    """Forget the sessions of an earlier persona of the same folder; their files went away with it."""
+    """Delete the rows of an earlier persona of the same folder; its files are gone with it."""
     connection.execute("DELETE FROM sessions WHERE persona = ?", (persona,))
     connection.execute("DELETE FROM meta WHERE key = ?", (_idle_key(persona),))
 
 
 def adopt(connection: sqlite3.Connection, sessions: Sequence[Session]) -> None:
-    """Store rows for sessions of which only the files were there."""
+    """Store rows for sessions that have only a file."""
     for session in sessions:
         _insert(connection, "INSERT OR IGNORE", row_of(session))
 
 
 def _stored(connection: sqlite3.Connection, saving: Saving) -> SessionRow:
-    standing = saving.standing
-    row = row_of(saving.session, saving.trigger, standing.through_message_id)
+    coverage = saving.coverage
+    row = row_of(saving.session, saving.trigger, coverage.through_message_id)
     _insert(connection, "INSERT OR REPLACE", row)
     if saving.trigger == IDLE:
-        known = f"{standing.operation_id} {standing.summarized_through} {row.session_id}"
+        known = f"{coverage.operation_id} {coverage.summarized_through} {row.session_id}"
         meta_rows.store(connection, _idle_key(row.persona), known)
     return row
 
@@ -235,6 +240,4 @@ def _row(row: Sequence[Any]) -> SessionRow:
             trigger=trigger,
         )
     except ValueError as error:
-        raise DatabaseDamagedError(
-            f"What is known of the session {id_} of {persona} cannot be read: {error}."
-        ) from error
+        raise DatabaseDamagedError(f"The row of the session {id_} of {persona} cannot be read: {error}.") from error

@@ -1,0 +1,77 @@
+"""Lines in the text of a context: marks, headers of messages, and lines that only look like one of these.
+
+A line of a message that could be taken for a mark or a header is escaped: a backslash is put before it, and one more
+if it has one already (the rule of mboxrd). Lines such as these look like a header, but are not written as one:
+
+    [20x5-01-18 22:15:03] Human: a slip in the date
+    2025-01-18 22:15:03] Human: a bracket that is missing
+
+Taken for text, such a line would silently join the message above it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LineTest = Callable[[str], bool]
+
+HUMAN = "Human"
+CONTEXT_LINE = "--- context starts here ---"
+END_LINE = "--- end of messages ---"
+
+_HEADER_BEGINNING = r"\[[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+_CONTEXT = r"[ \t]*-+[ \t]*context starts here[ \t]*-+"
+_END = r"[ \t]*-+[ \t]*end of messages[ \t]*-+"
+MARK = re.compile(rf"(?P<header>{_HEADER_BEGINNING})|(?P<context>{_CONTEXT}\s*\Z)|(?P<end>{_END}\s*\Z)")
+HEADER = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})\] ([^:]*): ?(.*)")
+
+# Every line that begins like a mark is escaped too: a text that is cut off must not seem whole.
+_LIKE_A_MARK = rf"{_HEADER_BEGINNING}|{_CONTEXT}|{_END}"
+_TO_ESCAPE = re.compile(rf"\\*(?:{_LIKE_A_MARK})|\\+\s*\Z")
+_ESCAPED = re.compile(rf"\\+(?:{_LIKE_A_MARK}|\s*\Z)")
+
+_LEAST_DIGITS = 4
+_LONGEST_HEADER = 200
+
+# Blanks are bounded: a line of a million must not be gone through again and again.
+_BLANKS = r"[ \t]{0,8}"
+_BRACKETS = rf"{_BLANKS}[\[\](){{}}]{{0,2}}{_BLANKS}"
+_DATE = r"\w{2,5}[-/. ]\w{1,3}[-/. ]\w{1,3}"
+_CLOCK = r"\w{1,2}[:.]\w{1,2}"
+_BRACKETED = rf"{_BLANKS}[\[\](){{}}]{{1,2}}{_BLANKS}(?P<bracketed>{_DATE}[ ,T\t]{{1,8}}{_CLOCK})"
+_STAMP = r"(?P<stamp>\d\w{0,4}(?:[:./, \t-]{1,2}\w{0,2}\d\w{0,4}){0,6})"
+
+
+def header_likeness(speakers: Iterable[str]) -> LineTest:
+    """Return a test whether a line looks like a header: a date and time in brackets, or before a speaker's name."""
+    names = "|".join(map(re.escape, speakers))
+    like = re.compile(rf"{_BRACKETED}|{_BRACKETS}{_STAMP}{_BRACKETS}(?:{names}){_BLANKS}:", re.IGNORECASE)
+
+    def looks_like_header(line: str) -> bool:
+        beginning = line[:_LONGEST_HEADER]
+        found = like.match(beginning) if ":" in beginning else None
+        stamp = found and (found["bracketed"] or found["stamp"])
+        return bool(stamp) and sum(map(str.isdecimal, stamp or "")) >= _LEAST_DIGITS
+
+    return looks_like_header
+
+
+def escaped(line: str, is_header_like: LineTest) -> str:
+    """Return a line of a message as it stands in the text."""
+    return f"\\{line}" if _TO_ESCAPE.match(line) or is_header_like(line.lstrip("\\")) else line
+
+
+def unescaped(line: str, is_header_like: LineTest) -> str:
+    """Return a line of the text as it stands in its message."""
+    is_escaped = _ESCAPED.match(line) or (line.startswith("\\") and is_header_like(line.lstrip("\\")))
+    return line[1:] if is_escaped else line
+
+
+def with_line_feeds(text: str) -> str:
+    """Return ``text`` with a line feed for every carriage return, and for every pair of the two."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
