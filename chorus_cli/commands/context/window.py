@@ -5,22 +5,36 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from chorus_cli.commands.context.picture import drawn_parts, drawn_window, usage
-from chorus_cli.commands.context.preview import previewed
-from chorus_cli.commands.framework.arguments import ASKED_TIME, NUMBER, AskedTime, Parameter
+from chorus_cli.commands.context.picture import drawn_parts, drawn_window, previewed, usage
+from chorus_cli.commands.framework.arguments import ASKED_TIME, NUMBER, TIME, AskedTime, Parameter
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
-from chorus_cli.commands.wording import confirmation, deed, local, reach, rounding, start, turn
+from chorus_cli.commands.wording import (
+    confirmation,
+    counted,
+    deed,
+    local,
+    reach,
+    rounding,
+    shortened,
+    speaker,
+    start,
+    turn,
+)
+from chorus_cli.core.context.tokens import tokens_of
 from chorus_cli.core.log.messages import Message as Spoken
 from chorus_cli.core.log.operations import BOUNDARIES, REVERSALS, Operation
 from chorus_cli.core.time import timespan
+from chorus_cli.core.time.timespan import Span
+from chorus_cli.services.context.past import context_at
 from chorus_cli.services.context.report import context_report
 from chorus_cli.services.log.journal import Entry
 
 GROUP: CommandGroup[CommandContext] = CommandGroup("context", "The part of the conversation that the model sees.")
 
 _DEFAULT = ("reset", "default")
+_LONGEST_SUMMARY = 1000
 
 
 def _time_or_default(text: str, now: datetime) -> AskedTime | None:
@@ -197,6 +211,34 @@ async def operations(context: CommandContext) -> Text | Table:
         for entry in entries
     ]
     return Table("", ("No.", "When", "What", ""), tuple(rows))
+
+
+@GROUP.command("at")
+async def at(context: CommandContext, time: Annotated[Span, TIME]) -> Report:
+    """Show the context as it was at an earlier time.
+
+    It is computed from the log and the operations in effect then; the system prompt and the documents are today's.
+
+    Examples:
+        /context at 2h
+        /context at yesterday
+        /context at monday 9am
+    """
+    target = context.focus.target()
+    moment = time.before(context.clock.now())
+    past = await context_at(context.context, target, moment)
+    amount = f"{counted(len(past.messages), 'message')}, ~{sum(map(tokens_of, past.messages)):,} tokens"
+    lines = [
+        f"The context at {local(past.moment)}, with a window of {past.hours}h: {amount}.",
+        "Earlier system prompts and documents are not kept; a request would have today's.",
+    ]
+    if past.summary is not None:
+        folded = counted(past.folded_number, "message")
+        lines.append(f"The first {folded} were summarised as: {shortened(past.summary.content, _LONGEST_SUMMARY)}")
+    name = target.persona.name
+    rows = [(local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in past.messages]
+    table = [Table("", ("Time", "From", "Message"), tuple(rows))] if rows else []
+    return Report((Text("\n".join(lines)), *table))
 
 
 async def _shifted(context: CommandContext, time: AskedTime, sign: Literal[1, -1]) -> Text | Report:
