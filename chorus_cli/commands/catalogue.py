@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from chorus_cli.commands import composing, export, general, model, persona, search, sessions, settings, thread
-from chorus_cli.commands.context import edit as context_edit
-from chorus_cli.commands.context import past as context_past
-from chorus_cli.commands.context import summary
-from chorus_cli.commands.context import undo as second_thoughts
-from chorus_cli.commands.context import window as context
+from chorus_cli.commands.context import edit, summary, undo, window
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandRegistry
 
@@ -15,7 +11,7 @@ from chorus_cli.commands.framework.registry import CommandRegistry
 def registry() -> CommandRegistry[CommandContext]:
     """Build the registry of all commands."""
     groups = (
-        *(context, context_edit, context_past, summary, sessions, second_thoughts, persona, thread, settings, model),
+        *(window, edit, summary, sessions, undo, persona, thread, settings, model),
         *(search, composing, export, general),
     )
     return CommandRegistry(module.GROUP for module in groups)

@@ -1,4 +1,4 @@
-"""A desk at which settings are typed and edited, and a talk whose context can be."""
+"""Fixtures: a desk for typing and editing settings, and a conversation of three turns."""
 
 from __future__ import annotations
 

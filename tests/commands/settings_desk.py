@@ -1,4 +1,4 @@
-"""A persona's settings in a real file, what is typed about them, and the editor that they are opened in."""
+"""A persona's settings in a real file, with a keyboard and an editor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TEXT = '// mine\n{\n  "temperature": 0.2, // calm\n  "aliases": ["a", "b"],\n}\n
 
 
 class Desk:
-    """A keyboard and an editor, and where they leave their traces."""
+    """A keyboard and an editor, and the files that they change."""
 
     def __init__(self, world: World) -> None:
         self.world = world

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 async def begun(world: World) -> AsyncGenerator[TurnEvent, None]:
-    """Carry out /editor and return the events of the turn that it begins."""
+    """Run /editor and return the events of the turn that it begins."""
     answer = await resolve(world.commands.registry, "/editor", world.clock.now()).run(world.commands)
     assert isinstance(answer, AsyncGenerator)
     return answer

@@ -46,7 +46,7 @@ async def test_without_a_reply_in_context_nothing_is_copied(world: World) -> Non
 
 @pytest.fixture
 async def talk(world: World) -> World:
-    """What was said before /new, and a question and its answer since."""
+    """A turn before /new and a turn since."""
     await world.say("Old")
     await world.told("/new")
     world.model.say("Through *Moria*.")
@@ -166,7 +166,7 @@ async def test_nothing_is_written_when_there_is_nothing(world: World) -> None:
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A present folder, which is the home folder too, with some of everything that a name may be."""
+    """A current folder, which is the home folder too, with files, folders and links of many names."""
     here = tmp_path / "here"
     for folder in ("Notes/deep", ".hidden", "my talks"):
         (here / folder).mkdir(parents=True)
@@ -228,7 +228,7 @@ def test_of_a_folder_that_holds_very_much_only_the_beginning_is_offered(world: W
 
 
 def offered(world: World, typed: str) -> list[str]:
-    """Return how what is typed behind the command could go on, from its beginning."""
+    """Return the completions of the command's argument, whole."""
     found = completions(world.commands.registry, world.commands, f"/export {typed}")
     assert found.start == len("/export ")
     return [each.text for each in found.candidates]

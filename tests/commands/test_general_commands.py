@@ -1,4 +1,4 @@
-"""The commands of one word, and how they are completed."""
+"""The commands of one word, and their completion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/search``: what it says of what it found."""
+"""``/search``: its answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/context save, history, show and restore as they are typed."""
+"""/context save, history, show and restore."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAME = "2026-02-12_auth-refactor"
 
 
 class Desk:
-    """The commands on a context, whether the catalogue knows them yet or not."""
+    """The commands on a context."""
 
     def __init__(self, world: World) -> None:
         self.world = world

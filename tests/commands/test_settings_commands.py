@@ -1,4 +1,4 @@
-"""/settings as it is typed: lines in, answers out, on real files."""
+"""/settings: lines in, answers out, on real files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/settings edit: what becomes of the file and of the draft, whatever the editor does."""
+"""/settings edit: the file and the draft after every kind of editor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/thread``: several lines of conversation with one persona."""
+"""``/thread``: several conversations with one persona."""
 
 from __future__ import annotations
 

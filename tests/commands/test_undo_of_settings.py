@@ -1,4 +1,4 @@
-"""/undo after a change of settings, or after a command that changed nothing: it asks before it goes further back."""
+"""/undo after a change of settings, or after a command without effect: it asks before it goes further back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHANGED = "Your latest action changed {key}, which /undo does not revert; {comma
 
 
 async def spoken_before(world: World, *commands: str) -> None:
-    """Say something, and carry out each command a minute after what was before."""
+    """Say something, then run the commands a minute apart."""
     await world.say("Precious words")
     for command in commands:
         world.clock.advance(timedelta(minutes=1))

@@ -53,7 +53,7 @@ class Ending:
 
 
 ENDINGS = {
-    "saves nothing": Ending(': > "$file"', "an empty text was saved."),
+    "saves nothing": Ending(': > "$file"', "the saved text is empty."),
     "looks on and leaves": Ending("printf 'My own line. '; sleep 2", "My own line. Nothing was changed."),
     "goes to the background": Ending(
         '(sleep 0.3; echo "# later" >> "$file") > /dev/null 2>&1 &', "The draft stays in", kept=b"# later"

@@ -36,7 +36,7 @@ def test_a_persona_lives_through_a_restart_and_leaves_by_the_archive(tmp_path: P
         terminal.ask("/persona archive", "Archived Ada")
         terminal.ask("/persona ada", "ada is archived. /persona unarchive ada brings it back.")
         terminal.say("/persona delete ada")
-        terminal.await_text("Delete Ada? Its folder moves to the backups; 2 messages of the log stay. (y/n)")
+        terminal.await_text("Delete Ada? Its folder moves to the backups; 2 messages stay in the log. (y/n)")
         terminal.say("n")
         terminal.await_text("Ada was not deleted.")
         terminal.await_line(PROMPT)

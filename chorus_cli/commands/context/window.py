@@ -5,16 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from chorus_cli.commands.context.picture import drawn_parts, drawn_window, usage
-from chorus_cli.commands.context.preview import previewed
-from chorus_cli.commands.framework.arguments import ASKED_TIME, NUMBER, AskedTime, Parameter
+from chorus_cli.commands.context.picture import drawn_parts, drawn_window, previewed, usage
+from chorus_cli.commands.framework.arguments import ASKED_TIME, NUMBER, TIME, AskedTime, Parameter
 from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
-from chorus_cli.commands.wording import confirmation, local, reach, rounding, start, turn
+from chorus_cli.commands.wording import confirmation, local, reach, rounding, speaker, start, turn
+from chorus_cli.core.context.budget import tokens_of
 from chorus_cli.core.log.messages import Message as Spoken
 from chorus_cli.core.log.operations import Operation
+from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time import timespan
+from chorus_cli.core.time.timespan import Span
 from chorus_cli.services.context.report import context_report
 from chorus_cli.services.context.window import window_state
 from chorus_cli.services.log.journal import Entry
@@ -22,6 +24,7 @@ from chorus_cli.services.log.journal import Entry
 GROUP: CommandGroup[CommandContext] = CommandGroup("context", "The part of the conversation that the model sees.")
 
 _DEFAULT = ("reset", "default")
+_LONGEST_SUMMARY = 1000
 
 
 def _time_or_default(text: str, now: datetime) -> AskedTime | None:
@@ -198,6 +201,35 @@ async def operations(context: CommandContext) -> Text | Table:
         for entry in entries
     ]
     return Table("", ("No.", "When", "What", ""), tuple(rows))
+
+
+@GROUP.command("at")
+async def at(context: CommandContext, time: Annotated[Span, TIME]) -> Report:
+    """Show the context as it was at an earlier time.
+
+    It is computed from the log and the operations in effect then; the system prompt and the documents are today's.
+
+    Examples:
+        /context at 2h
+        /context at yesterday
+        /context at monday 9am
+    """
+    target = context.focus.target()
+    moment = time.before(context.clock.now())
+    past = await context.context.past(target, moment)
+    view, hours = past.view, past.frame.target.persona.settings.context_hours
+    amount = f"{counted(len(view.messages), 'message')}, ~{sum(map(tokens_of, view.messages)):,} tokens"
+    lines = [
+        f"The context at {local(moment)}, with a window of {hours}h: {amount}.",
+        "Earlier system prompts and documents are not kept; a request would have today's.",
+    ]
+    if view.summary is not None:
+        folded = counted(view.folded_number, "message")
+        lines.append(f"The first {folded} were summarised as: {shortened(view.summary.content, _LONGEST_SUMMARY)}")
+    name = target.persona.name
+    rows = [(local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in view.messages]
+    table = [Table("", ("Time", "From", "Message"), tuple(rows))] if rows else []
+    return Report((Text("\n".join(lines)), *table))
 
 
 async def _shifted(context: CommandContext, time: AskedTime, sign: Literal[1, -1]) -> Text | Report:

@@ -1,4 +1,4 @@
-"""Changes that somebody makes in an editor to the text of a context."""
+"""Changes to the text of a context, as made in an editor."""
 
 from __future__ import annotations
 

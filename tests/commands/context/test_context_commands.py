@@ -1,4 +1,4 @@
-"""``/context clear`` and ``/context save`` as they are typed, and what there is of them afterwards, on the disk too."""
+"""``/context clear`` and ``/context save``: their answers and effects, on the disk too."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def test_save_with_custom_description(talk: World) -> None:
     assert row.description == "Before the Big change"
 
 
-# What was saved
+# Saved messages
 
 
 async def test_list_sessions_returns_all_snapshots(talk: World) -> None:

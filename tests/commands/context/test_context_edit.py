@@ -1,4 +1,4 @@
-"""``/context edit``: what a text makes of the context, on a real store."""
+"""``/context edit``: the context after an edited text, on a real store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``/context edit`` answers: what was changed, and a question where a line may be more than text."""
+"""The answers of ``/context edit``: the changes, and a question about a line that may be more than text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/context at``: the view as it was, by the journal."""
+"""``/context at``: an earlier view, by the journal."""
 
 from __future__ import annotations
 

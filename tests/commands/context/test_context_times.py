@@ -1,4 +1,4 @@
-"""Every time that can be typed after ``/context``: what is answered, and what becomes of the persona's file."""
+"""Every time that can be typed after ``/context``: the answer, and the persona's file afterwards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # The clock stands at Thursday 2026-02-12 14:30, and the tests' time zone is UTC.
 BEFORE = '{\n  // mine\n  "context_hours": 10,\n}\n'
 
-# What is typed, the hours that it comes to, and the moment they reach back to.
+# The time typed, its hours, and the moment they reach back to.
 SET = {
     "/context 24h": (24, "Wed 2026-02-11 14:30"),
     "/context 24H": (24, "Wed 2026-02-11 14:30"),

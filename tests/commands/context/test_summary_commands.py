@@ -1,4 +1,4 @@
-"""/context compact, /context summary and what else tells of a summary, as they are typed."""
+"""/context compact, /context summary and the other commands that show a summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/context 24h?``: what a window would change, and that it changes nothing."""
+"""``/context 24h?``: the preview of a window, which changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that do nothing but say what was typed: of every shape that can be declared."""
+"""Commands of every shape that can be declared; each answers with its arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 
 @dataclass
 class Desk:
-    """What the handlers below are given as their context."""
+    """The context of the handlers below."""
 
     personas: list[str] = field(default_factory=lambda: ["frodo", "chorus"])
 

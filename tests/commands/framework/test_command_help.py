@@ -1,4 +1,4 @@
-"""What is said of commands: in help, in the menu and in the documents' table."""
+"""The help of commands: single, in the menu and in the documents' table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be declared as a command, and what is refused when it is declared."""
+"""Declarations of commands, valid and refused."""
 
 from __future__ import annotations
 

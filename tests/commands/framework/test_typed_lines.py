@@ -1,4 +1,4 @@
-"""A line as it is typed: carried out, refused with what to do, or completed."""
+"""Command lines: run, refused with advice, or completed."""
 
 from __future__ import annotations
 
