@@ -10,15 +10,31 @@ import asyncio
 import os
 import signal
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 from chorus_cli import __version__
+from chorus_cli.adapters.machine.paths import paths, report_bug
 from chorus_cli.core.errors import ChorusError
+from chorus_cli.subcommands.exit_codes import BUG, DONE, FAILED, WRONG_ARGUMENTS
+from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error, standard_output
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-DONE, FAILED, WRONG_ARGUMENTS, BUG = 0, 1, 2, 3
+    Subcommand = Callable[[argparse.Namespace, Mapping[str, str]], Coroutine[None, None, int]]
+
+_SUBCOMMANDS = {
+    None: ("chat", "chat"),
+    "ask": ("ask", "ask"),
+    "context": ("reports", "context"),
+    "log": ("log", "log"),
+    "paths": ("facts", "show_paths"),
+    "personas": ("reports", "personas"),
+    "schema": ("facts", "show_schema"),
+    "search": ("log", "search"),
+}
+"""Module and function of each subcommand; a start loads one module and no other."""
 _LARGEST_ID = 2**63 - 1
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -34,10 +50,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     chosen = argparse.Namespace()
     try:
         chosen = _parser().parse_args(arguments)
-        # The start of a command waits for the rooms that it needs and for no others.
-        from chorus_cli.subcommands import carry_out  # noqa: PLC0415
-
-        return _seen(asyncio.run(_until_signal(carry_out(chosen, environment))))
+        return _seen(asyncio.run(_until_signal(_work(chosen, environment))))
     except ChorusError as error:
         return _say(str(error), FAILED)
     except KeyboardInterrupt:
@@ -50,6 +63,17 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         return DONE
     except Exception as error:  # noqa: BLE001 - the last catcher
         return _say(_bug_sentence(error, chosen, environment), BUG)
+
+
+def _work(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine[None, None, int]:
+    """Load the subcommand that was chosen and return its work, whose result is the exit code.
+
+    Raises:
+        ChorusError: the command line or standard input cannot be used.
+    """
+    module, name = _SUBCOMMANDS[chosen.command]
+    subcommand: Subcommand = getattr(import_module(f"chorus_cli.subcommands.{module}"), name)
+    return subcommand(chosen, environment)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -75,8 +99,6 @@ class _Version(argparse.Action):
 
 
 def _answer(text: str) -> None:
-    from chorus_cli.terminal.screen.output import standard_output  # noqa: PLC0415 - few ask for it
-
     standard_output().write(text)
     _seen(DONE)
 
@@ -87,8 +109,6 @@ def _seen(code: int) -> int:
     Raises:
         OutputError: all went well, but nobody can have seen it.
     """
-    from chorus_cli.terminal.screen.output import refuse_closed_output  # noqa: PLC0415 - it is loaded by whoever shows something
-
     if code == DONE:
         refuse_closed_output()
     return code
@@ -166,7 +186,6 @@ async def _until_signal(work: Coroutine[None, None, int]) -> int:
 
 
 def _bug_sentence(error: Exception, chosen: argparse.Namespace, environment: Mapping[str, str]) -> str:
-    from chorus_cli.adapters.machine.paths import paths, report_bug  # noqa: PLC0415 - only a bug needs them
 
     try:
         log_file = paths(environment, getattr(chosen, "home", None)).log_file
@@ -176,7 +195,5 @@ def _bug_sentence(error: Exception, chosen: argparse.Namespace, environment: Map
 
 
 def _say(sentence: str, code: int) -> int:
-    from chorus_cli.terminal.screen.output import standard_error  # noqa: PLC0415 - only a failure needs it
-
     standard_error().error(sentence)
     return code

@@ -1,0 +1,49 @@
+"""Conventions that subcommands with an open database share: options, words of the command line, JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from chorus_cli.app import Options
+from chorus_cli.core.errors import CommandError
+from chorus_cli.terminal.screen.output import standard_output
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping, Sequence
+
+
+def options(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Options:
+    """Return the options that every subcommand takes.
+
+    Raises:
+        CommandError: the name of the model is not valid text in the locale's encoding.
+    """
+    given = vars(chosen)
+    result = Options(given.get("persona"), given.get("model"), given.get("home"))
+    if any(_is_mangled(name or "") for name in (result.model, environment.get("CHORUS_MODEL"))):
+        raise CommandError("The name of the model is not valid UTF-8.")
+    return result
+
+
+def joined_text(words: Sequence[str]) -> str:
+    """Join the words of the command line.
+
+    Raises:
+        CommandError: they are not valid text in the locale's encoding.
+    """
+    text = " ".join(words)
+    if _is_mangled(text):
+        raise CommandError("The text on the command line is not valid UTF-8, so nothing was sent.")
+    return text
+
+
+def print_json(value: object) -> None:
+    """Print one JSON value; its own escapes make it safe for a terminal."""
+    standard_output().write(json.dumps(value, indent=2) + "\n")
+
+
+def _is_mangled(text: str) -> bool:
+    """Return whether Python could not decode the text and put surrogates in place of its bytes."""
+    return any("\ud800" <= sign <= "\udfff" for sign in text)

@@ -1,0 +1,64 @@
+"""Subcommands that read the log: ``log`` and ``search``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chorus_cli.app import opened
+from chorus_cli.commands.search import findings_text
+from chorus_cli.core.log.marks import log_marks
+from chorus_cli.core.time import timespan
+from chorus_cli.services.log.transcript import Selection, entry_as_json, operations_of, transcript
+from chorus_cli.storage.sqlite.log.search_index import Scope
+from chorus_cli.subcommands.conventions import joined_text, options, print_json
+from chorus_cli.subcommands.exit_codes import DONE, NOTHING_FOUND
+from chorus_cli.terminal.screen.output import standard_error, standard_output
+from chorus_cli.terminal.screen.transcript import show_transcript
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+    from datetime import datetime
+
+_MOST_FOUND = 100
+
+
+async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """Print all messages of a persona, oldest first."""
+    given = options(chosen, environment)
+    async with opened(given._replace(persona=None), environment) as app:
+        since = _since(chosen, app.clock.now())
+        slug, name = await app.roster.logged(given.persona, app.focus.slug)
+        selection = Selection(slug, chosen.thread, since)
+        operations = await operations_of(app.store, selection)
+        entries, marks = transcript(app.store, selection, operations), log_marks(operations)
+        if chosen.json:
+            print_json([entry_as_json(entry, marks) async for entry in entries])
+        else:
+            await show_transcript(entries, marks, name, standard_output())
+    return DONE
+
+
+async def search(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """Search the log of all personas or of one; the exit code is 1 when nothing is found, like grep's."""
+    given, text = options(chosen, environment), joined_text([_phrase(word) for word in chosen.words])
+    async with opened(given._replace(persona=None), environment) as app:
+        since = _since(chosen, app.clock.now())
+        slug = (await app.roster.logged(given.persona, app.focus.slug))[0] if given.persona else None
+        findings = await app.search.find(text, Scope(since, slug, _MOST_FOUND), standard_error().notice)
+        if chosen.json:
+            print_json(findings.as_json())
+        elif findings.matches:
+            standard_output().line(findings_text(findings, app.personas, since))
+        else:
+            standard_error().notice(findings_text(findings, app.personas, since))
+    return DONE if findings.matches else NOTHING_FOUND
+
+
+def _since(chosen: argparse.Namespace, now: datetime) -> datetime | None:
+    return None if chosen.since is None else timespan.parse(chosen.since, now, after_since=True).before(now)
+
+
+def _phrase(word: str) -> str:
+    """Return an argument of the shell as a term of the query: one with blanks is a phrase."""
+    return f'"{word}"' if len(word.split()) > 1 and '"' not in word else word

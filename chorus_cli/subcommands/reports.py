@@ -1,0 +1,40 @@
+"""Subcommands that report on the present state: ``context`` and ``personas``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chorus_cli.app import opened
+from chorus_cli.services.context.report import context_report
+from chorus_cli.subcommands.conventions import options, print_json
+from chorus_cli.subcommands.exit_codes import DONE
+from chorus_cli.terminal import one_shot
+from chorus_cli.terminal.screen.output import standard_error, standard_output
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+
+async def context(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """Show the request that would be sent now."""
+    async with opened(options(chosen, environment), environment) as app:
+        if not chosen.json:
+            return await one_shot.carry_out("/context", app.commands, standard_output(), standard_error())
+        await app.focus.settle()
+        target = app.focus.target()
+        for warning in target.persona.warnings:
+            standard_error().notice(warning)
+        report = await context_report(app.context, target, app.clock.now())
+        print_json(report.as_json())
+    return DONE
+
+
+async def personas(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """List your personas."""
+    async with opened(options(chosen, environment), environment) as app:
+        if not chosen.json:
+            return await one_shot.carry_out("/persona", app.commands, standard_output(), standard_error())
+        members = await app.roster.members()
+        print_json([member.as_json(active=member.persona.slug == app.focus.slug) for member in members])
+    return DONE
