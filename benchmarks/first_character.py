@@ -74,10 +74,10 @@ async def _contest(environment: Mapping[str, str], rounds: int) -> list[list[Pai
         opened(Options(model=f"{_PROVIDER}/{_MODEL}"), environment) as app,
         httpx.AsyncClient(base_url=environment["OPENAI_BASE_URL"], trust_env=False) as client,
     ):
-        answering = app.conversation.answering
+        answering = app.services().conversation.answering
         recorder = _Recorder(answering.outside.model)
         answering = replace(answering, outside=replace(answering.outside, model=recorder))
-        conversation = replace(app.conversation, answering=answering)
+        conversation = replace(app.services().conversation, answering=answering)
         contest = _Contest(app, conversation, recorder, client)
         return [await _pairs(contest, earlier, rounds) for earlier in _EARLIER_TURNS]
 
@@ -86,7 +86,7 @@ async def _pairs(contest: _Contest, earlier: int, rounds: int) -> list[Pair]:
     """Time one turn of each new conversation, the one after ``earlier`` others."""
     pairs: list[Pair] = []
     for _ in range(_WARMING_ROUNDS + rounds):
-        await contest.app.commands.journal.clear(contest.app.focus.target())
+        await contest.app.services().log.journal.clear(contest.app.focus.target())
         for _ in range(earlier):
             await _seconds_of_chorus(contest)
         ours = await _seconds_of_chorus(contest)

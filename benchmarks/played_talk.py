@@ -18,7 +18,7 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReplyEnd, TextDelta, TurnDone
 from chorus_cli.core.time import timestamps
 from chorus_cli.services.folding.folding import Folding
-from chorus_cli.services.folding.making_room import MakingRoom
+from chorus_cli.services.folding.schedule import FoldSchedule
 from chorus_cli.services.folding.summarizer import Summarizer
 
 if TYPE_CHECKING:
@@ -125,11 +125,12 @@ async def _prepare(app: App, talk: Talk) -> None:
 
 def _conversation(app: App, clock: _Clock, model: _Model) -> Conversation:
     """Return the app's, which folds behind the talk as in the chat, with the clock and the model in their places."""
-    room = MakingRoom(Folding(app.context, Summarizer(model, app.context), clock), _fail)
-    room.fold_behind_the_talk(lambda _sentence: None)
-    answering = app.conversation.answering
+    conversation, planner = app.services().conversation, app.services().context.planner
+    folding = Folding(planner, Summarizer(model, planner), clock)
+    folds = FoldSchedule(folding, _fail, lambda _sentence: None)
+    answering = conversation.answering
     outside = replace(answering.outside, model=model, clock=clock)
-    return replace(app.conversation, answering=replace(answering, outside=outside), room=room)
+    return replace(conversation, answering=replace(answering, outside=outside), folds=folds)
 
 
 async def _say(app: App, conversation: Conversation, text: str) -> None:
@@ -154,5 +155,5 @@ def _old_rows(app: App, talk: Talk) -> Iterator[StoredRow]:
         moment = timestamps.to_text(_NOW - pause * (number - position))
         for role, words in (("user", _QUESTION_WORDS), ("assistant", _REPLY_WORDS)):
             text = prose(chance, chance.randint(*words))
-            count = app.context.counter.count(text)
+            count = app.services().context.planner.counter.count(text)
             yield place.persona.slug, place.thread_id, 2 * position + 1, role, text, moment, count

@@ -1,7 +1,4 @@
-"""The outer command line: arguments, exit codes, and the last catcher.
-
-0 done   1 any error   2 wrong arguments   3 a bug   128+n ended by signal n
-"""
+"""The outer command line: arguments, exit codes, and the last catcher of errors."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 from chorus_cli import __version__
-from chorus_cli.adapters.machine.paths import paths, report_bug
+from chorus_cli.adapters.machine.paths import paths
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.subcommands.exit_codes import BUG, DONE, FAILED, WRONG_ARGUMENTS
 from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error, standard_output
@@ -39,7 +36,7 @@ _LARGEST_ID = 2**63 - 1
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
-class _EndedBySignal(Exception):  # noqa: N818 - it is no error: somebody asked the process to end
+class _EndedBySignal(Exception):  # noqa: N818 - no error: the process was asked to end
     def __init__(self, number: int) -> None:
         self.number = number
 
@@ -58,7 +55,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     except _EndedBySignal as ended:
         return 128 + ended.number
     except BrokenPipeError:
-        # Whoever read the output has enough; what is still buffered must not fail again at exit.
+        # The reader has closed the pipe; the rest of the buffer must not fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except Exception as error:  # noqa: BLE001 - the last catcher
@@ -77,7 +74,7 @@ def _work(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Corouti
 
 
 class _Parser(argparse.ArgumentParser):
-    """Shows its help as an answer is shown: argparse itself says nothing when that fails."""
+    """Prints its help like an answer, because argparse ignores an output that fails."""
 
     def print_help(self, file: object = None) -> None:
         # The option -h never names a file.
@@ -85,13 +82,13 @@ class _Parser(argparse.ArgumentParser):
         _answer(self.format_help())
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong with the arguments, which may hold anything, and end with 2."""
+        """Print the mistake in the arguments, which are untrusted text, and exit with 2."""
         _say(f"{self.format_usage()}{self.prog}: error: {message}", WRONG_ARGUMENTS)
         self.exit(WRONG_ARGUMENTS)
 
 
 class _Version(argparse.Action):
-    """Shows the version, and that is all."""
+    """Prints the version and exits."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_parsed: object) -> None:
         _answer(f"chorus {__version__}\n")
@@ -107,7 +104,7 @@ def _seen(code: int) -> int:
     """Return an exit code.
 
     Raises:
-        OutputError: all went well, but nobody can have seen it.
+        OutputError: the work succeeded, but its output is closed.
     """
     if code == DONE:
         refuse_closed_output()
@@ -116,8 +113,8 @@ def _seen(code: int) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     common = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
-    common.add_argument("--persona", metavar="P", help="the persona to talk to; by default the last one")
-    common.add_argument("--model", metavar="M", help="the model for this run, by its litellm name")
+    common.add_argument("--persona", metavar="P", help="the persona to talk to; otherwise the last one")
+    common.add_argument("--model", metavar="M", help="the model that answers, as litellm names it, for this run")
     common.add_argument("--home", metavar="DIR", help="keep everything in this folder")
     parser = _Parser(
         prog="chorus", parents=[common], description="A chat in the terminal in which the memory is yours."
@@ -125,11 +122,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands; without one the chat opens")
 
-    ask = commands.add_parser("ask", parents=[common], help="ask once; piped input is appended")
+    ask = commands.add_parser("ask", parents=[common], help="ask once; standard input is appended")
     ask.add_argument("text", metavar="TEXT", nargs="*", help="the message, or a command such as /context")
-    context = commands.add_parser("context", parents=[common], help="show what would be sent now, and why")
+    context = commands.add_parser("context", parents=[common], help="show the request that would be sent now")
     context.add_argument("--json", action="store_true", help="as one JSON value")
-    log = commands.add_parser("log", parents=[common], help="print the log")
+    log = commands.add_parser("log", parents=[common], help="print all messages")
     log.add_argument("--thread", metavar="N", type=_thread_number, help="only this thread")
     log.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
     log.add_argument("--json", action="store_true", help="as one JSON value")
@@ -137,27 +134,28 @@ def _parser() -> argparse.ArgumentParser:
         "search",
         parents=[common],
         help="search all messages",
-        description="Search all messages, of all personas or of P alone. All words must occur; an argument with blanks "
-        "is a phrase; begin* is the beginning of a word. The exit code is 1 when nothing is found.",
+        description="Search the messages of every persona, or of P alone. All words "
+        "must occur; an argument with blanks is a phrase; begin* is how a word begins. The exit code is 1 when nothing "
+        "is found.",
     )
     search.add_argument("words", metavar="WORDS", nargs="+", help="the words to search for")
     search.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
     search.add_argument("--json", action="store_true", help="as one JSON value")
-    personas = commands.add_parser("personas", parents=[common], help="list your personas")
+    personas = commands.add_parser("personas", parents=[common], help="list the personas")
     personas.add_argument("--json", action="store_true", help="as one JSON value")
     commands.add_parser("schema", parents=[common], help="print the JSON Schema of system.jsonc")
-    commands.add_parser("paths", parents=[common], help="print the folders and files in use")
+    commands.add_parser("paths", parents=[common], help="print the folders and files of Chorus")
     return parser
 
 
 def _thread_number(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= _LARGEST_ID:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of a thread")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a thread number")
     return int(text)
 
 
 async def _until_signal(work: Coroutine[None, None, int]) -> int:
-    """Do ``work`` until SIGTERM, SIGHUP or SIGQUIT ends it in an orderly way: what has arrived of a reply is kept."""
+    """Do ``work`` until SIGTERM, SIGHUP or SIGQUIT cancels it, so that the part of a reply that has arrived is kept."""
     task = asyncio.ensure_future(work)
     received: list[int] = []
 
@@ -165,7 +163,7 @@ async def _until_signal(work: Coroutine[None, None, int]) -> int:
         received.append(number)
         task.cancel()
 
-    # What is ignored stays ignored, as under nohup.
+    # Ignored signals stay ignored, as under nohup.
     for number in (number for number in _ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN):
         asyncio.get_running_loop().add_signal_handler(number, end, number)
     try:
@@ -180,12 +178,13 @@ async def _until_signal(work: Coroutine[None, None, int]) -> int:
             raise _EndedBySignal(received[0]) from None
         raise
     if received:
-        # Whoever ends in an orderly way while the signal arrives was ended by it all the same.
+        # Work that ends by itself while the signal arrives counts as ended by it.
         raise _EndedBySignal(received[0])
     return code
 
 
 def _bug_sentence(error: Exception, chosen: argparse.Namespace, environment: Mapping[str, str]) -> str:
+    from chorus_cli.adapters.machine.bug_log import report_bug  # noqa: PLC0415 - only a bug needs it
 
     try:
         log_file = paths(environment, getattr(chosen, "home", None)).log_file

@@ -15,8 +15,8 @@ from chorus_cli.storage.files import persona_files, settings_file
 from tests.documents import DOCUMENTS, README, ROOT, marks, renewed, tables
 
 if TYPE_CHECKING:
-    from chorus_cli.commands.framework.command_context import CommandContext
     from chorus_cli.commands.framework.registry import Command
+    from chorus_cli.commands.framework.services import Services
 
 COMMANDS = list(registry())
 NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
@@ -38,7 +38,7 @@ def test_a_table_stands_in_one_document_that_the_readme_leads_to(name: str) -> N
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.path)
-def test_every_command_has_help_and_its_examples_mean_it(command: Command[CommandContext]) -> None:
+def test_every_command_has_help_and_its_examples_mean_it(command: Command[Services]) -> None:
     assert command.documentation.summary.endswith(".")
     assert look_up(registry(), command.path).help_text
     for example in command.documentation.examples:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from chorus_cli.commands import composing, export, general, model, persona, search, sessions, settings, thread
 from chorus_cli.commands.context import edit, summary, undo, window
-from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandRegistry
+from chorus_cli.commands.framework.services import Services
 
 
-def registry() -> CommandRegistry[CommandContext]:
+def registry() -> CommandRegistry[Services]:
     """Build the registry of all commands."""
     groups = (
         *(window, edit, summary, sessions, undo, persona, thread, settings, model),

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Annotated
 
 from chorus_cli.commands.framework.arguments import Candidate, Parameter
-from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Text
+from chorus_cli.commands.framework.services import Services
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.log.export import Export
 from chorus_cli.core.log.messages import Role, Status
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.services.log import export as exports
 
-GROUP: CommandGroup[CommandContext] = CommandGroup("")
+GROUP: CommandGroup[Services] = CommandGroup("")
 
 _ALL, _EVERYTHING = "all", "every message of the thread"
 
@@ -39,7 +39,7 @@ def _asked_export(text: str, _now: datetime) -> AskedExport:
     return AskedExport(text)
 
 
-def _offered(_context: CommandContext, text: str) -> Sequence[Candidate]:
+def _offered(_services: Services, text: str) -> Sequence[Candidate]:
     before = text.removesuffix(text.rpartition(" ")[2])
     whole = () if before.casefold().split()[-1:] == [_ALL] else (Candidate(f"{before}{_ALL}", _EVERYTHING),)
     return [*whole, *map(Candidate, exports.offered(text))]
@@ -54,7 +54,7 @@ FILE = Parameter(
 
 
 @GROUP.command("copy")
-async def copy(context: CommandContext) -> Text:
+async def copy(services: Services) -> Text:
     """Copy the last reply to the clipboard, exactly as the model wrote it.
 
     It uses a clipboard tool if there is one, and the terminal itself, which also works over SSH.
@@ -62,7 +62,7 @@ async def copy(context: CommandContext) -> Text:
     Examples:
         /copy
     """
-    seen = (await context.context.snapshot(context.focus.target(), context.clock.now())).view
+    seen = (await services.context.planner.snapshot(services.focus.target(), services.machine.clock.now())).view
     replies = [
         message
         for message in seen.messages
@@ -71,12 +71,12 @@ async def copy(context: CommandContext) -> Text:
     if not replies:
         raise CommandError("There is nothing to copy: no reply is in context.")
     text = replies[-1].content
-    ways = await asyncio.to_thread(context.copy, text)
+    ways = await asyncio.to_thread(services.machine.copy, text)
     return Text(f'Copied {counted(len(text), "character")} {ways}: "{shortened(text)}"')
 
 
 @GROUP.command("export")
-async def export(context: CommandContext, file: Annotated[AskedExport | None, FILE] = None) -> Text | Question:
+async def export(services: Services, file: Annotated[AskedExport | None, FILE] = None) -> Text | Question:
     """Write the conversation to a file: Markdown, or JSON if its name ends in .json.
 
     The context is exported; with "all" at the end, every message of the thread, as chorus log shows them. Without a
@@ -87,9 +87,9 @@ async def export(context: CommandContext, file: Annotated[AskedExport | None, FI
         /export ~/notes/rivendell.md
         /export talk.json all
     """
-    asked, target = file or AskedExport(), context.focus.target()
-    path = exports.file_for(asked.file, target, context.clock.now())
-    export = await context.exporting.export(target, whole=asked.whole)
+    asked, target = file or AskedExport(), services.focus.target()
+    path = exports.file_for(asked.file, target, services.machine.clock.now())
+    export = await services.log.exporting.export(target, whole=asked.whole)
 
     async def overwrite() -> Text:
         await exports.write(path, export, replace=True)

@@ -8,42 +8,42 @@ from typing import Annotated
 
 from chorus_cli import __version__
 from chorus_cli.commands.framework.arguments import COMMAND, Candidate
-from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.command_line import look_up
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Exit, Report, Table, Text
+from chorus_cli.commands.framework.services import Services
 
-GROUP: CommandGroup[CommandContext] = CommandGroup("", "Other commands.")
+GROUP: CommandGroup[Services] = CommandGroup("", "Other commands.")
 
 
-def _commands(context: CommandContext, text: str) -> Sequence[Candidate]:
+def _commands(services: Services, text: str) -> Sequence[Candidate]:
     slash = text[: text.startswith("/")]
-    return [Candidate(slash + command.path[1:], command.documentation.summary) for command in context.registry]
+    return [Candidate(slash + command.path[1:], command.documentation.summary) for command in services.registry]
 
 
 HELPED = replace(COMMAND, complete=_commands)
 
 
 @GROUP.command("help", aliases=("?",))
-async def show_help(context: CommandContext, command: Annotated[str | None, HELPED] = None) -> Text | Report:
+async def show_help(services: Services, command: Annotated[str | None, HELPED] = None) -> Text | Report:
     """List the commands, or explain one.
 
     Examples:
         /help
         /help context set
     """
-    return context.registry.menu() if command is None else Text(look_up(context.registry, command).help_text)
+    return services.registry.menu() if command is None else Text(look_up(services.registry, command).help_text)
 
 
 @GROUP.command("status")
-async def status(context: CommandContext) -> Table:
+async def status(services: Services) -> Table:
     """Show the persona, the thread, the model and how full the context is.
 
     Examples:
         /status
     """
-    target = context.focus.target()
-    plan = await context.context.planned(target, context.clock.now())
+    target = services.focus.target()
+    plan = await services.context.planner.planned(target, services.machine.clock.now())
     rows = (
         ("Chorus", __version__),
         ("Persona", f"{target.persona.name} ({target.persona.slug})"),
@@ -57,7 +57,7 @@ async def status(context: CommandContext) -> Table:
 
 
 @GROUP.command("quit", aliases=("exit", "q"))
-async def leave(_context: CommandContext) -> Exit:
+async def leave(_services: Services) -> Exit:
     """Quit Chorus; everything is kept.
 
     Examples:

@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import Annotated
 
 from chorus_cli.commands.framework.arguments import TEXT, Candidate
-from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Text
+from chorus_cli.commands.framework.services import Services
 
-GROUP: CommandGroup[CommandContext] = CommandGroup("")
+GROUP: CommandGroup[Services] = CommandGroup("")
 
 _DEFAULT = frozenset({"default", "reset"})
 
 
-def _offered(context: CommandContext, text: str) -> Sequence[Candidate]:
-    return [Candidate(name) for name in context.models.offered(text)]
+def _offered(services: Services, text: str) -> Sequence[Candidate]:
+    return [Candidate(name) for name in services.personas.models.offered(text)]
 
 
 MODEL = replace(
@@ -29,7 +29,7 @@ MODEL = replace(
 
 
 @GROUP.command("model")
-async def model(context: CommandContext, name: Annotated[str | None, MODEL] = None) -> Text:
+async def model(services: Services, name: Annotated[str | None, MODEL] = None) -> Text:
     """Show the model in use and why, or set the persona's model from now on.
 
     The name is checked against litellm's list; a model too new for that list is accepted as typed. /model default
@@ -41,19 +41,19 @@ async def model(context: CommandContext, name: Annotated[str | None, MODEL] = No
         /model default
     """
     if name is None:
-        return Text(in_force(context))
+        return Text(in_force(services))
     if name.casefold() in _DEFAULT:
-        await context.settings.unset(context.focus.slug, "model")
-        context.focus.use_model(context.focus.slug, None)
-        await context.focus.settle()
-        return Text(in_force(context))
-    doubt = await context.models.doubt(name)
-    await context.settings.set(context.focus.slug, "model", name)
-    context.focus.use_model(context.focus.slug, name)
-    return Text("\n".join([in_force(context), *([doubt] if doubt else [])]))
+        await services.personas.settings.unset(services.focus.slug, "model")
+        services.focus.use_model(services.focus.slug, None)
+        await services.focus.settle()
+        return Text(in_force(services))
+    doubt = await services.personas.models.doubt(name)
+    await services.personas.settings.set(services.focus.slug, "model", name)
+    services.focus.use_model(services.focus.slug, name)
+    return Text("\n".join([in_force(services), *([doubt] if doubt else [])]))
 
 
-def in_force(context: CommandContext) -> str:
+def in_force(services: Services) -> str:
     """Name the model in use and the reason for it."""
-    choice = context.focus.target().choice
+    choice = services.focus.target().choice
     return f"Model: {choice.model} ({choice.reason})"

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Annotated
 
 from chorus_cli.commands.framework.arguments import Parameter
-from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Text
+from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.wording import local, speaker
 from chorus_cli.core.errors import PersonaError, TimeSpanError
 from chorus_cli.core.time import timespan
@@ -18,7 +18,7 @@ from chorus_cli.services.log.search import Findings, Match
 from chorus_cli.services.personas.personas import Personas
 from chorus_cli.storage.sqlite.log.search_index import Scope
 
-GROUP: CommandGroup[CommandContext] = CommandGroup("")
+GROUP: CommandGroup[Services] = CommandGroup("")
 
 SHOWN = 10
 _SINCE = re.compile(r"(?P<words>.*\S)\s+since\s+(?P<time>\S.*)", re.DOTALL | re.IGNORECASE)
@@ -52,7 +52,7 @@ WORDS = Parameter(
 
 
 @GROUP.command("search")
-async def search(context: CommandContext, words: Annotated[AskedSearch, WORDS]) -> Text:
+async def search(services: Services, words: Annotated[AskedSearch, WORDS]) -> Text:
     """Search all messages of all personas, newest first.
 
     Case and accents are ignored. Messages that were undone, replaced or left behind by /new are found too.
@@ -62,8 +62,10 @@ async def search(context: CommandContext, words: Annotated[AskedSearch, WORDS]) 
         /search "speak friend" since last monday
         /search refactor* since 3 days ago
     """
-    findings = await context.search.find(words.words, Scope(words.since, None, SHOWN), context.tell)
-    return Text(findings_text(findings, context.personas, words.since))
+    findings = await services.log.search.find(
+        words.words, Scope(words.since, None, SHOWN), services.machine.notifier.progress
+    )
+    return Text(findings_text(findings, services.personas.files, words.since))
 
 
 def findings_text(findings: Findings, personas: Personas, since: datetime | None) -> str:

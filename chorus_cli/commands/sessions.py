@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Annotated
 
 from chorus_cli.commands.framework.arguments import TEXT, Candidate, Parameter
-from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
+from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.persona import PERSONA
 from chorus_cli.commands.wording import local, speaker
 from chorus_cli.core.errors import CommandError
@@ -24,7 +24,7 @@ from chorus_cli.services.sessions.saving import Saved
 from chorus_cli.services.sessions.sessions import Offer
 from chorus_cli.storage.sqlite.sessions.session_rows import SessionRow
 
-GROUP: CommandGroup[CommandContext] = CommandGroup("context")
+GROUP: CommandGroup[Services] = CommandGroup("context")
 
 PAGE_SESSIONS = 10
 _NUMBER = re.compile(r"(?:(.*)\s)?\s*#?([0-9]{1,6})", re.DOTALL)
@@ -48,8 +48,8 @@ def _asked_page(text: str, _now: datetime) -> AskedPage:
     return AskedPage((match[1] or "").strip(), int(match[2]))
 
 
-def _offered(context: CommandContext, _text: str) -> Sequence[Candidate]:
-    offers = context.sessions.offers(context.focus.slug)
+def _offered(services: Services, _text: str) -> Sequence[Candidate]:
+    offers = services.sessions.offers(services.focus.slug)
     return [Candidate(offer.session_id, _hint(offer)) for offer in offers]
 
 
@@ -66,7 +66,7 @@ WHOSE = Parameter(
 
 
 @GROUP.command("save", stoppable=True, guesses=("save",))
-async def save(context: CommandContext, description: Annotated[str, DESCRIPTION] = "") -> Text:
+async def save(services: Services, description: Annotated[str, DESCRIPTION] = "") -> Text:
     """Save the context of all threads as a session with a summary; the context stays as it is.
 
     Sessions are files in the persona's folder and are kept forever. Writing the summary may take half a minute; Ctrl-C
@@ -76,8 +76,8 @@ async def save(context: CommandContext, description: Annotated[str, DESCRIPTION]
         /context save
         /context save auth refactor, don't lose this
     """
-    await context.focus.settle()
-    return Text(saved_text(await context.sessions.saving.save(context.focus.target(), description)))
+    await services.focus.settle()
+    return Text(saved_text(await services.sessions.saving.save(services.focus.target(), description)))
 
 
 def saved_text(saved: Saved) -> str:
@@ -100,7 +100,7 @@ def saved_line(saved: Saved) -> str:
 
 
 @GROUP.command("history", guesses=("history", "sessions"))
-async def history(context: CommandContext, whose: Annotated[AskedPage | None, WHOSE] = None) -> Text | Report:
+async def history(services: Services, whose: Annotated[AskedPage | None, WHOSE] = None) -> Text | Report:
     """List the saved sessions, newest first, ten per page; with a name, those of another persona.
 
     Only the first sentence of each summary is listed; /context show prints all of it.
@@ -112,8 +112,8 @@ async def history(context: CommandContext, whose: Annotated[AskedPage | None, WH
         /context history frodo 2
     """
     asked = whose or AskedPage()
-    slug = context.personas.find_any(asked.persona) if asked.persona else context.focus.slug
-    listing = await context.sessions.listing(slug)
+    slug = services.personas.files.find_any(asked.persona) if asked.persona else services.focus.slug
+    listing = await services.sessions.listing(slug)
     problems = _problems(listing.problems)
     if not listing.rows:
         return Report((Text("No saved sessions."), *problems)) if problems else Text("No saved sessions.")
@@ -135,28 +135,28 @@ def _problems(sentences: Sequence[str]) -> list[Text]:
 
 
 @GROUP.command("show")
-async def show(context: CommandContext, session: Annotated[str, SESSION]) -> Report:
+async def show(services: Services, session: Annotated[str, SESSION]) -> Report:
     """Show a saved session: its details, summary and messages.
 
     Examples:
         /context show 2026-02-12_auth-refactor
         /context show 2026-02-12
     """
-    found = await context.sessions.load(context.focus.slug, session)
-    name = context.personas.load(context.focus.slug).name
+    found = await services.sessions.load(services.focus.slug, session)
+    name = services.personas.files.load(services.focus.slug).name
     return Report((Table("", ("", ""), _facts(found)), Text(found.summary), Text(_transcript(found, name))))
 
 
 @GROUP.command("restore", guesses=("load",))
-async def restore(context: CommandContext, session: Annotated[str, SESSION]) -> Text:
+async def restore(services: Services, session: Annotated[str, SESSION]) -> Text:
     """Replace the context of all threads with a saved session; /context undo reverts this.
 
     Examples:
         /context restore 2026-02-12_auth-refactor
         /context restore 2026-02-12
     """
-    before = context.focus.target().thread_id
-    found, restored = await context.sessions.restore(context.focus.target(), session)
+    before = services.focus.target().thread_id
+    found, restored = await services.sessions.restore(services.focus.target(), session)
     count = counted(len(found.messages), "message")
     lines = [
         f"Restored session {found.session_id}: {count} in place of the old context. /context undo reverts this.",

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from chorus_cli.commands.editing import Refused, answered
 from chorus_cli.commands.framework.arguments import TEXT, Candidate, Parameter
-from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Reply, Report, Table, Text
+from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.model import MODEL, in_force
 from chorus_cli.commands.wording import confirmation, reach
 from chorus_cli.core.errors import ChorusError, ModelNameError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.settings.jsonc import JsonValue
 
-GROUP: CommandGroup[CommandContext] = CommandGroup("settings", "The settings of a persona.")
+GROUP: CommandGroup[Services] = CommandGroup("settings", "The settings of a persona.")
 
 _LONGEST_CELL = 48
 _LONGEST_LINE = 100
@@ -41,17 +41,17 @@ def _setting(text: str, _now: datetime) -> Setting:
     return settings.setting_of(text.strip().casefold())
 
 
-def _keys(_context: object, _text: str) -> Sequence[Candidate]:
+def _keys(_services: object, _text: str) -> Sequence[Candidate]:
     return [Candidate(setting.key, setting.help) for setting in SETTINGS]
 
 
-def _values(context: CommandContext, before: Sequence[str], text: str) -> Sequence[Candidate]:
+def _values(services: Services, before: Sequence[str], text: str) -> Sequence[Candidate]:
     """Complete a value for the setting before it: its choices or models, its default and its present value."""
     # A line that is still being typed may not name a setting yet.
     with suppress(ChorusError):
         setting = settings.setting_of(before[-1].casefold())
-        now = state(context.focus.target().persona, setting)
-        models = MODEL.complete(context, text) if setting.key in _MODELS else ()
+        now = state(services.focus.target().persona, setting)
+        models = MODEL.complete(services, text) if setting.key in _MODELS else ()
         words = [Candidate(word) for word in (("true", "false") if setting.kind is Kind.FLAG else setting.choices)]
         known = [_candidate(now.default, "the default"), _candidate(now.value, "now in effect")]
         offered = {candidate.text: candidate for candidate in (*models, *words, *known)}
@@ -73,20 +73,20 @@ VALUE = replace(
 
 
 @GROUP.command("", "list")
-async def listing(context: CommandContext) -> Report:
+async def listing(services: Services) -> Report:
     """List the persona's settings, each with its value, source and default.
 
     Examples:
         /settings
     """
-    persona = context.focus.target().persona
+    persona = services.focus.target().persona
     rows = [
         (each.setting.key, _short(_text(each.setting, each.value)), _file_and_line(each.source), _short(_default(each)))
         for each in states(persona)
     ]
     return Report(
         (
-            Text(f"Settings of {persona.name}: {context.personas.settings_path(persona.slug)}"),
+            Text(f"Settings of {persona.name}: {services.personas.files.settings_path(persona.slug)}"),
             Table("", ("Setting", "Value", "From", "Default"), tuple(rows)),
             *(Text(warning) for warning in persona.warnings),
             Text(_EXAMPLES),
@@ -95,14 +95,14 @@ async def listing(context: CommandContext) -> Report:
 
 
 @GROUP.command("show", default=True)
-async def show(context: CommandContext, key: Annotated[Setting, KEY]) -> Text:
+async def show(services: Services, key: Annotated[Setting, KEY]) -> Text:
     """Show one setting in full: its value, source, default and accepted values.
 
     Examples:
         /settings context_hours
         /settings show system_prompt
     """
-    persona = context.focus.target().persona
+    persona = services.focus.target().persona
     shown = state(persona, key)
     value = setting_values.as_typed(shown.value) or _text(key, shown.value)
     is_long = len(value) > _LONGEST_LINE or "\n" in value
@@ -119,7 +119,7 @@ async def show(context: CommandContext, key: Annotated[Setting, KEY]) -> Text:
 
 
 @GROUP.command("set")
-async def set_value(context: CommandContext, key: Annotated[Setting, KEY], value: Annotated[str, VALUE]) -> Text:
+async def set_value(services: Services, key: Annotated[Setting, KEY], value: Annotated[str, VALUE]) -> Text:
     """Change one setting in the persona's file; the rest of the file stays as it is.
 
     A text is taken as typed, the items of a list are separated by commas. A change of context_hours is an operation,
@@ -130,40 +130,40 @@ async def set_value(context: CommandContext, key: Annotated[Setting, KEY], value
         /settings set aliases Strider, Ranger
         /settings set on_idle off
     """
-    slug = context.focus.slug
-    doubt = await context.models.doubt(value) if key.key in _MODELS else None
-    change = await context.settings.set(slug, key.key, setting_values.read_value(key, value))
-    path = context.personas.settings_path(slug)
+    slug = services.focus.slug
+    doubt = await services.personas.models.doubt(value) if key.key in _MODELS else None
+    change = await services.personas.settings.set(slug, key.key, setting_values.read_value(key, value))
+    path = services.personas.files.settings_path(slug)
     after = _short(_written(change.after))
     if change.changed:
         lines = [f"{key.key} is now {after} ({_formerly(change)}), in {path}."]
     else:
         lines = [f"{key.key} is already {after}, in {path}. Nothing was changed."]
-    lines += await _consequences(context, slug, [change])
+    lines += await _consequences(services, slug, [change])
     return Text("\n".join([*lines, *([doubt] if doubt else [])]))
 
 
 @GROUP.command("unset")
-async def unset(context: CommandContext, key: Annotated[Setting, KEY]) -> Text:
+async def unset(services: Services, key: Annotated[Setting, KEY]) -> Text:
     """Remove one setting from the persona's file, so that its default applies.
 
     Examples:
         /settings unset temperature
     """
-    slug = context.focus.slug
-    change = await context.settings.unset(slug, key.key)
-    path = context.personas.settings_path(slug)
+    slug = services.focus.slug
+    change = await services.personas.settings.unset(slug, key.key)
+    path = services.personas.files.settings_path(slug)
     lead = (
         f"{key.key} is no longer set in {path} ({_formerly(change)})"
         if change.changed
         else f"{key.key} is not set in {path}"
     )
-    held = _held(state(context.focus.target().persona, key))
-    return Text("\n".join([f"{lead}. Now in effect: {held}.", *await _consequences(context, slug, [change])]))
+    held = _held(state(services.focus.target().persona, key))
+    return Text("\n".join([f"{lead}. Now in effect: {held}.", *await _consequences(services, slug, [change])]))
 
 
 @GROUP.command("edit")
-async def edit(context: CommandContext) -> Reply:
+async def edit(services: Services) -> Reply:
     """Edit the persona's settings in your editor; they are checked when you save.
 
     The editor is the one in VISUAL or EDITOR. The previous text is kept in system.jsonc.bak.
@@ -171,10 +171,10 @@ async def edit(context: CommandContext) -> Reply:
     Examples:
         /settings edit
     """
-    return await edit_settings(context, context.focus.slug)
+    return await edit_settings(services, services.focus.slug)
 
 
-async def edit_settings(context: CommandContext, slug: str) -> Reply:
+async def edit_settings(services: Services, slug: str) -> Reply:
     """Open the settings of the persona ``slug`` in the user's editor.
 
     Raises:
@@ -183,51 +183,51 @@ async def edit_settings(context: CommandContext, slug: str) -> Reply:
         SettingsError: the file cannot be read.
         CommandError: another program changed the file in the meantime.
     """
-    opened = await context.settings.open(slug)
+    opened = await services.personas.settings.open(slug)
 
     async def store(draft: str) -> Reply | Refused:
-        changes = await context.settings.save(opened, draft)
+        changes = await services.personas.settings.save(opened, draft)
         if changes is None:
             return Refused(f"{opened.path} was changed by another program in the meantime and was not overwritten.")
-        return await _saved(context, opened, changes)
+        return await _saved(services, opened, changes)
 
-    edited = await context.editing.edit(opened.path.name, opened.draft)
-    return await answered(context.editing, edited, store, str(opened.path))
+    edited = await services.editing.drafts.edit(opened.path.name, opened.draft)
+    return await answered(services.editing.drafts, edited, store, str(opened.path))
 
 
-async def _saved(context: CommandContext, opened: OpenSettings, changes: Sequence[Change]) -> Text:
+async def _saved(services: Services, opened: OpenSettings, changes: Sequence[Change]) -> Text:
     lines = [f"Saved {opened.path}." if changes else f"Saved {opened.path}; no setting was changed."]
     lines += [f"{change.setting.key}: {_difference(change)}" for change in changes]
-    lines += context.personas.load(opened.slug).warnings
+    lines += services.personas.files.load(opened.slug).warnings
     named = [change.after for change in changes if change.setting.key in _MODELS and isinstance(change.after, str)]
-    lines += [await _doubt(context, name) for name in named]
-    lines += await _consequences(context, opened.slug, changes)
+    lines += [await _doubt(services, name) for name in named]
+    lines += await _consequences(services, opened.slug, changes)
     return Text("\n".join(line for line in lines if line))
 
 
-async def _doubt(context: CommandContext, name: str) -> str:
+async def _doubt(services: Services, name: str) -> str:
     """Return a warning about the name of a model in a saved file, ``""`` if there is none."""
     try:
-        return await context.models.doubt(name) or ""
+        return await services.personas.models.doubt(name) or ""
     except ModelNameError as error:
         return str(error)
 
 
-async def _consequences(context: CommandContext, slug: str, changes: Sequence[Change]) -> list[str]:
+async def _consequences(services: Services, slug: str, changes: Sequence[Change]) -> list[str]:
     """Apply changes of the model, and report the new window and model."""
     lines: list[str] = []
     for change in changes:
         if change.setting.key == "model":
-            context.focus.use_model(slug, change.after if isinstance(change.after, str) else None)
-        if slug != context.focus.slug:
+            services.focus.use_model(slug, change.after if isinstance(change.after, str) else None)
+        if slug != services.focus.slug:
             continue
         if change.setting.key == _WINDOW and change.changed:
             hours = change.after if isinstance(change.after, int) else None
-            window = await (context.window.begun(hours) if hours else context.window.state())
+            window = await (services.context.window.begun(hours) if hours else services.context.window.state())
             reset = f"Context window reset to default ({window.hours}h)\n{reach(window)}"
             lines.append(reset if change.after is None else confirmation(window))
         if change.setting.key == "model":
-            lines.append(in_force(context))
+            lines.append(in_force(services))
     return lines
 
 

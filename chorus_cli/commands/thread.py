@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import Annotated
 
 from chorus_cli.commands.framework.arguments import NUMBER, TEXT
-from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
+from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.wording import local
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.storage.sqlite.log.thread_rows import Thread
 
-GROUP: CommandGroup[CommandContext] = CommandGroup(
+GROUP: CommandGroup[Services] = CommandGroup(
     "thread", "Conversations with one persona, each with a context of its own.", aliases=("t",)
 )
 
@@ -23,46 +23,46 @@ TITLE = replace(TEXT, name="title", help="what the thread is about, in a few wor
 
 
 @GROUP.command("", "list")
-async def listing(context: CommandContext) -> Table:
+async def listing(services: Services) -> Table:
     """List the persona's threads; the current one is marked.
 
     Examples:
         /thread
     """
-    here = context.focus.target().thread_id
-    rows = [_row(thread, here=thread.id == here) for thread in await context.focus.threads()]
+    here = services.focus.target().thread_id
+    rows = [_row(thread, here=thread.id == here) for thread in await services.focus.threads()]
     return Table("", ("", "Thread", "Title", "Messages", "Last talked", "State"), tuple(rows))
 
 
 @GROUP.command("switch", default=True)
-async def switch(context: CommandContext, thread: Annotated[int, THREAD]) -> Report:
+async def switch(services: Services, thread: Annotated[int, THREAD]) -> Report:
     """Switch to another thread; the next run continues there too.
 
     Examples:
         /thread 3
         /t 3
     """
-    await context.focus.turn_to_thread(thread)
-    return await _arrived(context)
+    await services.focus.turn_to_thread(thread)
+    return await _arrived(services)
 
 
 @GROUP.command("new")
-async def new(context: CommandContext, title: Annotated[str, TITLE] = "") -> Report:
+async def new(services: Services, title: Annotated[str, TITLE] = "") -> Report:
     """Open a new thread with an empty context, and switch to it.
 
     Examples:
         /thread new
         /thread new The trip to Rome
     """
-    await context.focus.open_thread(shortened(title))
-    return await _arrived(context)
+    await services.focus.open_thread(shortened(title))
+    return await _arrived(services)
 
 
-async def _arrived(context: CommandContext) -> Report:
-    here = context.focus.target().thread_id
-    (thread,) = [each for each in await context.focus.threads() if each.id == here]
+async def _arrived(services: Services) -> Report:
+    here = services.focus.target().thread_id
+    (thread,) = [each for each in await services.focus.threads() if each.id == here]
     about = f": {shortened(thread.title)}" if thread.title else ""
-    return Report((Text(f"Thread #{thread.id}{about}"), *map(Text, await context.focus.notices())))
+    return Report((Text(f"Thread #{thread.id}{about}"), *map(Text, await services.focus.notices())))
 
 
 def _row(thread: Thread, *, here: bool) -> tuple[str, ...]:

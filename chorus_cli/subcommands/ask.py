@@ -37,7 +37,7 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
 
 async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     async with opened(options(chosen, environment), environment) as app:
-        return await one_shot.carry_out(line, app.commands, standard_output(), standard_error())
+        return await one_shot.carry_out(line, app.services(), standard_output(), standard_error())
 
 
 async def _ask_model(message: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
@@ -45,4 +45,4 @@ async def _ask_model(message: str, chosen: argparse.Namespace, environment: Mapp
         await app.focus.settle()
         if app.focus.target().choice.model != ELIZA:
             app.warm_up()
-        return await one_shot.ask(message, app.commands, app.conversation, standard_output(), standard_error())
+        return await one_shot.ask(message, app.services(), standard_output(), standard_error())

@@ -9,7 +9,7 @@ from chorus_cli.core.errors import CommandError
 from chorus_cli.subcommands.conventions import options
 from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.prompt.keyboard import typed_early, typing_ahead
-from chorus_cli.terminal.screen.output import refuse_closed_output, standard_output
+from chorus_cli.terminal.screen.output import refuse_closed_output
 
 if TYPE_CHECKING:
     import argparse
@@ -25,17 +25,9 @@ async def chat(chosen: argparse.Namespace, environment: Mapping[str, str]) -> in
     if sys.stdin is None or not sys.stdin.isatty():
         raise CommandError("The chat needs a terminal to type in. For one question use: chorus ask TEXT")
     refuse_closed_output()
-    from chorus_cli.app import opened  # noqa: PLC0415
-    from chorus_cli.chat import Chat  # noqa: PLC0415
-
     with typing_ahead(for_nobody_else=True):
         early = typed_early()
-        from chorus_cli.terminal.repl import Repl  # noqa: PLC0415
-        from chorus_cli.terminal.screen.progress import Progress  # noqa: PLC0415 - the keyboard is taken before anything slow
+        from chorus_cli.chat import run_chat  # noqa: PLC0415 - keys are kept from here on, and this import is slow
 
-        screen = standard_output()
-        progress = Progress(screen)
-        async with opened(options(chosen, environment), environment, progress.paused) as app:
-            repl = Repl(app.focus, Chat(app), screen, progress, app.report_bug, early)
-            await repl.run(app.warm_up)
+        await run_chat(options(chosen, environment), environment, early)
     return DONE

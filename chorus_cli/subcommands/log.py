@@ -1,14 +1,18 @@
-"""Subcommands that read the log: ``log`` and ``search``."""
+"""Subcommands that read the log: ``log`` and ``search``.
+
+Each needs one or two services, and composing all of them would double its time.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from chorus_cli.app import opened
-from chorus_cli.commands.search import findings_text
 from chorus_cli.core.log.marks import log_marks
 from chorus_cli.core.time import timespan
+from chorus_cli.services.log.search import Search
 from chorus_cli.services.log.transcript import Selection, entry_as_json, operations_of, transcript
+from chorus_cli.services.personas.roster import Roster
 from chorus_cli.storage.sqlite.log.search_index import Scope
 from chorus_cli.subcommands.conventions import joined_text, options, print_json
 from chorus_cli.subcommands.exit_codes import DONE, NOTHING_FOUND
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from chorus_cli.app import App
+
 _MOST_FOUND = 100
 
 
@@ -28,7 +34,7 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
     given = options(chosen, environment)
     async with opened(given._replace(persona=None), environment) as app:
         since = _since(chosen, app.clock.now())
-        slug, name = await app.roster.logged(given.persona, app.focus.slug)
+        slug, name = await _roster(app).logged(given.persona, app.focus.slug)
         selection = Selection(slug, chosen.thread, since)
         operations = await operations_of(app.store, selection)
         entries, marks = transcript(app.store, selection, operations), log_marks(operations)
@@ -44,15 +50,22 @@ async def search(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
     given, text = options(chosen, environment), joined_text([_phrase(word) for word in chosen.words])
     async with opened(given._replace(persona=None), environment) as app:
         since = _since(chosen, app.clock.now())
-        slug = (await app.roster.logged(given.persona, app.focus.slug))[0] if given.persona else None
-        findings = await app.search.find(text, Scope(since, slug, _MOST_FOUND), standard_error().notice)
+        slug = (await _roster(app).logged(given.persona, app.focus.slug))[0] if given.persona else None
+        findings = await Search(app.store, app.clock).find(
+            text, Scope(since, slug, _MOST_FOUND), standard_error().notice
+        )
         if chosen.json:
             print_json(findings.as_json())
-        elif findings.matches:
-            standard_output().line(findings_text(findings, app.personas, since))
         else:
-            standard_error().notice(findings_text(findings, app.personas, since))
+            from chorus_cli.commands.search import findings_text  # noqa: PLC0415 - it brings the commands along
+
+            show = standard_output().line if findings.matches else standard_error().notice
+            show(findings_text(findings, app.personas, since))
     return DONE if findings.matches else NOTHING_FOUND
+
+
+def _roster(app: App) -> Roster:
+    return Roster(app.store, app.clock, app.personas, app.paths.deleted_personas)
 
 
 def _since(chosen: argparse.Namespace, now: datetime) -> datetime | None:

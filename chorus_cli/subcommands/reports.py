@@ -20,21 +20,21 @@ async def context(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
     """Show the request that would be sent now."""
     async with opened(options(chosen, environment), environment) as app:
         if not chosen.json:
-            return await one_shot.carry_out("/context", app.commands, standard_output(), standard_error())
+            return await one_shot.carry_out("/context", app.services(), standard_output(), standard_error())
         await app.focus.settle()
         target = app.focus.target()
         for warning in target.persona.warnings:
             standard_error().notice(warning)
-        report = await context_report(app.context, target, app.clock.now())
+        report = await context_report(app.services().context.planner, target, app.clock.now())
         print_json(report.as_json())
     return DONE
 
 
 async def personas(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    """List your personas."""
+    """List the personas."""
     async with opened(options(chosen, environment), environment) as app:
         if not chosen.json:
-            return await one_shot.carry_out("/persona", app.commands, standard_output(), standard_error())
-        members = await app.roster.members()
+            return await one_shot.carry_out("/persona", app.services(), standard_output(), standard_error())
+        members = await app.services().personas.roster.members()
         print_json([member.as_json(active=member.persona.slug == app.focus.slug) for member in members])
     return DONE

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 
     from chorus_cli.commands.framework.replies import Answer
+    from chorus_cli.commands.framework.services import Services
     from chorus_cli.core.models.events import TurnEvent
-    from chorus_cli.terminal.chat_parts import ChatParts
+    from chorus_cli.services.editing.drafts import UnsentInput
     from chorus_cli.terminal.prompt.line import Prompt
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.terminal.screen.progress import Progress
@@ -43,9 +44,16 @@ class LineHandler:
     """Handles the lines of one chat; ``stop`` stops the work in the foreground, as Ctrl-C does."""
 
     def __init__(
-        self, parts: ChatParts, screen: Screen, progress: Progress, prompt: Prompt, stop: Callable[[], None]
+        self,
+        services: Services,
+        unsent: UnsentInput,
+        screen: Screen,
+        progress: Progress,
+        prompt: Prompt,
+        stop: Callable[[], None],
     ) -> None:
-        self._parts = parts
+        self._services = services
+        self._unsent = unsent
         self._screen = screen
         self._progress = progress
         self._prompt = prompt
@@ -60,40 +68,39 @@ class LineHandler:
         text = line.strip()
         if is_command(text) and "\n" not in text:
             return await self._command(text)
-        focus = self._parts.commands.focus
+        focus = self._services.focus
         try:
             target = focus.target()
         except PersonaError as error:
-            self._parts.unsent.text = line
+            self._unsent.text = line
             raise PersonaError(f"{error}{_UNSENT}") from error
         for notice in focus.sharing_notices():
             self._screen.notice(notice)
-        await self._show(self._parts.conversation.answer(target, unescaped(line)))
+        await self._show(self._services.conversation.answer(target, unescaped(line)))
         return False
 
     async def compose(self, typed: str) -> bool:
         """Let the user continue ``typed`` in the editor; the text always comes back to the prompt. Return false."""
-        unsent = self._parts.unsent
-        unsent.text = typed
-        answer = await edited_line(self._parts.commands, typed)
-        unsent.text = answer.typed
+        self._unsent.text = typed
+        answer = await edited_line(self._services, typed)
+        self._unsent.text = answer.typed
         if answer.text:
             self._screen.notice(answer.text)
         return False
 
     async def _command(self, line: str) -> bool:
-        commands = self._parts.commands
-        bound = resolve(commands.registry, line, commands.clock.now())
+        services = self._services
+        bound = resolve(services.registry, line, services.machine.clock.now())
         stoppable = bound.command.stoppable
         hint = ", press Ctrl-C to stop" if stoppable else ""
         with self._progress.of(Wait(bound.command.path, _PATIENCE_SECONDS, hint)):
-            answer = await self._carried_out(bound.run(commands), stoppable=stoppable)
+            answer = await self._carried_out(bound.run(services), stoppable=stoppable)
         while isinstance(answer, Question):
             answer = await self._decided(answer, bound.command.path)
         if isinstance(answer, Exit):
             return True
         if isinstance(answer, Refill):
-            self._parts.unsent.text, self._parts.unsent.gives_way = answer.typed, answer.gives_way
+            self._unsent.text, self._unsent.gives_way = answer.typed, answer.gives_way
         if isinstance(answer, Reply):
             draw(answer, self._screen)
         else:
@@ -125,7 +132,7 @@ class LineHandler:
 
     async def _uninterrupted(self, work: Awaitable[_Result]) -> _Result:
         """Run ``work`` to completion, closing an open editor on Ctrl-C, which then stops the steps that follow."""
-        outcome, is_stopped = await run_to_completion(work, self._parts.commands.editing.end)
+        outcome, is_stopped = await run_to_completion(work, self._services.editing.drafts.end)
         if is_stopped:
             self._stop()
         return outcome

@@ -15,19 +15,18 @@ from chorus_cli.terminal.screen.drawing import draw
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from chorus_cli.commands.framework.command_context import CommandContext
+    from chorus_cli.commands.framework.services import Services
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.core.personas.persona import Persona
-    from chorus_cli.services.turns.conversation import Conversation
     from chorus_cli.terminal.screen.output import Screen
 
 
-async def carry_out(line: str, commands: CommandContext, answers: Screen, asides: Screen) -> int:
+async def carry_out(line: str, services: Services, answers: Screen, asides: Screen) -> int:
     """Carry out a command and show what it answers; return the exit code."""
-    await commands.focus.settle()
-    answer = await resolve(commands.registry, line, commands.clock.now()).run(commands)
+    await services.focus.settle()
+    answer = await resolve(services.registry, line, services.machine.clock.now()).run(services)
     if not isinstance(answer, Reply):
-        _refuse_unreadable(commands.focus.target().persona)
+        _refuse_unreadable(services.focus.target().persona)
         return await _shown(answer, answers, asides)
     if isinstance(answer, Question):
         # Nobody can be asked, so nothing is done.
@@ -37,13 +36,13 @@ async def carry_out(line: str, commands: CommandContext, answers: Screen, asides
     return 0
 
 
-async def ask(text: str, commands: CommandContext, conversation: Conversation, answers: Screen, asides: Screen) -> int:
+async def ask(text: str, services: Services, answers: Screen, asides: Screen) -> int:
     """Have a message answered and show the reply as it comes; return the exit code."""
-    target = commands.focus.target()
+    target = services.focus.target()
     for warning in target.persona.warnings:
         asides.notice(warning)
     _refuse_unreadable(target.persona)
-    return await _shown(conversation.answer(target, text), answers, asides)
+    return await _shown(services.conversation.answer(target, text), answers, asides)
 
 
 async def _shown(events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen) -> int:
@@ -62,7 +61,7 @@ def _refuse_unreadable(persona: Persona) -> None:
 
 
 def standard_input() -> str:
-    """Return what is piped in, nothing when stdin is a terminal or closed.
+    """Return the text of standard input, empty when it is a terminal or closed.
 
     Raises:
         MessageRefusedError: it is not UTF-8.

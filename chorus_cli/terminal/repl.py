@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from functools import cached_property
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ChorusError
@@ -22,12 +22,14 @@ from chorus_cli.terminal.prompt.toolbar import Toolbar
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from chorus_cli.commands.framework.services import Services
+    from chorus_cli.core.context.budget import Meter
     from chorus_cli.core.context.snapshot import Target
+    from chorus_cli.services.editing.drafts import UnsentInput
+    from chorus_cli.services.notifier import Notifier
     from chorus_cli.services.personas.focus import Focus
-    from chorus_cli.services.sessions.idle import IdleTimer
-    from chorus_cli.terminal.chat_parts import ChatParts
     from chorus_cli.terminal.line_handling import LineHandler
-    from chorus_cli.terminal.prompt.history import InputHistory
+    from chorus_cli.terminal.prompt.history import InputHistories
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.terminal.screen.progress import Progress
 
@@ -60,35 +62,43 @@ class Recurrence:
             raise error
 
 
-class Repl:
-    """One run of the chat.
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """The parts that the prompt needs at once, and ``services``, whose first call takes long.
 
-    ``progress`` is a line on ``screen``. ``report_bug`` logs a traceback and returns the sentence that says where.
+    ``report_bug`` logs a traceback and returns the sentence that says where.
     """
 
-    def __init__(
-        self,
-        focus: Focus,
-        parts: ChatParts,
-        screen: Screen,
-        progress: Progress,
-        report_bug: Callable[[Exception], str],
-        typed_early: str = "",
-    ) -> None:
-        self._focus = focus
-        self._parts = parts
+    focus: Focus
+    unsent: UnsentInput
+    histories: InputHistories
+    notifier: Notifier
+    report_bug: Callable[[Exception], str]
+    services: Callable[[], Services]
+
+    async def meter(self, target: Target) -> Meter:
+        """Return the size of the next request."""
+        services = self.services()
+        return (await services.context.planner.planned(target, services.machine.clock.now())).meter
+
+
+class Repl:
+    """One run of the chat. ``progress`` is a line on ``screen``."""
+
+    def __init__(self, backend: Backend, screen: Screen, progress: Progress, typed_early: str = "") -> None:
+        self._backend = backend
+        self._focus = backend.focus
         self._screen = screen
         self._progress = progress
-        self._report_bug = report_bug
         self._foreground = Foreground(lambda: suspendable(screen.take_down, self._prompt.feed))
-        self._unsent = parts.unsent
-        self._histories: dict[str, InputHistory] = {}
+        self._unsent = backend.unsent
         self._asides: list[str] = []
         self._settling: asyncio.TimerHandle | None = None
+        self._lines: LineHandler | None = None
         self._errors = Recurrence()
-        self._toolbar = Toolbar(parts.meter, report_bug)
-        self._prompt = Prompt(lambda: parts.commands, self._toolbar.text)
-        self._greeting = Greeting(focus, screen, self._prompt, self._toolbar)
+        self._toolbar = Toolbar(backend.meter, backend.report_bug)
+        self._prompt = Prompt(backend.services, self._toolbar.text)
+        self._greeting = Greeting(self._focus, screen, self._prompt, self._toolbar)
         self._prompt.feed(typed_early)
 
     async def run(self, drawn: Callable[[], None]) -> None:
@@ -100,7 +110,8 @@ class Repl:
             self._settling = asyncio.get_running_loop().call_later(_SETTLING_SECONDS, self._arm)
 
         try:
-            await self._talk(begin)
+            with self._backend.notifier.heard_by(self._tell, self._tell_aside):
+                await self._talk(begin)
         finally:
             await self._close()
 
@@ -109,25 +120,18 @@ class Repl:
             self._settling.cancel()
         await self._greeting.cancel()
         await self._toolbar.close()
-        if "_idle" in vars(self):
-            await run_to_completion(self._idle.close())
-        for history in self._histories.values():
-            await run_to_completion(history.settled())
+        await run_to_completion(self._backend.histories.settled())
 
-    @cached_property
-    def _idle(self) -> IdleTimer:
-        """The timer that saves a session when the chat falls silent; created soon after the first prompt."""
-        self._parts.begin(self._tell, self._tell_aside)
-        return self._parts.idle_timer(self._tell_aside, self._report_bug)
-
-    @cached_property
-    def _lines(self) -> LineHandler:
+    def _line_handler(self) -> LineHandler:
         from chorus_cli.terminal.line_handling import LineHandler  # noqa: PLC0415 - the prompt does not wait for it
 
-        return LineHandler(self._parts, self._screen, self._progress, self._prompt, self._foreground.stop)
+        if self._lines is None:
+            parts = (self._screen, self._progress, self._prompt)
+            self._lines = LineHandler(self._backend.services(), self._unsent, *parts, self._foreground.stop)
+        return self._lines
 
     def _arm(self) -> None:
-        self._idle.arm()
+        self._backend.services().idle_timer.arm()
         self._toolbar.begin(self._prompt.redraw)
 
     def _tell(self, line: str) -> None:
@@ -169,14 +173,14 @@ class Repl:
                 self._refuse(str(error))
             except Exception as error:  # noqa: BLE001 - a bug must not end the chat
                 self._errors.survive(error)
-                self._refuse(self._report_bug(error))
+                self._refuse(self._backend.report_bug(error))
 
     async def _next(self, target: Target) -> bool:
         """Read a line and handle it; return whether to quit."""
         while self._asides:
             self._screen.notice(self._asides.pop(0))
         self._toolbar.show(target)
-        history, unsent = self._history(target.persona.slug), self._unsent
+        history, unsent = self._backend.histories.of(target.persona.slug), self._unsent
         try:
             line = await self._prompt.read(target.persona, history, unsent.text, gives_way=unsent.gives_way)
         except Leave:
@@ -193,24 +197,19 @@ class Repl:
 
     async def _handle(self, line: str) -> bool:
         await self._greeting.finish()
-        return await self._lines.handle(line)
+        return await self._line_handler().handle(line)
 
     async def _compose(self, typed: str) -> bool:
-        return await self._lines.compose(typed)
+        return await self._line_handler().compose(typed)
 
     async def _in_foreground(self, work: Coroutine[None, None, bool]) -> bool:
         self._errors.begin_anew()
-        with self._idle.busy():
+        with self._backend.services().idle_timer.busy():
             return await self._foreground.carry_out(work)
 
     def _keep_unsent(self, target: Target) -> None:
         typed = self._prompt.typed or text_of_keys(self._foreground.typed_ahead)
         self._unsent.keep(target.persona.slug, typed)
-
-    def _history(self, slug: str) -> InputHistory:
-        if slug not in self._histories:
-            self._histories[slug] = self._parts.history(slug)
-        return self._histories[slug]
 
     def _refuse(self, sentence: str) -> None:
         self._screen.error(sentence)

@@ -15,7 +15,7 @@ class Desk:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.context = world.commands
+        self.services = world.services
         self.type, self.ask = world.carry_out, world.asked_back
         self.editor = world.editor
         self.drafts = world.folder / "drafts"
@@ -28,7 +28,7 @@ class Desk:
         return [entry.operation.act for entry in await self.world.journal.entries(self.world.focus.target())]
 
     def offers(self, line: str) -> dict[str, str]:
-        found = completions(self.context.registry, self.context, line)
+        found = completions(self.services.registry, self.services, line)
         return {candidate.text: candidate.description for candidate in found.candidates}
 
     def kept(self) -> list[str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 async def begun(world: World) -> AsyncGenerator[TurnEvent, None]:
     """Run /editor and return the events of the turn that it begins."""
-    answer = await resolve(world.commands.registry, "/editor", world.clock.now()).run(world.commands)
+    answer = await resolve(world.services.registry, "/editor", world.clock.now()).run(world.services)
     assert isinstance(answer, AsyncGenerator)
     return answer
 

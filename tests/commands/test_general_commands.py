@@ -41,7 +41,7 @@ async def test_a_word_that_others_expect_leads_to_the_command_that_is_meant(
     ],
 )
 async def test_help_offers_every_command_with_what_it_does(world: World, line: str, offered: set[str]) -> None:
-    here = world.commands
+    here = world.services
     found = completions(here.registry, here, line).candidates
     assert {each.text for each in found} == offered
     assert all(each.description for each in found)

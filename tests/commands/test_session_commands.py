@@ -17,7 +17,7 @@ from chorus_cli.commands.sessions import saved_line
 from chorus_cli.core.errors import ChorusError, ModelError
 
 if TYPE_CHECKING:
-    from chorus_cli.commands.framework.command_context import CommandContext
+    from chorus_cli.commands.framework.services import Services
     from tests.services.world import World
 
 NAME = "2026-02-12_auth-refactor"
@@ -30,9 +30,9 @@ class Desk:
         self.world = world
 
     @property
-    def context(self) -> CommandContext:
+    def context(self) -> Services:
         groups = (context.GROUP, sessions.GROUP, general.GROUP)
-        return replace(self.world.commands, registry=CommandRegistry(groups))
+        return replace(self.world.services, registry=CommandRegistry(groups))
 
     async def told(self, line: str) -> str:
         here = self.context
@@ -110,7 +110,7 @@ async def test_history_has_the_first_sentence_of_a_summary_and_show_the_whole(de
 
 async def test_what_is_saved_by_itself_is_told_in_one_line_without_its_summary(desk: Desk) -> None:
     desk.world.model.say(LONG)
-    saved = await desk.world.commands.sessions.saving.save(desk.world.focus.target(), "Auth refactor")
+    saved = await desk.world.services.sessions.saving.save(desk.world.focus.target(), "Auth refactor")
     assert saved_line(saved) == f"Saved session {NAME}: 2 messages. /context history lists it."
     assert saved_line(replace(saved, problem="The key is wrong.")).endswith("lists it. The key is wrong.")
 

@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chorus_cli.commands.catalogue import registry
-from chorus_cli.commands.framework.command_context import CommandContext
+from chorus_cli.adapters.machine.paths import Paths
 from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.replies import Question, Reply, plain
+from chorus_cli.composition import Machine, Opened, Providers, compose
 from chorus_cli.core.context.budget import Limit
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.models.choice import Naming
 from chorus_cli.core.models.events import Notice, TextDelta, TurnDone
-from chorus_cli.services.context.context import Context
-from chorus_cli.services.context.window import ContextWindow
-from chorus_cli.services.editing.context import ContextEditing
-from chorus_cli.services.editing.drafts import Editing
-from chorus_cli.services.folding.folding import Folding
-from chorus_cli.services.folding.making_room import MakingRoom
-from chorus_cli.services.folding.summarizer import Summarizer
-from chorus_cli.services.log.export import Exporting
-from chorus_cli.services.log.journal import Journal
-from chorus_cli.services.log.search import Search
+from chorus_cli.services.notifier import Notifier
 from chorus_cli.services.personas.focus import Focus
 from chorus_cli.services.personas.models import KnownModels, Models
 from chorus_cli.services.personas.personas import Personas
-from chorus_cli.services.personas.roster import Roster
-from chorus_cli.services.personas.settings import PersonaSettings
-from chorus_cli.services.sessions.saving import SessionSaving
-from chorus_cli.services.sessions.sessions import Sessions
-from chorus_cli.services.turns.conversation import Conversation
-from chorus_cli.services.turns.reply import Answering, Outside
 from chorus_cli.storage.files.open_threads import OpenThreads
 from chorus_cli.storage.sqlite.log import message_rows
 from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, WordCounter
@@ -41,9 +26,18 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
+    from chorus_cli.commands.framework.services import Services
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.messages import Message, Status
     from chorus_cli.core.models.events import TurnEvent
+    from chorus_cli.services.context.context import Context
+    from chorus_cli.services.context.window import ContextWindow
+    from chorus_cli.services.log.journal import Journal
+    from chorus_cli.services.log.search import Search
+    from chorus_cli.services.personas.roster import Roster
+    from chorus_cli.services.personas.settings import PersonaSettings
+    from chorus_cli.services.sessions.sessions import Sessions
+    from chorus_cli.services.turns.conversation import Conversation
     from chorus_cli.storage.sqlite.store import Store
 
 MODEL = "openai/test"
@@ -57,25 +51,16 @@ KNOWN_MODELS = KnownModels(
 
 @dataclass
 class World:
-    """The services, and short ways to use them."""
+    """The services, and short ways to use them. ``rescued`` and ``copied`` hold what the machine was given."""
 
     folder: Path
     store: Store
     clock: FakeClock
     model: ScriptedModel
-    personas: Personas
-    focus: Focus
-    settings: PersonaSettings
-    context: Context
-    conversation: Conversation
-    window: ContextWindow
-    journal: Journal
-    roster: Roster
-    models: Models
     editor: ScriptedEditor
+    services: Services
     rescued: list[Mapping[str, str]]
-    copied: list[str] = field(default_factory=list)
-    asides: list[str] = field(default_factory=list)
+    copied: list[str]
 
     async def say(self, text: str) -> TurnDone:
         """Send a message and wait for the end of the turn."""
@@ -93,7 +78,7 @@ class World:
         return [message.content for message in (await self.view()).messages]
 
     async def view(self) -> View:
-        """Return the view of the thread now."""
+        """Return the view of the thread in focus now."""
         return (await self.context.snapshot(self.focus.target(), self.clock.now())).view
 
     async def log(self) -> list[Message]:
@@ -123,48 +108,52 @@ class World:
         return [(message.role, message.content) for message in self.model.requests[number].messages[1:]]
 
     @property
-    def sessions(self) -> Sessions:
-        """What was saved of contexts, and what saves it."""
-        saving = SessionSaving(self.personas.folder, self.clock, self.context, Summarizer(self.model, self.context))
-        return Sessions(self.store, self.clock, self.personas, self.focus, saving)
+    def focus(self) -> Focus:
+        return self.services.focus
+
+    @property
+    def personas(self) -> Personas:
+        return self.services.personas.files
+
+    @property
+    def settings(self) -> PersonaSettings:
+        return self.services.personas.settings
+
+    @property
+    def roster(self) -> Roster:
+        return self.services.personas.roster
+
+    @property
+    def models(self) -> Models:
+        return self.services.personas.models
+
+    @property
+    def context(self) -> Context:
+        return self.services.context.planner
+
+    @property
+    def window(self) -> ContextWindow:
+        return self.services.context.window
+
+    @property
+    def journal(self) -> Journal:
+        return self.services.log.journal
 
     @property
     def search(self) -> Search:
-        """What looks for words in the log."""
-        return Search(self.store, self.clock)
-
-    def _copy(self, text: str) -> str:
-        self.copied.append(text)
-        return "by a test"
+        return self.services.log.search
 
     @property
-    def commands(self) -> CommandContext:
-        """The commands and the services behind them."""
-        return CommandContext(
-            registry=registry(),
-            focus=self.focus,
-            personas=self.personas,
-            roster=self.roster,
-            settings=self.settings,
-            editing=Editing(self.editor, self.folder / "drafts", self.clock),
-            context_editing=ContextEditing(self.context, self.clock, lambda run: run != "dead"),
-            models=self.models,
-            context=self.context,
-            window=self.window,
-            journal=self.journal,
-            conversation=self.conversation,
-            folding=self.conversation.room.folding,
-            sessions=self.sessions,
-            search=self.search,
-            exporting=Exporting(self.context, self.clock),
-            copy=self._copy,
-            tell=self.asides.append,
-            clock=self.clock,
-        )
+    def conversation(self) -> Conversation:
+        return self.services.conversation
+
+    @property
+    def sessions(self) -> Sessions:
+        return self.services.sessions
 
     async def carry_out(self, line: str) -> Reply:
         """Carry out a command as it is typed, and return what it answers."""
-        answer = await resolve(self.commands.registry, line, self.clock.now()).run(self.commands)
+        answer = await resolve(self.services.registry, line, self.clock.now()).run(self.services)
         assert isinstance(answer, Reply)
         return answer
 
@@ -190,7 +179,7 @@ class World:
         return self.personas.settings_path(slug).read_text(encoding="utf-8")
 
 
-def unexpected(bug: Exception) -> None:
+def unexpected(bug: Exception) -> str:
     """Fail where a bug would be reported."""
     raise AssertionError from bug
 
@@ -203,43 +192,34 @@ async def words_come(events: AsyncIterator[TurnEvent]) -> None:
 
 async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedModel, limit_tokens: int) -> World:
     """Build a world with the one persona ``chorus``."""
-    (folder / "personas" / "chorus").mkdir(parents=True)
-    personas = Personas(folder / "personas", folder / "config.jsonc")
-    counter = WordCounter()
+    paths = Paths(folder, folder, folder)
+    (paths.personas / "chorus").mkdir(parents=True)
+    personas = Personas(paths.personas, paths.config_file)
+    paths.run.mkdir(parents=True)
+    focus = Focus(personas, store, clock, Naming(MODEL, {}, lambda: None), OpenThreads(paths.run, "this-run"))
     rescued: list[Mapping[str, str]] = []
+    copied: list[str] = []
 
     def rescue(record: Mapping[str, str]) -> Path:
         rescued.append(record)
         return folder / "rescue.jsonl"
 
-    runs = folder / "state" / "run"
-    runs.mkdir(parents=True)
-    focus = Focus(personas, store, clock, Naming(MODEL, {}, lambda: None), OpenThreads(runs, "this-run"))
-    context = Context(store, counter, lambda _model: Limit(limit_tokens, "a test"), lambda _model: 0.001)
-    settings = PersonaSettings(store, clock, personas)
-    window = ContextWindow(settings, clock, focus, context)
-    folding = Folding(context, Summarizer(model, context), clock)
-    conversation = Conversation(
-        context,
-        Answering(store, Outside(model, clock, counter, rescue, lambda run: run != "dead")),
-        MakingRoom(folding, unexpected),
-        "this-run",
+    def copy(text: str) -> str:
+        copied.append(text)
+        return "by a test"
+
+    editor = ScriptedEditor(clock)
+    services = compose(
+        Opened(paths, store, personas, focus, Notifier(), "this-run", lambda run: run != "dead"),
+        Machine(clock, editor, copy, rescue, unexpected),
+        Providers(
+            model,
+            WordCounter(),
+            lambda _model: Limit(limit_tokens, "a test"),
+            lambda _model: 0.001,
+            Models(KNOWN_MODELS, {"OPENAI_API_KEY": "sk-invented"}),
+        ),
+        folds_in_background=False,
     )
     await focus.open(None)
-    return World(
-        folder,
-        store,
-        clock,
-        model,
-        personas,
-        focus,
-        settings,
-        context,
-        conversation,
-        window,
-        Journal(context, clock, personas),
-        Roster(store, clock, personas, folder / "backups" / "deleted"),
-        Models(KNOWN_MODELS, {"OPENAI_API_KEY": "sk-invented"}),
-        ScriptedEditor(clock),
-        rescued,
-    )
+    return World(folder, store, clock, model, editor, services, rescued, copied)

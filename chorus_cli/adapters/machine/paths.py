@@ -44,6 +44,11 @@ class Paths:
         return self.data / "backups"
 
     @property
+    def deleted_personas(self) -> Path:
+        """A folder for each persona that was deleted."""
+        return self.backups / "deleted"
+
+    @property
     def config_file(self) -> Path:
         """The defaults for every persona."""
         return self.config / "config.jsonc"

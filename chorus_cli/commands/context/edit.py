@@ -6,22 +6,22 @@ from typing import Annotated
 
 from chorus_cli.commands.editing import Doubtful, Refused, answered
 from chorus_cli.commands.framework.arguments import TIME
-from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Reply, Text
+from chorus_cli.commands.framework.services import Services
 from chorus_cli.core.errors import HeaderLikeError
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time.timespan import Span
 from chorus_cli.services.editing.context import EditedContext, OpenContext, OvertakenError
 
-GROUP: CommandGroup[CommandContext] = CommandGroup("context")
+GROUP: CommandGroup[Services] = CommandGroup("context")
 
 _UNCHANGED = "Nothing was changed: the context is the same as before."
 _EMPTIED = "Nothing was changed: the text has no messages left. /new empties the context."
 
 
 @GROUP.command("edit")
-async def edit(context: CommandContext, time: Annotated[Span | None, TIME] = None) -> Reply:
+async def edit(services: Services, time: Annotated[Span | None, TIME] = None) -> Reply:
     """Edit the context in your editor: delete, reword, move or add messages.
 
     A line in the text marks where the context starts; move it up to include older messages. With a time, only newer
@@ -31,24 +31,24 @@ async def edit(context: CommandContext, time: Annotated[Span | None, TIME] = Non
         /context edit
         /context edit 24h
     """
-    shown_since = None if time is None else time.before(context.clock.now())
-    opened = await context.context_editing.open(context.focus.target(), shown_since)
+    shown_since = None if time is None else time.before(services.machine.clock.now())
+    opened = await services.editing.context.open(services.focus.target(), shown_since)
 
     async def store(text: str) -> Reply | Refused | Doubtful:
         try:
-            return await _stored(context, opened, text)
+            return await _stored(services, opened, text)
         except HeaderLikeError as error:
-            return Doubtful(error, lambda text: _stored(context, opened, text, header_like_is_text=True))
+            return Doubtful(error, lambda text: _stored(services, opened, text, header_like_is_text=True))
 
-    edited = await context.editing.edit("context.md", opened.sheet.text, opened.line)
-    return await answered(context.editing, edited, store, "The context")
+    edited = await services.editing.drafts.edit("context.md", opened.sheet.text, opened.line)
+    return await answered(services.editing.drafts, edited, store, "The context")
 
 
 async def _stored(
-    context: CommandContext, opened: OpenContext, text: str, *, header_like_is_text: bool = False
+    services: Services, opened: OpenContext, text: str, *, header_like_is_text: bool = False
 ) -> Reply | Refused | Doubtful:
     try:
-        edited = await context.context_editing.save(opened, text, header_like_is_text=header_like_is_text)
+        edited = await services.editing.context.save(opened, text, header_like_is_text=header_like_is_text)
     except OvertakenError:
         return Refused("The context was changed in the meantime, so your edit was not applied.")
     if edited is None:

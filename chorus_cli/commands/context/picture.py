@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from chorus_cli.commands.framework.command_context import CommandContext
+    from chorus_cli.commands.framework.services import Services
     from chorus_cli.core.context.budget import Budget
     from chorus_cli.core.context.calibration import Calibration
     from chorus_cli.core.log.messages import Message as LogMessage
@@ -76,11 +76,11 @@ def correction(known: Calibration) -> str:
     return f"{sentence[0].upper()}{sentence[1:]}." if sentence else ""
 
 
-async def previewed(context: CommandContext, choice: WindowChoice, rounded: str = "") -> Report:
+async def previewed(services: Services, choice: WindowChoice, rounded: str = "") -> Report:
     """Report the messages and tokens that a window would bring in or drop."""
-    preview = await context.window.preview(choice)
+    preview = await services.context.window.preview(choice)
     hours_now = preview.present.frame.target.persona.settings.context_hours
-    name = context.focus.target().persona.name
+    name = services.focus.target().persona.name
     lines = [choice.warning, rounded, f"With a context window of {choice.hours}h instead of {hours_now}h:"]
     begin = Text("\n".join(line for line in lines if line))
     moving = [_moved(preview.entering, "come in", name), _moved(preview.leaving, "fall out", name)]

@@ -9,9 +9,9 @@ from typing import Annotated
 
 from chorus_cli.commands.editing import Refused, answered
 from chorus_cli.commands.framework.arguments import TEXT, Candidate, Parameter
-from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Reply, Text
+from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.wording import local
 from chorus_cli.core.context.plan import usable
 from chorus_cli.core.context.snapshot import ContextSnapshot
@@ -21,7 +21,7 @@ from chorus_cli.core.text.cutting import quoted
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.text.safe_text import cleaned_input
 
-GROUP: CommandGroup[CommandContext] = CommandGroup("context")
+GROUP: CommandGroup[Services] = CommandGroup("context")
 
 _EDIT = "edit"
 _NO_SUMMARY = "There is no summary: all messages in context are sent word for word."
@@ -36,7 +36,7 @@ def _edit_word(text: str, _now: datetime) -> str:
     return _EDIT
 
 
-def _offer_edit(_context: object, _text: str) -> Sequence[Candidate]:
+def _offer_edit(_services: object, _text: str) -> Sequence[Candidate]:
     return (Candidate(_EDIT, "open it in your editor"),)
 
 
@@ -45,7 +45,7 @@ EDIT_WORD = Parameter(_EDIT, _edit_word, "open it in your editor", _offer_edit)
 
 
 @GROUP.command("compact", aliases=("compact",), stoppable=True)
-async def compact(context: CommandContext, focus: Annotated[str, FOCUS] = "") -> Text:
+async def compact(services: Services, focus: Annotated[str, FOCUS] = "") -> Text:
     """Summarise the older part of the conversation now; the last two turns stay word for word.
 
     Nothing is deleted; /undo brings the messages back. This happens automatically when a conversation nears the limit
@@ -55,10 +55,10 @@ async def compact(context: CommandContext, focus: Annotated[str, FOCUS] = "") ->
         /context compact
         /compact what we decided about the bridge
     """
-    target = context.focus.target()
-    if not context.folding.is_possible(target):
+    target = services.focus.target()
+    if not services.context.folding.is_possible(target):
         raise CommandError(_NO_MODEL)
-    compacted = await context.folding.fold_all(target, " ".join(focus.split()))
+    compacted = await services.context.folding.fold_all(target, " ".join(focus.split()))
     summary = compacted.summary
     if summary is None and compacted.messages:
         raise CommandError("Nothing was summarised: the context was changed in the meantime. Try again.")
@@ -70,7 +70,7 @@ async def compact(context: CommandContext, focus: Annotated[str, FOCUS] = "") ->
 
 
 @GROUP.command("summary")
-async def show_summary(context: CommandContext, edit: Annotated[str, EDIT_WORD] = "") -> Reply:
+async def show_summary(services: Services, edit: Annotated[str, EDIT_WORD] = "") -> Reply:
     """Show the summary of the older part of the conversation, or edit it in your editor.
 
     The model is sent your version from then on; /undo restores the previous one.
@@ -79,25 +79,25 @@ async def show_summary(context: CommandContext, edit: Annotated[str, EDIT_WORD] 
         /context summary
         /context summary edit
     """
-    snapshot = await context.context.snapshot(context.focus.target(), context.clock.now())
+    snapshot = await services.context.planner.snapshot(services.focus.target(), services.machine.clock.now())
     view = snapshot.view
     if view.summary is None:
         return Text(_NO_SUMMARY)
     if edit:
-        return await _edited(context, snapshot, view.summary)
+        return await _edited(services, snapshot, view.summary)
     return Text(f"{_described(view, view.summary)}\n\n{view.summary.content}")
 
 
-async def _edited(context: CommandContext, snapshot: ContextSnapshot, summary: Summary) -> Reply:
+async def _edited(services: Services, snapshot: ContextSnapshot, summary: Summary) -> Reply:
 
     async def store(text: str) -> Reply | Refused:
         content = cleaned_input(text)[0].strip()
-        if await context.folding.reword(snapshot, content) is None:
+        if await services.context.folding.reword(snapshot, content) is None:
             return Refused("The context was changed in the meantime, so your edit was not applied.")
         return Text("Summary replaced. /undo restores the previous one.")
 
-    edited = await context.editing.edit("summary.md", f"{summary.content}\n")
-    return await answered(context.editing, edited, store, "The summary")
+    edited = await services.editing.drafts.edit("summary.md", f"{summary.content}\n")
+    return await answered(services.editing.drafts, edited, store, "The summary")
 
 
 def _described(view: View, summary: Summary) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
-from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Refill, Reply, Text
+from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.wording import turn
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.log.messages import Message as Spoken
@@ -15,13 +15,13 @@ from chorus_cli.core.models.events import TurnEvent
 from chorus_cli.core.settings import values as setting_values
 from chorus_cli.services.personas.settings import Change
 
-GROUP: CommandGroup[CommandContext] = CommandGroup("")
+GROUP: CommandGroup[Services] = CommandGroup("")
 
 _LONGEST_VALUE = 60
 
 
 @GROUP.command("undo")
-async def undo(context: CommandContext) -> Reply:
+async def undo(services: Services) -> Reply:
     """Undo your latest action: a message with its reply, or an operation on the context.
 
     Repeat it to go further back. A message leaves the context, not the log, and returns to the input line; a slash
@@ -30,16 +30,16 @@ async def undo(context: CommandContext) -> Reply:
     Examples:
         /undo
     """
-    target = context.focus.target()
-    slug, unrecorded = target.persona.slug, context.settings.unrecorded
+    target = services.focus.target()
+    slug, unrecorded = target.persona.slug, services.personas.settings.unrecorded
     try:
-        newest = await context.journal.newest(target)
+        newest = await services.log.journal.newest(target)
     except JournalError as error:
         passed_over = unrecorded.newest(slug, None)
         raise JournalError(f"{error} {_said_of(passed_over)}" if passed_over else str(error)) from None
 
     async def taken_back() -> Reply:
-        await context.journal.take_back(target, newest)
+        await services.log.journal.take_back(target, newest)
         unrecorded.forget(slug, newest.at)
         return _undone(newest.done)
 
@@ -74,18 +74,18 @@ def _way_back(change: Change) -> str:
 
 
 @GROUP.command("redo")
-async def redo(context: CommandContext) -> Text:
+async def redo(services: Services) -> Text:
     """Redo the action undone last, if nothing else was said or done since.
 
     Examples:
         /redo
     """
-    redone = await context.journal.redo(context.focus.target())
+    redone = await services.log.journal.redo(services.focus.target())
     return Text(f"Redone: {redone.describe() if isinstance(redone, Operation) else turn(redone)}")
 
 
 @GROUP.command("retry")
-async def retry(context: CommandContext) -> AsyncGenerator[TurnEvent, None]:
+async def retry(services: Services) -> AsyncGenerator[TurnEvent, None]:
     """Ask for another reply to the last message.
 
     The old reply leaves the context, not the log; /undo brings it back.
@@ -93,4 +93,4 @@ async def retry(context: CommandContext) -> AsyncGenerator[TurnEvent, None]:
     Examples:
         /retry
     """
-    return context.conversation.retry(context.focus.target())
+    return services.conversation.retry(services.focus.target())

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from chorus_cli.commands.context.picture import drawn_parts, drawn_window, previewed, usage
 from chorus_cli.commands.framework.arguments import ASKED_TIME, NUMBER, TIME, AskedTime, Parameter
-from chorus_cli.commands.framework.command_context import CommandContext
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
+from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.wording import confirmation, local, reach, rounding, speaker, start, turn
 from chorus_cli.core.context.budget import tokens_of
 from chorus_cli.core.log.messages import Message as Spoken
@@ -21,7 +21,7 @@ from chorus_cli.services.context.report import context_report
 from chorus_cli.services.context.window import window_state
 from chorus_cli.services.log.journal import Entry
 
-GROUP: CommandGroup[CommandContext] = CommandGroup("context", "The part of the conversation that the model sees.")
+GROUP: CommandGroup[Services] = CommandGroup("context", "The part of the conversation that the model sees.")
 
 _DEFAULT = ("reset", "default")
 _LONGEST_SUMMARY = 1000
@@ -38,15 +38,15 @@ _EXAMPLES = "Try /context 24h, /context 24h?, /context edit, /context why, /cont
 
 
 @GROUP.command("", guesses=("window",))
-async def show(context: CommandContext) -> Report:
+async def show(services: Services) -> Report:
     """Show the context window, its messages over time, and how full the next request is.
 
     Examples:
         /context
     """
-    target = context.focus.target()
-    now = context.clock.now()
-    report = await context_report(context.context, target, now)
+    target = services.focus.target()
+    now = services.machine.clock.now()
+    report = await context_report(services.context.planner, target, now)
     state = window_state(report.plan.snapshot)
     default = target.persona.defaults.context_hours
     return Report(
@@ -62,15 +62,15 @@ async def show(context: CommandContext) -> Report:
 
 
 @GROUP.command("why", aliases=("why",))
-async def why(context: CommandContext) -> Report:
+async def why(services: Services) -> Report:
     """Explain the next request: its parts and the messages left out, each with the reason.
 
     Examples:
         /context why
         /why
     """
-    target = context.focus.target()
-    report = await context_report(context.context, target, context.clock.now())
+    target = services.focus.target()
+    report = await context_report(services.context.planner, target, services.machine.clock.now())
     rows = [(part.name, f"{part.tokens:,}", part.reason) for part in report.parts]
     out = [(omission.reason, f"{omission.messages:,}", f"{omission.tokens:,}") for omission in report.omissions]
     left_out = Table("Left out", ("Why", "Messages", "Tokens"), tuple(out)) if out else Text("Nothing is left out.")
@@ -79,7 +79,7 @@ async def why(context: CommandContext) -> Report:
 
 
 @GROUP.command("set", default=True)
-async def set_window(context: CommandContext, time: Annotated[AskedTime | None, WINDOW]) -> Text | Report:
+async def set_window(services: Services, time: Annotated[AskedTime | None, WINDOW]) -> Text | Report:
     """Set the context window to a length of time, or preview the change with a question mark.
 
     The window slides with the clock and is rounded to whole hours from 1 to 168 (7 days). Messages from before /new
@@ -92,51 +92,51 @@ async def set_window(context: CommandContext, time: Annotated[AskedTime | None, 
         /context 24h?
     """
     if time is None:
-        return await reset(context)
+        return await reset(services)
     if time.preview:
         choice = timespan.window_hours(time.span)
-        return await previewed(context, choice, rounding(time.span, choice))
+        return await previewed(services, choice, rounding(time.span, choice))
     assumed = "A number without a unit means hours.\n" if time.span.bare_number else ""
-    state = await context.window.set(time.span)
+    state = await services.context.window.set(time.span)
     told = rounding(time.span, timespan.window_hours(time.span))
     rounded = f"{told}\n" if told else ""
     return Text(f"{assumed}{rounded}{confirmation(state)}")
 
 
 @GROUP.command("add")
-async def add(context: CommandContext, time: Annotated[AskedTime, ASKED_TIME]) -> Text | Report:
+async def add(services: Services, time: Annotated[AskedTime, ASKED_TIME]) -> Text | Report:
     """Widen the context window by a length of time.
 
     Examples:
         /context add 8h
     """
-    return await _shifted(context, time, 1)
+    return await _shifted(services, time, 1)
 
 
 @GROUP.command("sub")
-async def subtract(context: CommandContext, time: Annotated[AskedTime, ASKED_TIME]) -> Text | Report:
+async def subtract(services: Services, time: Annotated[AskedTime, ASKED_TIME]) -> Text | Report:
     """Narrow the context window by a length of time.
 
     Examples:
         /context sub 4h
     """
-    return await _shifted(context, time, -1)
+    return await _shifted(services, time, -1)
 
 
 @GROUP.command(*_DEFAULT, guesses=("reset",))
-async def reset(context: CommandContext) -> Text:
+async def reset(services: Services) -> Text:
     """Reset the context window to its default.
 
     Examples:
         /context reset
     """
-    state = await context.window.reset()
+    state = await services.context.window.reset()
     lines = [f"Context window reset to default ({state.hours}h)", state.warning, reach(state)]
     return Text("\n".join(line for line in lines if line))
 
 
 @GROUP.command("clear", aliases=("new", "clear"))
-async def clear(context: CommandContext) -> Text:
+async def clear(services: Services) -> Text:
     """Start a new conversation in all threads of the persona: the model no longer sees earlier messages.
 
     Nothing is deleted; /context undo brings the messages back into the context.
@@ -145,15 +145,15 @@ async def clear(context: CommandContext) -> Text:
         /new
         /context clear
     """
-    target = context.focus.target()
-    await context.journal.clear(target)
-    threads = len(await context.focus.threads())
+    target = services.focus.target()
+    await services.log.journal.clear(target)
+    threads = len(await services.focus.threads())
     concerned = f" in all {threads} threads of {target.persona.name}" if threads > 1 else ""
     return Text(f"--- New conversation ---{concerned}")
 
 
 @GROUP.command("undo")
-async def undo(context: CommandContext, number: Annotated[int | None, NUMBER] = None) -> Text:
+async def undo(services: Services, number: Annotated[int | None, NUMBER] = None) -> Text:
     """Undo the latest operation on the context, or the one with the given number.
 
     Automatic operations, such as a fold into the summary, are undone only by number.
@@ -162,11 +162,11 @@ async def undo(context: CommandContext, number: Annotated[int | None, NUMBER] = 
         /context undo
         /context undo 3
     """
-    return Text(f"Undone: {(await context.journal.undo(context.focus.target(), number)).describe()}")
+    return Text(f"Undone: {(await services.log.journal.undo(services.focus.target(), number)).describe()}")
 
 
 @GROUP.command("redo")
-async def redo(context: CommandContext, number: Annotated[int | None, NUMBER] = None) -> Text:
+async def redo(services: Services, number: Annotated[int | None, NUMBER] = None) -> Text:
     """Redo the operation undone last, or the one with the given number.
 
     Without a number, this works only until something else is said or done; with a number, it always works. To redo
@@ -176,24 +176,24 @@ async def redo(context: CommandContext, number: Annotated[int | None, NUMBER] = 
         /context redo
         /context redo 3
     """
-    target = context.focus.target()
+    target = services.focus.target()
     if number is None:
-        redone = await context.journal.redo(target)
+        redone = await services.log.journal.redo(target)
     else:
-        redone = await context.journal.redo_by_number(target, number)
+        redone = await services.log.journal.redo_by_number(target, number)
     told = f"Redone: {redone.describe() if isinstance(redone, Operation) else turn(redone)}"
-    binding = await _newer_boundary(context, redone)
+    binding = await _newer_boundary(services, redone)
     return Text(f"{told}\n{binding}" if binding else told)
 
 
 @GROUP.command("ops")
-async def operations(context: CommandContext) -> Text | Table:
+async def operations(services: Services) -> Text | Table:
     """List the operations on the context, with their numbers for undo and redo.
 
     Examples:
         /context ops
     """
-    entries = await context.journal.entries(context.focus.target())
+    entries = await services.log.journal.entries(services.focus.target())
     if not entries:
         return Text("There are no operations on this context yet.")
     rows = [
@@ -204,7 +204,7 @@ async def operations(context: CommandContext) -> Text | Table:
 
 
 @GROUP.command("at")
-async def at(context: CommandContext, time: Annotated[Span, TIME]) -> Report:
+async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
     """Show the context as it was at an earlier time.
 
     It is computed from the log and the operations in effect then; the system prompt and the documents are today's.
@@ -214,9 +214,9 @@ async def at(context: CommandContext, time: Annotated[Span, TIME]) -> Report:
         /context at yesterday
         /context at monday 9am
     """
-    target = context.focus.target()
-    moment = time.before(context.clock.now())
-    past = await context.context.past(target, moment)
+    target = services.focus.target()
+    moment = time.before(services.machine.clock.now())
+    past = await services.context.planner.past(target, moment)
     view, hours = past.view, past.frame.target.persona.settings.context_hours
     amount = f"{counted(len(view.messages), 'message')}, ~{sum(map(tokens_of, view.messages)):,} tokens"
     lines = [
@@ -232,16 +232,18 @@ async def at(context: CommandContext, time: Annotated[Span, TIME]) -> Report:
     return Report((Text("\n".join(lines)), *table))
 
 
-async def _shifted(context: CommandContext, time: AskedTime, sign: Literal[1, -1]) -> Text | Report:
+async def _shifted(services: Services, time: AskedTime, sign: Literal[1, -1]) -> Text | Report:
     if not time.preview:
-        return Text(confirmation(await context.window.shift(time.span, sign)))
-    hours = context.focus.target().persona.settings.context_hours
-    return await previewed(context, timespan.shifted(hours, time.span, sign))
+        return Text(confirmation(await services.context.window.shift(time.span, sign)))
+    hours = services.focus.target().persona.settings.context_hours
+    return await previewed(services, timespan.shifted(hours, time.span, sign))
 
 
-async def _newer_boundary(context: CommandContext, redone: Operation | Spoken) -> str:
+async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str:
     """Name the newer boundary that hides one just restored; ``""`` if there is none."""
-    boundary = (await context.context.snapshot(context.focus.target(), context.clock.now())).view.boundary
+    boundary = (
+        await services.context.planner.snapshot(services.focus.target(), services.machine.clock.now())
+    ).view.boundary
     if not isinstance(redone, Operation) or not redone.act.is_boundary or boundary is None or boundary.id == redone.id:
         return ""
     return f"The context still starts at {start(boundary)}; /context undo {boundary.id} reverts that."

@@ -1,6 +1,6 @@
 """The arguments of commands: parameters declared once, read from a handler's signature, parsed from the line typed.
 
-    async def set_window(context: CommandContext, time: Annotated[Span, TIME]) -> Reply: ...
+    async def set_window(context: Services, time: Annotated[Span, TIME]) -> Reply: ...
 
 There is no quoting. Every argument but the last is one word; the last is the rest of the line as typed, so that
 ``/context save don't lose this`` just works. The parameters that commands share are declared at the end;
@@ -40,7 +40,7 @@ Complete = Callable[[Any, str], Sequence[Candidate]]
 CompleteAfter = Callable[[Any, Sequence[str], str], Sequence[Candidate]]
 
 
-def nothing_to_offer(_context: object, _text: str) -> Sequence[Candidate]:
+def nothing_to_offer(_services: object, _text: str) -> Sequence[Candidate]:
     """Offer no completions."""
     return ()
 
@@ -62,9 +62,9 @@ class Parameter(Generic[T_co]):
     complete: Complete = nothing_to_offer
     complete_after: CompleteAfter | None = None
 
-    def candidates(self, context: object, before: Sequence[str], text: str) -> Sequence[Candidate]:
+    def candidates(self, services: object, before: Sequence[str], text: str) -> Sequence[Candidate]:
         """Return completions of ``text``, which follows the arguments ``before``."""
-        return self.complete_after(context, before, text) if self.complete_after else self.complete(context, text)
+        return self.complete_after(services, before, text) if self.complete_after else self.complete(services, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def declared_arguments(handler: Callable[..., object]) -> tuple[Argument, ...]:
         raise TypeError(f"{handler.__qualname__}: {error}; {hint}") from error
     if not signature.parameters:
         raise TypeError(f"{handler.__qualname__} must take the command context as its first argument")
-    _context, *declared = signature.parameters.values()
+    _services, *declared = signature.parameters.values()
     return tuple(_argument(handler.__qualname__, each) for each in declared)
 
 
@@ -153,7 +153,7 @@ def _asked_time(text: str, now: datetime) -> AskedTime:
     return AskedTime(timespan.parse(time, now), preview="?" in text[len(time) :])
 
 
-def _common_times(_context: object, _text: str) -> Sequence[Candidate]:
+def _common_times(_services: object, _text: str) -> Sequence[Candidate]:
     return _TIMES
 
 

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.services.context.context import Context
-    from chorus_cli.services.folding.making_room import MakingRoom
+    from chorus_cli.services.folding.schedule import FoldSchedule
     from chorus_cli.services.turns.reply import Answering
     from chorus_cli.storage.sqlite.store import Connection
 
-_MAKING_ROOM = "The conversation no longer fits its model; the older part is being summarised."
+_FOLDING = "The conversation no longer fits its model; the older part is being summarised."
 _PREAMBLE_TOKENS = 64
 _ALTERED = "Some characters of your message are not valid text and were replaced."
 
@@ -58,7 +58,7 @@ class Conversation:
 
     context: Context
     answering: Answering
-    room: MakingRoom
+    folds: FoldSchedule
     run: str
 
     async def answer(self, target: Target, text: str) -> AsyncGenerator[TurnEvent, None]:
@@ -173,14 +173,14 @@ class Conversation:
         notices = list(opened.notices)
         try:
             plan = await self.context.plan(await self.context.counted(opened.snapshot))
-            self.room.turn_begins(target, is_crowded=plan.is_crowded)
+            self.folds.turn_begins(target, is_crowded=plan.is_crowded)
             if plan.is_crowded:
-                is_due = await self.room.is_worth_trying(target)
+                is_due = await self.folds.is_worth_trying(target)
                 if is_due:
-                    yield Notice(_MAKING_ROOM)
-                    notices += filter(None, [await self.room.at_once(target)])
+                    yield Notice(_FOLDING)
+                    notices += filter(None, [await self.folds.at_once(target)])
                 plan = await self._replanned(plan)
-                notices += self.room.news(target, shortfalls(plan))
+                notices += self.folds.news(target, shortfalls(plan))
             request = plan.request
             self.context.prefixes.hold(plan, opened.at)
         except BaseException:
@@ -191,7 +191,7 @@ class Conversation:
                 if isinstance(event, TurnDone):
                     if reported := event.usage.get("prompt_tokens"):
                         await self.context.learn(target.choice.model, plan.tokens, reported)
-                    self.room.behind(target)
+                    self.folds.in_background(target)
                 yield event
 
     async def _replanned(self, plan: RequestPlan) -> RequestPlan:

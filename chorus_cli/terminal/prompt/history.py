@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.history import History
@@ -49,3 +50,25 @@ class InputHistory(History):
 
     async def _stored(self, line: str) -> None:
         await self._write(line)
+
+
+class InputHistories:
+    """The history of each persona, by its slug; ``read`` and ``write`` reach the lines that are stored."""
+
+    def __init__(
+        self, read: Callable[[str], Awaitable[list[str]]], write: Callable[[str, str], Awaitable[None]]
+    ) -> None:
+        self._read = read
+        self._write = write
+        self._histories: dict[str, InputHistory] = {}
+
+    def of(self, slug: str) -> InputHistory:
+        """Return the history of a persona; its lines are read when they are first needed."""
+        if slug not in self._histories:
+            self._histories[slug] = InputHistory(partial(self._read, slug), partial(self._write, slug))
+        return self._histories[slug]
+
+    async def settled(self) -> None:
+        """Wait until everything is written."""
+        for history in self._histories.values():
+            await history.settled()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.document import Document
     from prompt_toolkit.history import History
 
-    from chorus_cli.commands.framework.command_context import CommandContext
+    from chorus_cli.commands.framework.services import Services
     from chorus_cli.core.personas.persona import Persona
 
     Toolbar = Callable[[int], list[tuple[str, str]]]
@@ -66,10 +66,10 @@ STYLE = Style.from_dict(
 
 
 class CommandCompleter(Completer):
-    """Completes commands; ``context`` is called, and the commands are imported, when the first one is typed."""
+    """Completes commands; ``services`` is called, and the commands are imported, when the first one is typed."""
 
-    def __init__(self, context: Callable[[], CommandContext]) -> None:
-        self._context = context
+    def __init__(self, services: Callable[[], Services]) -> None:
+        self._services = services
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
         """Yield the possible completions of a line that begins with a slash, each with its description."""
@@ -79,8 +79,8 @@ class CommandCompleter(Completer):
             return
         from chorus_cli.commands.framework.command_line import completions  # noqa: PLC0415 - not at the first prompt
 
-        context = self._context()
-        found = completions(context.registry, context, line)
+        services = self._services()
+        found = completions(services.registry, services, line)
         for candidate in found.candidates:
             yield Completion(candidate.text, found.start - len(line), display_meta=candidate.description)
 
@@ -88,7 +88,7 @@ class CommandCompleter(Completer):
 class Prompt:
     """The input lines of the chat; ``toolbar`` returns the line below for so many columns."""
 
-    def __init__(self, context: Callable[[], CommandContext], toolbar: Toolbar) -> None:
+    def __init__(self, services: Callable[[], Services], toolbar: Toolbar) -> None:
         self._toolbar = toolbar
         self._is_reading = False
         self._drawn: Callable[[], None] | None = None
@@ -98,7 +98,7 @@ class Prompt:
             multiline=True,
             prompt_continuation="  ",
             # A dumb terminal cannot show the menu.
-            completer=None if self._echo else CommandCompleter(context),
+            completer=None if self._echo else CommandCompleter(services),
             complete_while_typing=True,
             key_bindings=key_bindings(self._line),
             enable_suspend=True,

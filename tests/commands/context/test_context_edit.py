@@ -115,7 +115,7 @@ async def test_edited_members_leave_together_when_the_window_has_passed(talk: Wo
 
 
 async def test_messages_that_arrive_meanwhile_follow_the_edited_ones(talk: World) -> None:
-    editing = talk.commands.context_editing
+    editing = talk.services.editing.context
     opened = await editing.open(talk.focus.target())
     await talk.say("Meanwhile")
     assert await editing.save(opened, opened.sheet.text.replace("Human: A2", "Human: A two")) is not None
@@ -127,7 +127,7 @@ async def test_a_reply_still_running_when_the_editor_opens_follows_too(talk: Wor
     talk.model.enqueue(TextDelta("B"), may_end, TextDelta("4"), ReplyEnd("stop"))
     turn = asyncio.create_task(talk.say("A4"))
     await talk.log_row_with_status(7, Status.STREAMING)
-    editing = talk.commands.context_editing
+    editing = talk.services.editing.context
     opened = await editing.open(talk.focus.target())
     assert "A4" not in opened.sheet.text
     may_end.set()
@@ -137,7 +137,7 @@ async def test_a_reply_still_running_when_the_editor_opens_follows_too(talk: Wor
 
 
 async def test_a_retry_or_an_undo_meanwhile_is_not_overwritten(talk: World) -> None:
-    editing = talk.commands.context_editing
+    editing = talk.services.editing.context
     opened = await editing.open(talk.focus.target())
     talk.model.say("B3 again")
     _ = [event async for event in talk.conversation.retry(talk.focus.target())]
@@ -174,7 +174,7 @@ async def test_what_is_not_shown_stays_in_its_place(talk: World) -> None:
 
 
 async def test_a_new_conversation_begun_meanwhile_is_not_overwritten_and_the_text_is_kept(talk: World) -> None:
-    editing = talk.commands.context_editing
+    editing = talk.services.editing.context
     opened = await editing.open(talk.focus.target())
     await talk.told("/new")
     with pytest.raises(OvertakenError):

@@ -55,8 +55,8 @@ async def test_another_reply_is_asked_for_with_what_the_first_one_saw(world_at_t
 
 
 async def test_the_editor_shows_what_would_be_sent(world_at_the_edge: World) -> None:
-    commands = world_at_the_edge.commands
-    opened = await commands.context_editing.open(world_at_the_edge.focus.target())
+    editing = world_at_the_edge.services.editing.context
+    opened = await editing.open(world_at_the_edge.focus.target())
     assert [entry.block.body for entry in opened.sheet.context] == await world_at_the_edge.seen() == [*_EARLY, *_LATE]
 
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.log.acts import Fold
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
+from chorus_cli.services.folding.schedule import FoldSchedule
 from chorus_cli.storage.sqlite.log import operation_rows
 from tests.fakes import FakeClock, ScriptedModel
 from tests.remembering import summary_of, wants_summary
-from tests.services.world import World, built
+from tests.services.world import World, built, unexpected
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
     from chorus_cli.core.log.operations import Operation
@@ -67,6 +68,13 @@ class Talk:
             self.model.say(" ".join(["so", *["w"] * (words // 2)]))
             notices += await self.world.notices(" ".join([fact, *["w"] * (words // 2)]))
         return notices
+
+    def folding_in_background(self, tell: Callable[[str], None]) -> FoldSchedule:
+        """Fold in the background too from now on, as the chat does, and return the schedule."""
+        services = self.world.services
+        folds = FoldSchedule(services.context.folding, unexpected, tell)
+        self.world.services = replace(services, conversation=replace(services.conversation, folds=folds))
+        return folds
 
     def summaries(self) -> list[str]:
         """Return what the summariser was given, request by request."""

@@ -236,9 +236,9 @@ async def test_usage_that_is_reported_corrects_the_estimate(talk: Talk) -> None:
 async def test_a_prompt_that_fills_most_of_the_limit_is_not_folded_turn_by_turn(talk: Talk) -> None:
     talk.world.configure(json.dumps({"system_prompt": "p " * 680}))
     told: list[str] = []
-    talk.world.conversation.room.fold_behind_the_talk(told.append)
+    folds = talk.folding_in_background(told.append)
     await talk.say(*facts(5), words=10)
-    await talk.world.conversation.room.close()
+    await folds.close()
     assert (talk.summaries(), told) == ([], [])
 
 
@@ -257,8 +257,8 @@ async def test_words_of_the_users_own_that_would_fill_every_request_are_refused(
     await talk.say(*facts(8))
     snapshot = await talk.world.context.snapshot(talk.world.focus.target(), talk.world.clock.now())
     with pytest.raises(MessageRefusedError, match="it may have 200"):
-        await talk.world.conversation.room.folding.reword(snapshot, "word " * 201)
-    assert await talk.world.conversation.room.folding.reword(snapshot, "word " * 200) is not None
+        await talk.world.services.context.folding.reword(snapshot, "word " * 201)
+    assert await talk.world.services.context.folding.reword(snapshot, "word " * 200) is not None
 
 
 async def test_other_words_taken_back_leave_the_fold_and_its_budget(talk: Talk) -> None:

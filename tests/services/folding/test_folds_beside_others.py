@@ -20,7 +20,7 @@ async def test_a_fold_that_is_overtaken_by_new_is_thrown_away(talk: Talk) -> Non
     await talk.say(*facts(6))
     place = talk.world.focus.target()
     talk.model.gate = asyncio.Event()
-    folding = asyncio.create_task(talk.world.conversation.room.folding.fold_all(place, ""))
+    folding = asyncio.create_task(talk.world.services.context.folding.fold_all(place, ""))
     await talk.model.asked.wait()
     await talk.world.told("/new")
     talk.model.gate.set()
@@ -33,7 +33,7 @@ async def test_a_fold_of_another_process_meanwhile_wins(talk: Talk) -> None:
     place = talk.world.focus.target()
     other = folding_elsewhere(talk)
     talk.model.gate = asyncio.Event()
-    mine = asyncio.create_task(talk.world.conversation.room.folding.fold_all(place, ""))
+    mine = asyncio.create_task(talk.world.services.context.folding.fold_all(place, ""))
     await talk.model.asked.wait()
     talk.model.gate.set()
     theirs = await other.fold_all(place, "")
@@ -50,7 +50,7 @@ def folding_elsewhere(talk: Talk) -> Folding:
 async def test_turns_of_one_thread_never_fold_twice_at_once(talk: Talk) -> None:
     await talk.say(*facts(6))
     place = talk.world.focus.target()
-    folding = talk.world.conversation.room.folding
+    folding = talk.world.services.context.folding
     results = await asyncio.gather(folding.fold_all(place, ""), folding.fold_all(place, ""))
     assert [result.messages for result in results] == [8, 0]
     assert len(await talk.folds()) == 1
@@ -58,15 +58,14 @@ async def test_turns_of_one_thread_never_fold_twice_at_once(talk: Talk) -> None:
 
 async def test_a_fold_behind_the_talk_uses_the_pause_and_says_so(talk: Talk) -> None:
     told = asyncio.Queue[str]()
-    room = talk.world.conversation.room
-    room.fold_behind_the_talk(told.put_nowait)
+    folds = talk.folding_in_background(told.put_nowait)
     assert await talk.say(*facts(7)) == []
     async with asyncio.timeout(5):
         sentence = await told.get()
     assert sentence.startswith("The oldest 8 messages in context are summarised now.")
     assert await talk.say("next!") == []
     assert f"{PREFIX} f0! f1! f2!" in talk.last_request()
-    await room.close()
+    await folds.close()
 
 
 @pytest.mark.parametrize(
@@ -81,8 +80,7 @@ async def test_a_turn_that_waits_for_a_fold_behind_the_talk_does_not_fold_again(
     talk: Talk, failure: ModelError | None, told: str, beside: list[str]
 ) -> None:
     said = asyncio.Queue[str]()
-    room = talk.world.conversation.room
-    room.fold_behind_the_talk(said.put_nowait)
+    folds = talk.folding_in_background(said.put_nowait)
     talk.model.gate, talk.model.failure = asyncio.Event(), failure
     await talk.say(*facts(7))
     await talk.model.asked.wait()
@@ -93,12 +91,12 @@ async def test_a_turn_that_waits_for_a_fold_behind_the_talk_does_not_fold_again(
     assert [other.partition(" in the window")[0] for other in others] == beside
     assert (await said.get()).startswith(told)
     assert len(talk.summaries()) == 1
-    await room.close()
+    await folds.close()
 
 
 async def test_a_fold_behind_the_talk_that_fails_is_tried_again_some_turns_later(talk: Talk) -> None:
     told = asyncio.Queue[str]()
-    talk.world.conversation.room.fold_behind_the_talk(told.put_nowait)
+    folds = talk.folding_in_background(told.put_nowait)
     talk.model.failure = ModelError("The provider is down.")
     await talk.say(*facts(7))
     assert "could not be summarised: The provider is down." in await told.get()
@@ -108,16 +106,15 @@ async def test_a_fold_behind_the_talk_that_fails_is_tried_again_some_turns_later
     await talk.say("later!", words=0)
     async with asyncio.timeout(5):
         assert (await told.get()).startswith("The oldest ")
-    await talk.world.conversation.room.close()
+    await folds.close()
 
 
 async def test_leaving_gives_up_what_is_being_folded(talk: Talk) -> None:
-    room = talk.world.conversation.room
-    room.fold_behind_the_talk(pytest.fail)
+    folds = talk.folding_in_background(pytest.fail)
     talk.model.gate = asyncio.Event()
     await talk.say(*facts(7))
     await talk.model.asked.wait()
-    await room.close()
+    await folds.close()
     assert await talk.folds() == []
 
 

@@ -1,4 +1,4 @@
-"""When conversations are folded: at once where a request is too large, behind the talk before it comes to that."""
+"""The schedule of folds: at once where a request is too large, in the background before it comes to that."""
 
 from __future__ import annotations
 
@@ -23,25 +23,29 @@ _FAILED = "a failed fold"
 
 @dataclass
 class _Folds:
-    """What became of the folds of a thread: turns to wait before the next try, and what was said already."""
+    """The folds of a thread so far: turns to wait before the next try, and notices given already."""
 
     resting_turns: int = 0
     told: set[str] = field(default_factory=set)
 
 
-class MakingRoom:
-    """Folds when it is time, and says so; what fails is said once, and tried again a few turns later."""
+class FoldSchedule:
+    """Decides when to fold; a failure is told once, and tried again a few turns later.
 
-    def __init__(self, folding: Folding, report_bug: Callable[[Exception], object]) -> None:
-        self.folding = folding
+    ``tell`` takes notices of folds in the background; without it there are none.
+    """
+
+    def __init__(
+        self,
+        folding: Folding,
+        report_bug: Callable[[Exception], object],
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        self._folding = folding
         self._report_bug = report_bug
-        self._tell: Callable[[str], None] | None = None
-        self._folds: dict[int, _Folds] = {}
-        self._behind: dict[int, asyncio.Task[None]] = {}
-
-    def fold_behind_the_talk(self, tell: Callable[[str], None]) -> None:
-        """Fold behind the talk too from now on; ``tell`` says a sentence beside it."""
         self._tell = tell
+        self._folds: dict[int, _Folds] = {}
+        self._background: dict[int, asyncio.Task[None]] = {}
 
     def turn_begins(self, target: Target, *, is_crowded: bool) -> None:
         """Count a turn, because a failed fold is tried again some turns later; forget the notices of a crowded one."""
@@ -52,46 +56,46 @@ class MakingRoom:
 
     async def is_worth_trying(self, target: Target) -> bool:
         """Return whether a fold may help: there is something to fold, a model, and the last try is a while ago."""
-        return not self._of(target).resting_turns and await self.folding.is_due(target)
+        return not self._of(target).resting_turns and await self._folding.is_due(target)
 
     async def at_once(self, target: Target) -> str:
-        """Fold now, unless a fold behind the talk has just made room or failed; return what the user should be told."""
-        running = self._behind.get(target.thread_id)
+        """Fold now, unless a background fold has just made room or failed; return a notice for the user."""
+        running = self._background.get(target.thread_id)
         if running is not None:
             await asyncio.wait({running})
         return "" if self._of(target).resting_turns else await self._folded(target)
 
-    def behind(self, target: Target) -> None:
-        """Fold behind the talk if it is time, unless that is being done already."""
-        running = self._behind.get(target.thread_id)
+    def in_background(self, target: Target) -> None:
+        """Fold in the background if it is time, unless a fold is running already."""
+        running = self._background.get(target.thread_id)
         if self._tell is None or (running is not None and not running.done()):
             return
-        self._behind[target.thread_id] = asyncio.create_task(self._fold_behind(target, self._tell))
+        self._background[target.thread_id] = asyncio.create_task(self._fold_in_background(target, self._tell))
 
     def news(self, target: Target, shortfalls: Mapping[str, str]) -> list[str]:
-        """Return of the sentences about a request, by what they speak of, those that were not so of the one before."""
+        """Return the warnings, by their subjects, that the previous request did not have."""
         folds = self._of(target)
         new = [sentence for subject, sentence in shortfalls.items() if subject not in folds.told]
         folds.told = {*shortfalls, *(folds.told & {_FAILED})}
         return new
 
     async def close(self) -> None:
-        """Give up what is being folded; the summaries before stand."""
-        tasks = {task for task in self._behind.values() if not task.done()}
+        """Cancel running folds; the summaries before them stay."""
+        tasks = {task for task in self._background.values() if not task.done()}
         for task in tasks:
             task.cancel()
         if tasks:
             await run_to_completion(asyncio.wait(tasks))
 
-    async def _fold_behind(self, target: Target, tell: Callable[[str], None]) -> None:
+    async def _fold_in_background(self, target: Target, tell: Callable[[str], None]) -> None:
         try:
             if not await self.is_worth_trying(target):
                 return
             notice = await self._folded(target)
         except ChorusError:
-            # Whatever keeps it from being looked at is told to whoever talks next.
+            # The next turn meets the same error and tells it.
             return
-        except Exception as error:  # noqa: BLE001 - nobody waits for this task, and the talk goes on without it
+        except Exception as error:  # noqa: BLE001 - nothing awaits this task, and the chat goes on without it
             self._report_bug(error)
             return
         if notice:
@@ -99,7 +103,7 @@ class MakingRoom:
 
     async def _folded(self, target: Target) -> str:
         try:
-            summary = await self.folding.fold(target)
+            summary = await self._folding.fold(target)
         except (ModelError, StorageError) as error:
             return self._failed(target, error)
         if summary is None:
@@ -119,7 +123,7 @@ class MakingRoom:
 
 
 def folded_text(summary: Summary) -> str:
-    """Say what was folded, how to look at it, and how to take it back."""
+    """Return the notice of a fold: how many messages, how to read the summary, how to undo it."""
     number = len(expanded(summary.stands_for))
     return (
         f"The oldest {number:,} messages in context are summarised now. /context summary shows how; "

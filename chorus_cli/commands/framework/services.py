@@ -1,0 +1,93 @@
+"""The services, grouped by subject: every handler of a command gets them as its first argument."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from chorus_cli.commands.framework.registry import CommandRegistry
+    from chorus_cli.ports import Clock
+    from chorus_cli.services.context.context import Context
+    from chorus_cli.services.context.window import ContextWindow
+    from chorus_cli.services.editing.context import ContextEditing
+    from chorus_cli.services.editing.drafts import Editing
+    from chorus_cli.services.folding.folding import Folding
+    from chorus_cli.services.log.export import Exporting
+    from chorus_cli.services.log.journal import Journal
+    from chorus_cli.services.log.search import Search
+    from chorus_cli.services.notifier import Notifier
+    from chorus_cli.services.personas.focus import Focus
+    from chorus_cli.services.personas.models import Models
+    from chorus_cli.services.personas.personas import Personas
+    from chorus_cli.services.personas.roster import Roster
+    from chorus_cli.services.personas.settings import PersonaSettings
+    from chorus_cli.services.sessions.idle import IdleTimer
+    from chorus_cli.services.sessions.sessions import Sessions
+    from chorus_cli.services.turns.conversation import Conversation
+
+
+@dataclass(frozen=True, slots=True)
+class ContextServices:
+    """The context of a thread: snapshots and plans of it, its window, and its summary."""
+
+    planner: Context
+    window: ContextWindow
+    folding: Folding
+
+
+@dataclass(frozen=True, slots=True)
+class PersonaServices:
+    """The personas: their files, their lives, their settings, and the models that may answer for them."""
+
+    files: Personas
+    roster: Roster
+    settings: PersonaSettings
+    models: Models
+
+
+@dataclass(frozen=True, slots=True)
+class LogServices:
+    """The log: its operations, full-text search, and export."""
+
+    journal: Journal
+    search: Search
+    exporting: Exporting
+
+
+@dataclass(frozen=True, slots=True)
+class EditingServices:
+    """Texts in the user's editor: drafts of any kind, and the messages of a context."""
+
+    drafts: Editing
+    context: ContextEditing
+
+
+@dataclass(frozen=True, slots=True)
+class MachineServices:
+    """The time, the clipboard, and sentences to the user while a command is being carried out.
+
+    ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``.
+    """
+
+    clock: Clock
+    copy: Callable[[str], str]
+    notifier: Notifier
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """All services, and the registry of commands that ``/help`` reads."""
+
+    registry: CommandRegistry[Services]
+    focus: Focus
+    conversation: Conversation
+    context: ContextServices
+    personas: PersonaServices
+    sessions: Sessions
+    idle_timer: IdleTimer
+    log: LogServices
+    editing: EditingServices
+    machine: MachineServices

@@ -1,0 +1,175 @@
+"""The composition: every service is built here, from the user's data and the outside world.
+
+Its imports take a while, so that it is itself imported late: by the app, when a service is first asked for. Tests build
+their world by `compose` too, with an outside world of their own.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from chorus_cli.adapters.machine.clipboard import Clipboard
+from chorus_cli.adapters.machine.editor import UserEditor
+from chorus_cli.adapters.models import ollama
+from chorus_cli.adapters.models.limits import ModelLimits
+from chorus_cli.adapters.models.litellm_client import LiteLLMClient
+from chorus_cli.adapters.models.model_map import ModelMap
+from chorus_cli.adapters.models.router import ElizaClient, ModelRouter
+from chorus_cli.adapters.models.token_counter import VocabularyCounter
+from chorus_cli.commands.catalogue import registry
+from chorus_cli.commands.framework.services import (
+    ContextServices,
+    EditingServices,
+    LogServices,
+    MachineServices,
+    PersonaServices,
+    Services,
+)
+from chorus_cli.commands.sessions import saved_line
+from chorus_cli.services.context.context import Context
+from chorus_cli.services.context.window import ContextWindow
+from chorus_cli.services.editing.context import ContextEditing
+from chorus_cli.services.editing.drafts import Editing
+from chorus_cli.services.folding.folding import Folding
+from chorus_cli.services.folding.schedule import FoldSchedule
+from chorus_cli.services.folding.summarizer import Summarizer
+from chorus_cli.services.log.export import Exporting
+from chorus_cli.services.log.journal import Journal
+from chorus_cli.services.log.search import Search
+from chorus_cli.services.personas.models import KnownModels, Models
+from chorus_cli.services.personas.roster import Roster
+from chorus_cli.services.personas.settings import PersonaSettings
+from chorus_cli.services.sessions.idle import IdleServices, IdleTimer
+from chorus_cli.services.sessions.saving import SessionSaving
+from chorus_cli.services.sessions.sessions import Sessions
+from chorus_cli.services.turns.conversation import Conversation
+from chorus_cli.services.turns.reply import Answering, Outside
+from chorus_cli.storage.files.durable_files import rescue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from chorus_cli.adapters.machine.paths import Paths
+    from chorus_cli.core.context.budget import Limit
+    from chorus_cli.ports import Clock, Editor, ModelClient, TokenCounter
+    from chorus_cli.services.notifier import Notifier
+    from chorus_cli.services.personas.focus import Focus
+    from chorus_cli.services.personas.personas import Personas
+    from chorus_cli.storage.sqlite.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The user's data, opened by this process.
+
+    ``run`` names the process in the rows that it is writing; ``is_alive`` tells of such a name whether its process
+    still runs.
+    """
+
+    paths: Paths
+    store: Store
+    personas: Personas
+    focus: Focus
+    notifier: Notifier
+    run: str
+    is_alive: Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The machine that Chorus runs on.
+
+    ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``.
+    ``rescue`` keeps a record that the database refused and returns its file, ``None`` if that failed too.
+    ``report_bug`` keeps a traceback and returns the sentence that says where.
+    """
+
+    clock: Clock
+    editor: Editor
+    copy: Callable[[str], str]
+    rescue: Callable[[Mapping[str, str]], Path | None]
+    report_bug: Callable[[Exception], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Providers:
+    """The models that can be asked, and the facts about them.
+
+    ``limit_of`` returns the most tokens that a model takes, ``input_cost`` the price of one in USD, if it is known.
+    """
+
+    client: ModelClient
+    counter: TokenCounter
+    limit_of: Callable[[str], Limit]
+    input_cost: Callable[[str], float | None]
+    models: Models
+
+
+def this_machine(
+    paths: Paths,
+    environment: Mapping[str, str],
+    clock: Clock,
+    alone: Callable[[], AbstractContextManager[None]],
+    report_bug: Callable[[Exception], str],
+) -> Machine:
+    """Return the machine of this process; ``alone`` is entered while an editor has the terminal."""
+    return Machine(
+        clock,
+        UserEditor(environment, alone),
+        Clipboard(environment, sys.stdout).copy,
+        lambda record: rescue(paths.rescue, clock.now(), record),
+        report_bug,
+    )
+
+
+def all_providers(environment: Mapping[str, str], clock: Clock) -> Providers:
+    """Return ELIZA and every provider that litellm reaches."""
+    known = ModelMap()
+    in_ollama = partial(ollama.models, environment)
+    names = KnownModels(known.names, known.providers, in_ollama, known.conversation_names)
+    return Providers(
+        ModelRouter(ElizaClient(clock), LiteLLMClient(environment, known)),
+        VocabularyCounter(),
+        ModelLimits(environment, known).of_model,
+        known.input_cost,
+        Models(names, environment),
+    )
+
+
+def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_background: bool) -> Services:
+    """Build the services.
+
+    Conversations are folded where a request is too large, with ``folds_in_background`` also before it comes to that.
+    """
+    store, personas, focus, clock = opened.store, opened.personas, opened.focus, machine.clock
+    context = Context(store, providers.counter, providers.limit_of, providers.input_cost)
+    settings = PersonaSettings(store, clock, personas)
+    journal = Journal(context, clock, personas)
+    summarizer = Summarizer(providers.client, context)
+    folding = Folding(context, summarizer, clock)
+    folds = FoldSchedule(folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
+    outside = Outside(providers.client, clock, providers.counter, machine.rescue, opened.is_alive)
+    saving = SessionSaving(personas.folder, clock, context, summarizer)
+    actions = IdleServices(store, focus, saving, journal, saved_line).actions()
+    return Services(
+        registry=registry(),
+        focus=focus,
+        conversation=Conversation(context, Answering(store, outside), folds, opened.run),
+        context=ContextServices(context, ContextWindow(settings, clock, focus, context), folding),
+        personas=PersonaServices(
+            personas, Roster(store, clock, personas, opened.paths.deleted_personas), settings, providers.models
+        ),
+        sessions=Sessions(store, clock, personas, focus, saving),
+        idle_timer=IdleTimer(clock, actions, lambda: focus.slug, opened.notifier.aside, machine.report_bug),
+        log=LogServices(journal, Search(store, clock), Exporting(context, clock)),
+        editing=EditingServices(
+            Editing(machine.editor, opened.paths.drafts, clock, opened.run),
+            ContextEditing(context, clock, opened.is_alive),
+        ),
+        machine=MachineServices(clock, machine.copy, opened.notifier),
+    )

@@ -1,0 +1,15 @@
+"""Sentences of services: they reach the chat while it listens, and nobody else."""
+
+from __future__ import annotations
+
+from chorus_cli.services.notifier import Notifier
+
+
+def test_sentences_are_told_while_the_chat_listens_and_dropped_otherwise() -> None:
+    notifier, progress, asides = Notifier(), list[str](), list[str]()
+    notifier.progress("too early")
+    with notifier.heard_by(progress.append, asides.append):
+        notifier.progress("half of it is done")
+        notifier.aside("the oldest messages are summarised")
+    notifier.aside("too late")
+    assert (progress, asides) == (["half of it is done"], ["the oldest messages are summarised"])
