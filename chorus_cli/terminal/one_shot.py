@@ -1,4 +1,4 @@
-"""One turn without a prompt: the answer to stdout, everything else to stderr."""
+"""One turn without the chat: the answer to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def carry_out(line: str, services: Services, answers: Screen, asides: Scre
         _refuse_unreadable(services.focus.target().persona)
         return await _shown(answer, answers, asides)
     if isinstance(answer, Question):
-        # Nobody can be asked, so nothing is done.
+        # There is no prompt to ask at, so nothing is done.
         asides.error(plain(answer))
         return 1
     draw(answer, answers)
@@ -52,7 +52,7 @@ async def _shown(events: AsyncGenerator[TurnEvent, None], answers: Screen, aside
 
 
 def _refuse_unreadable(persona: Persona) -> None:
-    """Refuse to send a request without the prompt that nobody could read: no user sees the warning in time."""
+    """Refuse to send a request without its unreadable prompt: the user would see the warning too late."""
     if persona.unreadable:
         raise SettingsError(
             f"Nothing was sent: settings of {persona.name} cannot be read, so that its prompt may be missing. "
@@ -61,7 +61,7 @@ def _refuse_unreadable(persona: Persona) -> None:
 
 
 def standard_input() -> str:
-    """Return the text of standard input, empty when it is a terminal or closed.
+    """Return the piped input; empty if stdin is a terminal or closed.
 
     Raises:
         MessageRefusedError: it is not UTF-8.

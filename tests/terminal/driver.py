@@ -125,7 +125,7 @@ class Home:
         )
 
     def said(self) -> list[Any]:
-        """Return what the user ever said, in the order of the log."""
+        """Return all messages of the user, in the order of the log."""
         return self.sql("SELECT content FROM messages WHERE role = 'user' ORDER BY id")
 
     def replies(self) -> list[Any]:
@@ -133,7 +133,7 @@ class Home:
         return self.sql("SELECT content, status FROM messages WHERE role = 'assistant' ORDER BY id")
 
     def seen(self) -> list[str]:
-        """Return what the model would be sent now, without the system message."""
+        """Return the messages of the next request, without the system message."""
         report = json.loads(self.run("context", "--json").output)
         return [message["content"] for message in report["messages"] if message["role"] != "system"]
 
@@ -170,7 +170,7 @@ class Terminal:
 
     @property
     def echoes(self) -> bool:
-        """Whether the terminal shows what is typed and hands it on by lines, as a shell wants to find it."""
+        """Whether the terminal echoes keys and edits lines, as a shell expects."""
         marks_pastes = _MARKED_PASTES in self._screen.mode
         return bool(self._modes & termios.ECHO and self._modes & termios.ICANON and not marks_pastes)
 
@@ -199,7 +199,7 @@ class Terminal:
         self.await_line(prompt)
 
     def screen_text(self) -> str:
-        """Return what stands on the screen and above it, without blanks at the ends of lines."""
+        """Return the text of the screen and the scrollback, without blanks at the ends of lines."""
         above = [_text_of(line, self._screen.columns) for line in self._screen.history.top]
         return "\n".join(line.rstrip() for line in (*above, *self._screen.display)).rstrip()
 
@@ -228,7 +228,7 @@ class Terminal:
         return str(self._screen.display[-1]).rstrip()
 
     def until(self, seen: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
-        """Look until ``seen`` is true of what stands on the screen."""
+        """Look until ``seen`` is true of the screen."""
         deadline = time.monotonic() + seconds
         while not seen():
             assert not self._child.flag_eof, f"The program ended before {what} came:\n{self.screen_text()}"
@@ -256,7 +256,7 @@ class Terminal:
         return int(self._child.exitstatus if self._child.signalstatus is None else -self._child.signalstatus)
 
     def resize(self, columns: int, lines: int = _LINES) -> None:
-        """Make the window another size; what stands there is not rearranged."""
+        """Change the size of the window, without reflowing its text."""
         self._screen.resize(lines, columns)
         self._child.setwinsize(lines, columns)
 
@@ -280,7 +280,7 @@ class Terminal:
         return str(self._screen.display[self._screen.cursor.y]).rstrip()
 
     def _look(self) -> bytes:
-        """Take in and return what the program has drawn meanwhile: nothing once it or the window is gone."""
+        """Read and return the output of the program since then: nothing once it or the window is gone."""
         drawn = b""
         if self._child.flag_eof or self._child.ptyproc.fileobj.closed:
             time.sleep(_LOOK_SECONDS)

@@ -1,4 +1,4 @@
-"""Five messages that are edited from the keyboard, and what has become of them and of the draft."""
+"""Five messages that are edited from the keyboard, and the fate of the messages and of the draft."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def drafts(home: Home) -> set[Path]:
 
 
 def in_context(home: Home, thread: int) -> list[Any]:
-    """Return what is in context by the newest boundary, and what came after it."""
+    """Return the members of the newest boundary and the messages after it."""
     boundary = "SELECT max(id) FROM operations WHERE kind IN ('edit', 'clear') AND ifnull(thread_id, ?) = ?"
     [operation] = home.sql(boundary, thread, thread)
     members = (

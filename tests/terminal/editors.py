@@ -25,7 +25,7 @@ def editor(folder: Path, *scripts: str, name: str = "my editor") -> str:
 
 
 def changing(statement: str) -> str:
-    """Return a script that saves the file with what a statement of Python makes of its ``text``."""
+    """Return a script that rewrites the file by a Python statement that changes its ``text``."""
     program = (
         "import pathlib, sys\nfile = pathlib.Path(sys.argv[1])\ntext = file.read_bytes().decode()\n"
         f"{statement}\nfile.write_bytes(text if isinstance(text, bytes) else text.encode())"

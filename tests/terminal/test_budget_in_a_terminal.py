@@ -55,7 +55,7 @@ def report(home: Home) -> dict[str, Any]:
 
 
 def first_words(told: dict[str, Any]) -> list[str]:
-    """Return by what the user's messages in a report are told apart."""
+    """Return the keywords of the user's messages in a report."""
     return [message["content"].split()[0] for message in told["messages"] if message["role"] == "user"]
 
 

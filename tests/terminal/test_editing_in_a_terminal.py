@@ -1,4 +1,4 @@
-"""``/context edit`` from the keyboard of the real program: what is in context and what is sent afterwards."""
+"""``/context edit`` from the keyboard of the real program: the context and the requests afterwards."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def undo_turn(chat: Terminal, text: str) -> None:
 
 
 def said_to(provider: MockProvider) -> list[str]:
-    """Return the messages of the newest request but for the system message, without what stands before them."""
+    """Return the messages of the newest request but for the system message, without their preambles."""
     messages: list[dict[str, Any]] = provider.requests()[-1][1:]
     return [message["content"].rpartition("]\n\n")[2] for message in messages]
 

@@ -1,4 +1,4 @@
-"""Editors, whatever they do to the text and to its file: nothing is lost, and a sentence says what happened."""
+"""Editors, in all that they do to the text and its file: nothing is lost, and a sentence says what happened."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What an editor does to the five messages, what is said of it, what is answered to that, and what is then true.
+    """An edit of the five messages: the script, the sentence shown, the answer to it, and the outcome.
 
     ``kept`` is a piece of the draft that stays, ``None`` if none does.
     """

@@ -66,7 +66,7 @@ def test_a_window_of_another_size_keeps_what_is_being_typed_and_what_is_being_sa
 
 
 def test_ctrl_z_leaves_the_shell_a_sane_terminal_and_fg_goes_on(home: Home, tmp_path: Path) -> None:
-    # Whoever is reading when Ctrl-Z comes may still take the first key that is meant for the shell.
+    # A process that is reading when Ctrl-Z arrives may still take the first key that is meant for the shell.
     resumed = tmp_path / "resumed"
     await_fg = f"until [ -e {shlex.quote(str(resumed))} ]; do sleep 0.02; done"
     scribe = editor(tmp_path, f'echo now editing; {await_fg}; read line; echo "$line" > "$file"')
@@ -127,7 +127,7 @@ def suspend(shell: Terminal) -> None:
 
 
 def resume(shell: Terminal) -> None:
-    """Have the shell go on with what was suspended; it names the program first."""
+    """Continue the suspended program by the shell; it names the program first."""
     resumed = f"{SHELL_PROMPT} fg\n{CHAT[:20]}"
     times = shell.screen_text().count(resumed) + 1
     shell.say("fg")

@@ -1,4 +1,4 @@
-"""The chat as its user has it: keys go in, a screen comes out, and what was said is there the next day."""
+"""The chat as its user has it: keys go in, a screen comes out, and the messages are there the next day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding, copying and keeping what was said, at the keyboard of the real program and in the shell."""
+"""Finding, copying and keeping messages, at the keyboard of the real program and in the shell."""
 
 from __future__ import annotations
 

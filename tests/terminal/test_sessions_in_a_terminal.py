@@ -1,4 +1,4 @@
-"""Sessions and second thoughts from the keyboard of the real program: what is in context afterwards, to the message."""
+"""Sessions and second thoughts from the keyboard of the real program: the context afterwards, to the message."""
 
 from __future__ import annotations
 

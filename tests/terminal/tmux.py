@@ -1,4 +1,4 @@
-"""A terminal that keeps what is scrolled up, and wraps it anew when its window changes."""
+"""A terminal that keeps its scrollback, and reflows it when its window changes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What of a block stands on the screen for good, drawn for a width that the window has no more, is not shown again.
+"""Leaves out the part of a block that is already printed, at a width that the window no longer has.
 
-Words keep their order however wide they are drawn, so they tell how far a block stands there. They are its characters
-but for blanks, for what is drawn once in each row, and for signs of markup, which vanish when their other half comes; a
-line break for each row of nothing but blanks; and a mark for each whole row of a table, whose cells are drawn side by
-side.
+Words keep their order at any width, so they tell how much of a block is printed. The words of a block are its
+characters without blanks, without bars and rules, which are drawn in each row, and without markup characters, which
+vanish when their counterpart arrives. A blank row counts as a line break, and a complete row of a table, whose cells
+are side by side, as a mark.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ _STYLE_OR_CHARACTER = re.compile(r"\x1b\[[0-9;]*m|.", re.DOTALL)
 
 
 def words_of(row: Row) -> str:
-    """Return what a row is recognised by."""
+    """Return the words of a row."""
     if row.table_mark is not None:
         return row.table_mark
     words = "".join(filter(_is_word, row.plain))
-    # A sign of markup alone in its row may stand beside words in another width.
+    # A markup character alone in its row may share a row with words at another width.
     return words or ("" if _MARKUP.intersection(row.plain) else _EMPTY_ROW)
 
 
-def without_words(rows: Sequence[Row], standing: str) -> tuple[list[Row], int]:
-    """Leave out what stands there already; return the other rows, and how many of the standing words were found.
+def without_printed(rows: Sequence[Row], printed: str) -> tuple[list[Row], int]:
+    """Return the rows that are not printed yet, and how many of the ``printed`` words were found.
 
-    What has changed since, and all that follows it, is shown once more: nothing may be missing.
+    From the first difference on, all rows are returned: nothing may be missing.
     """
     begin = found = 0
     for number, row in enumerate(rows):
-        if found == len(standing):
+        if found == len(printed):
             break
         words = words_of(row)
-        rest = standing[found : found + len(words)]
+        rest = printed[found : found + len(words)]
         if words == rest:
             found += len(rest)
-            # The lines of a table's row have no words but in the last.
+            # Of the lines of a table row only the last has words.
             begin = number + 1 if rest else begin
         elif words.startswith(rest):
-            return [*rows[begin:number], _without(row, len(rest)), *rows[number + 1 :]], len(standing)
+            return [*rows[begin:number], _without(row, len(rest)), *rows[number + 1 :]], len(printed)
         else:
             break
     return list(rows[begin:]), found
@@ -63,7 +63,7 @@ def _without(row: Row, count: int) -> Row:
 
 
 def _blanked(text: str, count: int) -> str:
-    """Put blanks for the first ``count`` words, and for the signs of markup around them."""
+    """Replace the first ``count`` words, and the markup characters around them, by blanks."""
     left = count
 
     def blank(match: re.Match[str]) -> str:

@@ -1,9 +1,9 @@
-"""Cuts Markdown that still arrives into what is settled and what is open.
+"""Splits arriving Markdown into settled blocks and the open one.
 
-Of the blocks at the top level every one but the last is settled: no line that follows can change it. So the parser
-reads each block while it is open, and never again; a long reply costs what its blocks cost. A fence or a list that
-grows without end sheds its beginning, and what remains is given what it needs to go on: the fence its first line and
-the state of the lexer, the list its number, a table its head.
+All blocks at the top level but the last are settled: no further line can change them. So a block is parsed only while
+it is open, and the cost of a long reply is the sum of its blocks. A fence or list that grows without end is settled in
+parts; the remainder keeps what it needs to continue: a fence its first line and the lexer's stack, a list its number, a
+table its head.
 
 Imported only when a reply is painted, because markdown-it and rich take long to import.
 """
@@ -29,15 +29,15 @@ _ENDED_BY_EMPTY_LINE = ("paragraph_open", "blockquote_open", "table_open")
 _CODE = ("fence", "code_block")
 _LISTS = ("bullet_list_open", "ordered_list_open")
 _TABLE_HEAD_LINES = 2
-# How much of an open block may be drawn again and again, in characters of plain text. The parser looks from each
-# bracket for its other half, and rich measures each cell.
+# Limits for an open block, which is drawn again and again, in characters of plain text. The parser looks for the
+# counterpart of each bracket, and rich measures each cell.
 _HEAVIEST_BLOCK, _HEAVIEST_TABLE = 16_384, 32_768
 _BRACKET_WEIGHT, _CELL_WEIGHT = 6, 10
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Parsed Markdown that is drawn in one go: after an empty line or not, or going on where the last piece ended."""
+    """Parsed Markdown to draw: after an empty line or not, or directly continuing the block of the last piece."""
 
     tokens: list[Token]
     after_gap: bool
@@ -45,7 +45,7 @@ class Piece:
 
 
 class MarkdownBlocks:
-    """Safe Markdown on its way through the parser; ``decoded`` saw what its entities and links decode to."""
+    """Parser for arriving safe Markdown; ``decoded`` is the filter for decoded entities and links."""
 
     def __init__(self) -> None:
         self.decoded = SafeTextStream()
@@ -63,11 +63,11 @@ class MarkdownBlocks:
 
     @property
     def open_weight(self) -> int:
-        """How much work the open block may be to draw, in characters of plain text."""
+        """The most that drawing the open block may cost, in characters of plain text."""
         return len(self._open) + _BRACKET_WEIGHT * self._open.count("[") + _CELL_WEIGHT * self._open.count("|")
 
     def feed(self, text: str) -> None:
-        """Take in what has arrived."""
+        """Add arrived text."""
         self._open += text
         self._has_new_lines = self._has_new_lines or "\n" in text
 
@@ -85,12 +85,12 @@ class MarkdownBlocks:
         return self._cut_off(len(self._open))
 
     def unsettled(self) -> Piece:
-        """Return what is open as it would be if the reply ended here."""
+        """Return the open block, parsed as if the reply ended here."""
         tokens = self._parsed(self._open, dict(self._references), SafeTextStream())
         return Piece(tokens, self._after_gap, self._goes_on)
 
     def shed(self, kept_lines: int) -> Piece | None:
-        """Cut off the beginning of an open fence, but for about its last ``kept_lines``, or all items but the last."""
+        """Cut off an open fence, except about its last ``kept_lines``, or all items of a list but the last."""
         lines = _complete_lines(self._open)
         tokens = self._structure(lines)
         if tokens and tokens[0].type == "fence":
@@ -100,9 +100,9 @@ class MarkdownBlocks:
         return None
 
     def break_up(self) -> Piece | None:
-        """Cut off most of an open block if it is too much to be drawn again and again; a table may be twice as heavy.
+        """Cut off most of an open block that is too heavy to be drawn repeatedly; a table may be twice as heavy.
 
-        The cut is at the end of a line or of a word; ``take_back`` moves it to where nobody sees it.
+        The cut is at the end of a line or a word; ``take_back`` moves it to the end of a drawn row, where it is unseen.
         """
         lines = _complete_lines(self._open)
         block = next(iter(self._structure([self._open])), None)
@@ -120,7 +120,7 @@ class MarkdownBlocks:
         return self._continue(at, "", None)
 
     def take_back(self, row: str) -> bool:
-        """Open the last row of what was broken up again, if that is a text whose ``row`` stands there as written."""
+        """Make the last drawn ``row`` of a broken-up block part of the open block again, if the source contains it."""
         source, self._broken_off = self._broken_off, ""
         begin = source.rfind(row) if row else -1
         if begin <= len(source) // 2:
@@ -142,7 +142,7 @@ class MarkdownBlocks:
             return None
         opening = _lines_of(fence)[0]
         code = _complete_lines(fence.content)
-        # The last line with words in it stays, for empty lines at the end of code are not drawn.
+        # The last line with words stays: empty lines at the end of code are not drawn.
         filled = max((number for number, line in enumerate(code) if line.strip()), default=0)
         places = resumption_points(_language(fence), fence.content, self._code_part().stack, self._limit)
         wanted = min(len(code) - kept_lines, filled)
@@ -165,7 +165,7 @@ class MarkdownBlocks:
         return self._going_on if isinstance(self._going_on, CodePart) else WHOLE
 
     def _continue(self, length: int, prefix: str, going_on: CodePart | int | None) -> Piece:
-        """Cut off the beginning of a block whose remainder goes on after ``prefix``, directly below."""
+        """Cut off the beginning of a block; the rest continues directly below, parsed with ``prefix`` before it."""
         piece = self._cut_off(length)
         if isinstance(going_on, CodePart):
             for token in piece.tokens:
@@ -185,7 +185,7 @@ class MarkdownBlocks:
         piece = Piece(tokens, self._after_gap, self._goes_on)
         self._goes_on = False
         if tokens:
-            # A thematic break brings its own empty line.
+            # rich draws an empty line after a thematic break itself.
             self._after_gap = tokens[-1].type != "hr"
         return piece
 
@@ -209,14 +209,14 @@ class MarkdownBlocks:
         return part if isinstance(part, CodePart) else WHOLE
 
     def _structure(self, lines: list[str]) -> list[Token]:
-        """Return the blocks, with nothing inside their texts parsed."""
+        """Return the block structure, without parsing inline markup."""
         tokens: list[Token] = []
         self._parser.block.parse("".join(lines), self._parser, {"references": dict(self._references)}, tokens)
         return tokens
 
 
 def _complete_lines(text: str) -> list[str]:
-    """Return the lines whose end has come."""
+    """Return the lines that have ended."""
     return [f"{line}\n" for line in text.split("\n")[:-1]]
 
 
@@ -230,7 +230,7 @@ def _first_open_line(tokens: Sequence[Token], lines: Sequence[str]) -> int:
         return end
     if len(blocks) == 1:
         return 0
-    # A link's definition that ends right above may still take its title from the lines that follow.
+    # A link definition directly above may still take its title from the lines that follow.
     _, earliest = _lines_of(blocks[-2])
     while begin > earliest and lines[begin - 1].strip():
         begin -= 1
@@ -238,7 +238,7 @@ def _first_open_line(tokens: Sequence[Token], lines: Sequence[str]) -> int:
 
 
 def _is_finished(block: Token, lines: Sequence[str]) -> bool:
-    """Tell whether the block ends with its last line, whatever follows."""
+    """Return whether no further line can belong to the block."""
     _, end = _lines_of(block)
     if block.type in _ENDED_BY_EMPTY_LINE:
         return end < len(lines) and not lines[end].strip()

@@ -1,24 +1,22 @@
-"""Shows Markdown on a terminal while it arrives; in the end there stands what would if it had come at once.
+"""Shows Markdown on a terminal while it arrives; the final screen is as if it had arrived at once.
 
-What is settled is drawn once and never touched again. Only the last block is painted over as it grows, by whoever
-calls ``paint``, as often as seems good. It never leaves the screen: what is taller shows its end, and a fence or a
-list that is taller has its beginning settled. See ``markdown_blocks`` for what is settled when.
+Settled blocks are drawn once and never touched again. Only the last block is painted over as it grows, with each call
+of ``paint``. It never leaves the screen: a taller block shows its end, and a taller fence or list has its beginning
+settled. ``blocks`` decides when a block is settled.
 
-What is other than if rich drew it, so that no word is lost or said twice: an image stands in its place as a link to it
-(rich puts it ahead of its block, and cuts off what the line is then too long for); words in a table that are wider than
-their column are folded, and cells that would be too narrow share one (rich cuts them off); HTML, and what looks like
-it, is shown as it is written, but for line breaks and keys (rich leaves it out); and a link whose text is its own
-address, letter by letter, is that text alone.
+Differences from rich, so that no word is lost or repeated: an image is shown in its place as a link (rich puts it
+before its block, and then cuts off the end of the line); table cells are folded, or joined if they would be too narrow
+(rich cuts them off); HTML other than line breaks and keys is shown as written (rich leaves it out); a link whose text
+is its own address is shown as that text alone.
 
-What is other than at once: a link whose definition comes after it stays text if it was settled before, and so does the
-definition, and in a list that was settled in parts, the column of numbers belongs to the part. Code that was settled in
-parts has the colours of what was known of it then, and code that a lexer might look at for long has none (see
-``lexing``). And a block of more than 16 KiB, a table of more than 32, is broken up, sooner if it consists of
-brackets or of cells.
+Differences from drawing the whole text at once: a link that was settled before its definition arrived stays text, and
+so does the definition; in a list that was settled in parts, each part has its own width of numbers; code that was
+settled in parts has the colours known at that time, and code that is costly to lex has none (see ``lexing``). And a
+block of more than 16 KiB, or a table of more than 32, is broken up, sooner if it consists of brackets or cells.
 
-A window that changes its size may scroll away what is open. It stays there as it was drawn, and the block goes on below
-it in the new width. Only such rows of a block that was higher than the screen come again when it settles, for they are
-not its beginning.
+A window that changes its size may scroll away open rows. They stay as they were drawn, and the block continues below
+them at the new width. Only if the block was taller than the screen are these rows repeated when it settles, because
+they are not its beginning.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ import shutil
 from collections import deque
 from typing import TYPE_CHECKING
 
-from chorus_cli.terminal.markdown.already_printed import without_words, words_of
+from chorus_cli.terminal.markdown.already_printed import without_printed, words_of
 from chorus_cli.terminal.markdown.blocks import MarkdownBlocks
 from chorus_cli.terminal.markdown.drawing import MarkdownDrawing
 from chorus_cli.terminal.screen.painted_rows import PaintedRows
@@ -45,7 +43,7 @@ _HEAVY_BLOCK = 8_192
 
 
 class MarkdownStream:
-    """One reply on its way to a terminal that obeys escape sequences; ``text`` must be safe already."""
+    """One reply on a terminal that obeys escape sequences; its text must be safe already."""
 
     def __init__(
         self,
@@ -62,7 +60,7 @@ class MarkdownStream:
         self._drawn_for = size()
         self._waiting: deque[str] = deque()
         self._settled: list[Row] = []
-        self._standing = ""
+        self._printed = ""
         self._paints_all = True
         self._tolerated_weight = _HEAVY_BLOCK
 
@@ -72,12 +70,12 @@ class MarkdownStream:
         return self._blocks.decoded
 
     def feed(self, text: str) -> None:
-        """Take in what has arrived, without doing anything yet."""
+        """Queue arrived text."""
         for start in range(0, len(text), _STEP_CHARACTERS):
             self._waiting.append(text[start : start + _STEP_CHARACTERS])
 
     def advance(self) -> bool:
-        """Settle what can be, a few milliseconds' worth, and return whether more is waiting."""
+        """Parse and settle a few milliseconds' worth of queued text; return whether more is queued."""
         self._adopt_size()
         taken = 0
         while self._waiting and taken < _STEP_CHARACTERS:
@@ -92,7 +90,7 @@ class MarkdownStream:
         return bool(self._waiting)
 
     def paint(self, below: Sequence[Row] = ()) -> None:
-        """Bring the screen up to date with what ``advance`` has taken in; ``below`` stands under it for the while."""
+        """Draw the text parsed by ``advance``, with the temporary rows ``below`` under it."""
         self._adopt_size()
         room = max(1, self._drawn_for.lines - 1 - len(below))
         unsettled = self._rows_of(self._blocks.unsettled())
@@ -103,14 +101,14 @@ class MarkdownStream:
         self._show(unsettled, below, room)
 
     def take_down(self) -> None:
-        """Leave only settled rows on the screen, so that something can be written below them."""
+        """Erase all rows but the settled ones, so that something can be written below them."""
         self._adopt_size()
         self._show([], [], 1)
 
     def close(self) -> int:
-        """Show what has been taken in as it shall stay; return how many characters are left out.
+        """Settle the parsed text; return how many characters of the queue are not shown.
 
-        What waits is taken in if it is one step's work, for else somebody stopped a reply that is too much to wait for.
+        A queue of more than one step means that the user stopped a long reply and does not want to wait.
         """
         if self._waiting_length() <= _STEP_CHARACTERS:
             self.advance()
@@ -122,21 +120,21 @@ class MarkdownStream:
         return sum(map(len, self._waiting))
 
     def _adopt_size(self) -> None:
-        """Draw for the window's size from now on; what it has scrolled away stands as it is."""
+        """Draw at the window's size from now on, and note the open rows that it has scrolled away."""
         self._drawn_for = self._size()
         gone = self._rows.let_go(self._drawn_for.columns, self._drawn_for.lines)
         if self._paints_all:
-            self._standing += "".join(map(words_of, gone))
+            self._printed += "".join(map(words_of, gone))
 
     def _shed(self, kept_lines: int) -> bool:
-        """Settle the beginning of the open block, if it is one that can be settled in parts."""
+        """Settle the beginning of the open block, if it can be settled in parts."""
         piece = self._blocks.shed(kept_lines)
         if piece is not None:
             self._settle(piece)
         return piece is not None
 
     def _shorten(self) -> None:
-        """Settle what can be of a heavy open block; where nothing can, look again when more has come."""
+        """Settle as much as possible of a heavy open block; if nothing, try again when it has grown."""
         if self._shed(self._drawn_for.lines // 2):
             return
         piece = self._blocks.break_up()
@@ -156,10 +154,10 @@ class MarkdownStream:
         self._settled += self._rows_of(piece)
 
     def _show(self, unsettled: Sequence[Row], below: Sequence[Row], room: int) -> None:
-        settled, found = without_words(self._settled, self._standing)
-        self._standing = "" if settled else self._standing[found:]
-        left, found = without_words(unsettled, self._standing)
-        self._standing = self._standing[:found] if left else self._standing
+        settled, found = without_printed(self._settled, self._printed)
+        self._printed = "" if settled else self._printed[found:]
+        left, found = without_printed(unsettled, self._printed)
+        self._printed = self._printed[:found] if left else self._printed
         self._rows.show(settled, [*left[-room:], *below], self._drawn_for.columns, self._drawn_for.lines)
         self._settled = []
         self._paints_all = len(left) <= room

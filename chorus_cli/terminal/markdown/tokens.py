@@ -34,9 +34,9 @@ _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 
 def make_drawable(tokens: Iterable[Token], safe: SafeTextStream) -> None:
-    """Pass what the tokens show through ``safe``, and have images and links drawn where and as often as they stand.
+    """Filter the visible text of the tokens by ``safe``; show images as links, HTML as text and each address once.
 
-    The beginnings and ends of keys that have no other half are dropped.
+    Unpaired key tags are dropped.
     """
     for token in tokens:
         if token.type in _SHOWN:
@@ -71,7 +71,7 @@ def _with_whole_keys(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _with_html_shown(token: Token) -> Token:
-    """Return what shows a tag as it is written, but for line breaks and for keys, which have a style."""
+    """Return a tag as text, except line breaks, and keys, which have a style."""
     if token.type != "html_inline" or token.content in {_KEY, _KEY_END}:
         return token
     if _LINE_BREAK.fullmatch(token.content):
@@ -80,7 +80,7 @@ def _with_html_shown(token: Token) -> Token:
 
 
 def _with_images_as_links(tokens: Sequence[Token]) -> list[Token]:
-    """Put a link in the place of each image, whose own texts have been through this already."""
+    """Replace each image by a link; its own text has been corrected already."""
     return [part for token in tokens for part in (_as_link(token) if token.type == "image" else (token,))]
 
 
@@ -91,9 +91,9 @@ def _as_link(image: Token) -> Sequence[Token]:
 
 
 def _mark_own_addresses(tokens: Iterable[Token]) -> None:
-    """Have links drawn without their addresses where the texts are the addresses already.
+    """Mark the links whose text is their address, so that it is shown once.
 
-    A link may be within another one, for an image is one too.
+    A link may contain another one, because images are links too.
     """
     shown: list[str] = []
     begun: list[tuple[Token, int]] = []
@@ -113,7 +113,7 @@ def _mark_own_addresses(tokens: Iterable[Token]) -> None:
 
 
 def _says(text: str, address: str) -> bool:
-    """Return whether a text is an address, letter by letter, or with what the parser percent-encodes in it."""
+    """Return whether a text is an address, either literally or before the parser percent-encoded it."""
     if text in {address, address.removeprefix("mailto:")}:
         return True
     # Up to the third slash, where the host stands, a letter may look like another one or like a slash; at a blank an

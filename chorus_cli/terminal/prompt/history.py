@@ -1,4 +1,4 @@
-"""The lines typed before, as prompt_toolkit wants them: read when they are first wanted, written beside the talk."""
+"""The input history in prompt_toolkit's interface: read on first use, written in the background."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class InputHistory(History):
-    """What was typed to one persona; a line that cannot be read or written is not worth a word."""
+    """Lines typed to one persona; errors while reading or writing are not reported."""
 
     def __init__(self, read: Read, write: Write) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class InputHistory(History):
             yield line
 
     def load_history_strings(self) -> Iterable[str]:
-        """Return nothing: `load` does not come here."""
+        """Return nothing: ``load`` does not call this."""
         return ()
 
     def store_string(self, string: str) -> None:

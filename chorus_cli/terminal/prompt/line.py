@@ -52,7 +52,7 @@ STYLE = Style.from_dict(
         "bottom-toolbar": "noreverse dim",
         "bottom-toolbar.text": "noreverse dim",
         "warning": "nodim bold",
-        # prompt_toolkit's own styles have fixed colours, whatever the ground of the terminal.
+        # prompt_toolkit's own styles have fixed colours, which ignore the terminal's background.
         "completion-menu": _OWN_GROUND,
         "completion-menu.completion.current": f"{_OWN_GROUND} reverse",
         "completion-menu.meta.completion": f"{_OWN_GROUND} dim",

@@ -1,4 +1,4 @@
-"""A line at the prompt in which nothing hides or misleads: such signs are drawn by their numbers."""
+"""Shows invisible and misleading characters at the prompt as their code points."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REVEALED = "class:control-character"
 
 
 class Revealing(Processor):
-    """Draws what hides or misleads by its number; the text itself stays what it is."""
+    """Draws such characters as their code points, such as ``<U+202E>``; the text itself is unchanged."""
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
         """Draw one line."""
@@ -39,8 +39,8 @@ class Revealing(Processor):
 
 
 def reveal_searches(layout: Layout) -> None:
-    """Have what is typed into a search drawn like the line that is searched for, which has a processor of its own."""
+    """Reveal characters in search fields too, whose processors are separate."""
     for control in layout.find_all_controls():
         if isinstance(control, SearchBufferControl) and control.input_processors is not None:
-            # Before those that put words in front of the line.
+            # First, before the processors that add words in front of the line.
             control.input_processors.insert(0, Revealing())

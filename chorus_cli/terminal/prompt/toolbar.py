@@ -1,4 +1,4 @@
-"""The line at the bottom of the screen: who answers, how far back that reaches, and how full the request is."""
+"""The line at the bottom of the screen: persona, model, context window, size of the next request, thread."""
 
 from __future__ import annotations
 
@@ -27,50 +27,50 @@ _GAUGE_WIDTH = 8
 
 
 class Toolbar:
-    """What the line says, brought up to date by a task beside the talk.
+    """The text of the line, kept up to date by a background task.
 
-    The tokens are measured anew whenever the prompt comes back, and once a minute, for the window slides. The model is
-    named as soon as ``names_model`` says that it is settled.
+    Tokens are counted with each new prompt, and once a minute because the window slides. The model is named once
+    ``names_model`` is set, when it is settled.
     """
 
     def __init__(self, measure: Measure, report_bug: Callable[[Exception], object]) -> None:
         self.names_model = False
         self._measure = measure
         self._report_bug = report_bug
-        self._place: Target | None = None
+        self._target: Target | None = None
         self._meter: Meter | None = None
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def show(self, target: Target) -> None:
-        """Speak of another place, or of the same after something was done."""
-        if self._place is None or (target.persona.slug, target.thread_id) != _whereabouts(self._place):
+        """Show another target, or the same one after a line was handled."""
+        if self._target is None or (target.persona.slug, target.thread_id) != _key(self._target):
             self._meter = None
-        self._place = target
+        self._target = target
         self.renew()
 
     def renew(self) -> None:
-        """Measure anew, because something may have been done to the context."""
+        """Count again, because the context may have changed."""
         self._news.set()
 
     def begin(self, changed: Callable[[], None]) -> None:
-        """Measure from now on; ``changed`` is called when the line says something else."""
+        """Count from now on; ``changed`` is called when the text may be different."""
         if self._task is None:
             self._task = asyncio.create_task(self._keep_up(changed))
 
     async def close(self) -> None:
-        """Stop measuring."""
+        """Stop counting."""
         if self._task is not None:
             self._task.cancel()
             await run_to_completion(asyncio.wait({self._task}))
 
     def text(self, columns: int) -> list[tuple[str, str]]:
-        """Return the line in pieces of style and text, without what there is no room for in so many columns."""
-        if self._place is None:
+        """Return the line as pairs of style and text, with as many pieces as fit into so many columns."""
+        if self._target is None:
             return []
         unicode = knows_unicode()
         separator = _SEPARATOR if unicode else _PLAIN_SEPARATOR
-        pieces = ranked(self._place, self._meter, unicode=unicode, names_model=self.names_model)
+        pieces = ranked(self._target, self._meter, unicode=unicode, names_model=self.names_model)
         is_full = self._meter is not None and self._meter.is_full
         return [("class:warning" if is_full else "", f" {separator.join(fitting(pieces, columns, len(separator)))}")]
 
@@ -80,9 +80,9 @@ class Toolbar:
             try:
                 await self._renew()
             except ChorusError:
-                # What is wrong is told to whoever says something.
+                # The next message or command reports the error.
                 self._meter = None
-            except Exception as error:  # noqa: BLE001 - nobody waits for this task, and the talk goes on without it
+            except Exception as error:  # noqa: BLE001 - nothing awaits this task, and the chat works without it
                 self._report_bug(error)
                 return
             changed()
@@ -91,16 +91,16 @@ class Toolbar:
                     await self._news.wait()
 
     async def _renew(self) -> None:
-        target = self._place
+        target = self._target
         if target is None:
             return
         meter = await self._measure(target)
-        if self._place is target:
+        if self._target is target:
             self._meter = meter
 
 
 def ranked(target: Target, meter: Meter | None, *, unicode: bool, names_model: bool) -> tuple[Piece, ...]:
-    """Return what there is to say of a place in the order of the line, each piece with its rank: 0 goes last."""
+    """Return the pieces in display order, each with its rank; rank 0 is dropped last."""
     pieces = (
         (2, safe_line(target.persona.name)),
         (3, safe_line(target.choice.model) if names_model else ""),
@@ -112,7 +112,7 @@ def ranked(target: Target, meter: Meter | None, *, unicode: bool, names_model: b
 
 
 def fitting(pieces: Iterable[Piece], columns: int, separator_columns: int) -> list[str]:
-    """Return the most important pieces that surely have room, in their order."""
+    """Return the most important pieces that certainly fit, in display order."""
     room, kept = columns - 1 + separator_columns, set[int]()
     pieces = tuple(pieces)
     for rank, words in sorted(pieces):
@@ -124,12 +124,12 @@ def fitting(pieces: Iterable[Piece], columns: int, separator_columns: int) -> li
 
 
 def metered(meter: Meter, *, unicode: bool) -> str:
-    """Draw how full the request is, and say it."""
+    """Return a gauge of the next request, its tokens, the limit and the percentage."""
     full, empty = ("▰", "▱") if unicode else ("#", "-")
     share = round(min(1.0, meter.usage) * _GAUGE_WIDTH)
     drawn = full * share + empty * (_GAUGE_WIDTH - share)
     return f"{drawn} {meter.tokens:,} / {meter.limit:,} ({meter.usage:.0%})"
 
 
-def _whereabouts(target: Target) -> tuple[str, int]:
+def _key(target: Target) -> tuple[str, int]:
     return target.persona.slug, target.thread_id

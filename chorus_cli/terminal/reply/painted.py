@@ -1,6 +1,6 @@
-"""One reply on a terminal: Markdown that is painted while it arrives, below it one line for what the model thinks.
+"""One reply on a terminal: Markdown painted while it arrives, with one dim line below it.
 
-Until it says or thinks anything, the line is for what is waited for; if it falls silent later, for how long it is.
+The line shows the progress of the request, then the model's thoughts, or how long a stalled reply has been silent.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 _FRAME_SECONDS = 1 / 15
 _REST_PER_WORK = 9
-"""How much longer than a frame took the next one waits: painting takes a tenth of the time at most."""
+"""Pause after a frame as a multiple of its cost: painting takes a tenth of the time at most."""
 
 _PREPARING = Wait("preparing the request", 1.0)
 _QUICK_ANSWER_SECONDS = 0.3
 
 
 class PaintedReply:
-    """Paints what ``show`` is told from a task of its own; what is not the reply goes to ``asides``.
+    """Paints the events of a turn in a background task; notices and errors go to ``asides``.
 
-    The task begins by importing rich, in a thread: the model is asked meanwhile.
+    The task first imports rich in a thread, while the request is under way.
     """
 
     def __init__(
@@ -92,16 +92,16 @@ class PaintedReply:
         self._news.set()
 
     async def finish(self) -> None:
-        """Show what has arrived as it is worked off, however much it is, without holding up anybody else."""
+        """Draw all text that has arrived, however long, without blocking the event loop."""
         self._painting.cancel()
         await self._window.come_to_rest()
         while await self._advance(self._monotonic() + _FRAME_SECONDS):
             self._markdown.take_down()
 
     def close(self) -> None:
-        """Show what is open as it stays, and tell what was hidden, left out or went wrong; a second time does nothing.
+        """Settle the reply, and report hidden or omitted characters and errors; a second call does nothing.
 
-        Without ``finish`` before, much may be left out: whoever stops a long reply wants the prompt.
+        Without ``finish`` before, much may be omitted: a user who stops a long reply wants the prompt.
         """
         if self._is_closed:
             return
@@ -110,7 +110,7 @@ class PaintedReply:
         self._progress.end()
         self._stop_painting()
         self._arrived.append(self._safe.close())
-        # Whoever stops a reply before its first word need not wait for rich.
+        # A reply that is stopped before its first word need not wait for rich.
         if any(self._arrived) or "_markdown" in vars(self):
             self._settle()
         if self.done is not None and self.done.error is not None:
@@ -129,8 +129,7 @@ class PaintedReply:
 
     @cached_property
     def _markdown(self) -> MarkdownStream:
-        # rich is imported only when a reply is painted.
-        from chorus_cli.terminal.markdown.stream import MarkdownStream  # noqa: PLC0415
+        from chorus_cli.terminal.markdown.stream import MarkdownStream  # noqa: PLC0415 - only painting needs rich
 
         return MarkdownStream(
             self._answers.write,
@@ -140,7 +139,7 @@ class PaintedReply:
         )
 
     def _tell(self, text: str) -> None:
-        """Write a sentence above what is still open."""
+        """Write a notice above the open block."""
         self._progress.end()
         self._answers.take_down()
         self._asides.notice(text)
@@ -177,7 +176,7 @@ class PaintedReply:
             await asyncio.sleep(0 if more else max(_FRAME_SECONDS, work * _REST_PER_WORK))
 
     async def _advance(self, deadline: float) -> bool:
-        """Take in what has arrived, step by step until ``deadline``, and return whether more is waiting."""
+        """Parse the text that has arrived, step by step until ``deadline``; return whether more is queued."""
         self._take_in()
         while self._markdown.advance():
             await asyncio.sleep(0)
@@ -187,19 +186,19 @@ class PaintedReply:
 
     @property
     def _is_stopped(self) -> bool:
-        """Whether nobody listens any more: storing what has arrived needs the loop, and the user wants the prompt."""
+        """Whether the turn was cancelled: storing the reply needs the loop, and the user wants the prompt."""
         return self._listener is not None and self._listener.cancelling() > 0
 
     def _stop_painting(self) -> None:
         if not self._painting.done():
             self._painting.cancel()
         elif not self._painting.cancelled():
-            # Whatever went wrong there goes wrong here again.
+            # Settling raises the same error again; this only marks it as retrieved.
             self._painting.exception()
 
 
 def _unshown(count: int) -> str | None:
-    """Return the sentence that tells how much had arrived but is not on the screen; ``None`` if all is."""
+    """Return a notice of characters that arrived but are not on the screen; ``None`` if there are none."""
     if not count:
         return None
     return f"The last {count:,} characters that had arrived are not shown. They are kept; /copy and /export have them."

@@ -1,4 +1,4 @@
-"""Shows a reply while it arrives: painted where the terminal can be painted on, else as plain text."""
+"""Shows a reply while it arrives: painted on a terminal with escape sequences, otherwise as plain text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 async def show_events(events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen) -> TurnDone | None:
-    """Show a whole turn as it happens and return how it ended; a turn that is cancelled leaves a clean line."""
+    """Show the events of a turn and return its last one, ``None`` if it never came; the cursor ends on a new line."""
     paints = answers.guard.allows_sequences
     reply = PaintedReply(answers, asides) if paints else PlainReply(answers, asides)
     try:
@@ -31,13 +31,13 @@ async def show_events(events: AsyncGenerator[TurnEvent, None], answers: Screen, 
 
 
 class Arrival:
-    """Sees go by what arrives: ``has_words`` says whether any of it is the reply's own text."""
+    """Observes the events of a turn; ``has_words`` says whether any text of the reply has arrived."""
 
     def __init__(self) -> None:
         self.has_words = False
 
     async def seen_in(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
-        """Hand on the events of a turn."""
+        """Pass on the events of a turn."""
         async with aclosing(events):
             async for event in events:
                 if isinstance(event, TextDelta) and event.text.strip():
@@ -46,9 +46,9 @@ class Arrival:
 
 
 class PlainReply:
-    """One reply on its way to ``answers``, only ever added to; what is not the reply goes to ``asides``.
+    """Appends one reply to ``answers``; notices and errors go to ``asides``.
 
-    What the model thinks is not shown, nor what is waited for.
+    Thoughts and progress are not shown.
     """
 
     def __init__(self, answers: Screen, asides: Screen) -> None:
@@ -76,10 +76,10 @@ class PlainReply:
                     self._asides.error(event.complaint)
 
     async def finish(self) -> None:
-        """Do nothing: all that has arrived is shown already."""
+        """Do nothing: all text that has arrived is shown already."""
 
     def close(self) -> None:
-        """Show what was held back, end the line, and tell of hidden characters; a second time does nothing."""
+        """Show the text held back, end the line, and report hidden characters; a second call does nothing."""
         if self._closed:
             return
         self._closed = True

@@ -1,4 +1,4 @@
-"""A row of dim words that stands at the end of the screen for a while, for what is not the reply."""
+"""A temporary row of dim words at the end of the screen, such as progress or thoughts."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ _WIDE = "WF"
 
 
 def dim_row(words: str, columns: int, *, colour: bool) -> Row:
-    """Return as many of ``words`` as have room in a row, dim where styles may be used."""
+    """Return a row with the beginning of ``words`` that fits, dim if ``colour`` allows styles."""
     fitting = beginning_of(words, columns)
     width = sum(2 if unicodedata.east_asian_width(character) in _WIDE else 1 for character in fitting)
     return Row(f"{_DIM}{fitting}{_END}" if colour else fitting, fitting, width)
 
 
 def dots(*, unicode: bool) -> str:
-    """Return what stands before a number of seconds that is growing."""
+    """Return the ellipsis before the elapsed seconds."""
     return "…" if unicode else "..."
 
 
 def beginning_of(text: str, columns: int) -> str:
-    """Return as much of the beginning of ``text`` as surely has room."""
+    """Return the longest beginning of ``text`` that certainly fits."""
     return end_of(text[::-1], columns)[::-1]
 
 
 def end_of(text: str, columns: int) -> str:
-    """Return as much of the end of ``text`` as surely has room."""
+    """Return the longest end of ``text`` that certainly fits."""
     start = len(text)
     while start and columns >= widest(text[start - 1]):
         start -= 1

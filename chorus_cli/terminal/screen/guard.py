@@ -1,8 +1,8 @@
-r"""The last gate before the terminal: only the escape sequences that we write ourselves pass.
+r"""The last filter before the terminal: only the escape sequences that Chorus writes itself pass.
 
-The second layer behind ``core/text/safe_text``, needed because a renderer makes characters that no filter of its input
-could see (``&#x202e;`` in Markdown becomes a bidi override). It stands around the file, not in a render hook, because
-rich's live displays and window titles go past a hook.
+The second layer behind ``core/text/safe_text``, needed because a renderer produces characters that no filter of its
+input could see (``&#x202e;`` in Markdown becomes a bidi override). It wraps the file instead of using a render hook,
+because rich's live displays and window titles bypass hooks.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _TOKEN = re.compile(
 
 
 class TerminalGuard:
-    """A text file to write to, in front of ``stream``, which is the terminal or what stands in for it.
+    """A writable text file in front of ``stream``, the terminal or its substitute.
 
     Passed on: colours and styles, cursor movement, erasing, showing and hiding the cursor, wrapping or not at the edge,
     synchronized output, links to http(s), and a carriage return before a line feed or before one of these. Any other
@@ -89,13 +89,13 @@ class TerminalGuard:
         return self._stream.fileno()
 
     def write(self, text: str) -> int:
-        """Write what of ``text`` may pass, and return its length in characters as a file does."""
+        """Write the permitted part of ``text``; return the length of all of it, as a file does."""
         with self._lock:
             self._send(self._guarded(text))
         return len(text)
 
     def flush(self) -> None:
-        """Write what waited as text, for nothing that completes it has come, and flush the stream."""
+        """Write an incomplete sequence as text, because no completion came, and flush the stream."""
         with self._lock:
             unfinished, self._unfinished = self._unfinished, ""
             self._send(_BLOCKED.sub(self._block, unfinished))

@@ -1,4 +1,4 @@
-"""Everything that reaches the user's eyes goes through here, and through the guard."""
+"""Screens: all output to the user goes through one, and through its guard."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Screen:
     """One of the process's output streams, made safe.
 
     ``colour`` says whether styles may be used, ``unicode`` whether every character can be shown;
-    ``breaks_rows`` says what becomes of wide rows in a window that is made narrower: they are broken, or else cut off.
-    ``painted`` are ways to take down what stands at the end for a while; whoever painted it does so again. What cannot
-    be shown on an ``optional`` one is dropped: nobody reads it, and the answer matters more.
+    ``breaks_rows`` says whether a window that is made narrower wraps wide rows; otherwise it cuts them off. ``painted``
+    are functions that erase temporary rows at the end of the screen; their owners paint them again. Text that an
+    ``optional`` screen cannot show is dropped, because the answer matters more.
     """
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str] = os.environ, *, optional: bool = False) -> None:
@@ -41,11 +41,11 @@ class Screen:
         self.painted: list[Callable[[], None]] = []
 
     def write(self, text: str) -> None:
-        """Show text that is safe already, as it is, at once; a terminal that is gone shows nothing and harms nobody.
+        """Write text that is safe already, and flush; a closed terminal is ignored.
 
         Raises:
-            BrokenPipeError: whoever read the output has enough.
-            OutputError: the output takes no more.
+            BrokenPipeError: the reader of the output has closed it.
+            OutputError: the output cannot be written, for example because the disk is full.
         """
         try:
             self.guard.write(text)
@@ -58,25 +58,25 @@ class Screen:
                 raise OutputError(f"The output cannot be written: {error.strerror}.") from error
 
     def line(self, text: str) -> None:
-        """Show a paragraph by whomever."""
+        """Show untrusted text, made safe, without wrapping."""
         self.take_down()
         self.write(safe_text(text) + "\n")
 
     def paragraph(self, text: str) -> None:
-        """Show sentences, broken between words."""
+        """Show untrusted text, made safe and wrapped between words."""
         self.take_down()
         self.write(self._wrapped(safe_text(text)) + "\n")
 
     def notice(self, text: str) -> None:
-        """Show a sentence beside the conversation."""
+        """Show a dim notice."""
         self._styled(_DIM, text)
 
     def error(self, text: str) -> None:
-        """Show what went wrong."""
+        """Show an error."""
         self._styled(_RED, text)
 
     def take_down(self) -> None:
-        """Take away what is painted at the end for a while, so that something else may be written there."""
+        """Erase temporary rows at the end, so that something else can be written there."""
         for take_down in self.painted:
             take_down()
 
@@ -86,7 +86,7 @@ class Screen:
         self.write(f"{style}{safe}{_END}\n" if self.colour else f"{safe}\n")
 
     def _wrapped(self, text: str) -> str:
-        """Break a sentence between words where the terminal would break it anywhere."""
+        """Wrap text between words; the terminal would wrap it anywhere."""
         if not self.is_terminal:
             return text
         width = shutil.get_terminal_size().columns
@@ -96,27 +96,27 @@ class Screen:
 
 
 def standard_output() -> Screen:
-    """Return the screen for answers; a closed stdout swallows them, so that a reply is stored whole all the same."""
+    """Return the screen for answers; a closed stdout drops them, so that a reply is still stored whole."""
     return Screen(sys.stdout or _nowhere())
 
 
 def refuse_closed_output() -> None:
-    """Do nothing where stdout is open.
+    """Refuse to work without an output.
 
     Raises:
-        OutputError: it is closed, so that nobody sees an answer.
+        OutputError: stdout is closed.
     """
     if sys.stdout is None:
         raise OutputError("The output cannot be written: it is closed.")
 
 
 def standard_error() -> Screen:
-    """Return the screen for everything that is not the answer."""
+    """Return the screen for notices and errors."""
     return Screen(sys.stderr or _nowhere(), optional=True)
 
 
 def _breaks_rows(environment: Mapping[str, str]) -> bool:
-    """Whether a terminal that becomes narrower breaks the rows that are wider; old ones are known to cut them off."""
+    """Return whether the terminal wraps rows when it becomes narrower; some old ones cut them off."""
     if environment.get("TMUX"):
         return True
     return not (

@@ -1,4 +1,4 @@
-"""The rows at the end of the screen that may still change, painted over until they are settled."""
+"""Rows at the end of the screen that are painted over until they are settled."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-# One frame appears at once where the terminal knows synchronized output; others ignore it.
+# Synchronized output: the frame appears at once; terminals that do not know it ignore it.
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _WRAP_OFF, _WRAP_ON = "\x1b[?7l", "\x1b[?7h"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What stands in one row: with its styles as the terminal gets it, without them, and its width in columns.
+    """One row: its text with escape sequences, its plain text, and its width in columns.
 
-    ``table_mark`` is what it counts for in a table, ``None`` where it has none; see ``markdown.already_printed``.
+    ``table_mark`` replaces its words in ``markdown.already_printed``; ``None`` outside tables.
     """
 
     text: str
@@ -27,17 +27,16 @@ class Row:
     table_mark: str | None = None
 
     def fits(self, columns: int) -> bool:
-        """Whether nothing of it is cut off on any terminal, however wide that takes its characters to be."""
+        """Return whether the row fits on any terminal, however wide it draws ambiguous characters."""
         return widest(self.plain.rstrip()) <= columns
 
     def height(self, columns: int) -> int:
-        """Return how many rows it takes where it is broken at so many columns."""
+        """Return how many rows it takes when wrapped at so many columns."""
         if self.width <= columns:
             return 1
         if self.plain.isascii():
             return -(-self.width // columns)
-        # rich is there already, for it has drawn the row.
-        from rich.cells import cell_len  # noqa: PLC0415
+        from rich.cells import cell_len  # noqa: PLC0415 - rich is loaded already: it has drawn the row
 
         height, room = 1, columns
         for width in map(cell_len, self.plain):
@@ -49,8 +48,8 @@ class PaintedRows:
     """The end of the screen; between two calls the cursor is at the beginning of the line below.
 
     Settled rows may scroll away and are written once. Open ones are cut off at the edge, not wrapped, so that their
-    number is known whatever the terminal takes for the width of a character. A terminal that ``breaks_rows`` shows the
-    rows that are wider than itself in several when it becomes narrower; others cut them off.
+    number is known even if the terminal measures characters differently. A terminal that ``breaks_rows`` wraps wide
+    rows when it becomes narrower; others cut them off.
     """
 
     def __init__(self, write: Callable[[str], None], *, breaks_rows: bool = True) -> None:
@@ -61,10 +60,10 @@ class PaintedRows:
         self._rows_above = 0
 
     def let_go(self, columns: int, lines: int) -> list[Row]:
-        """Return the open rows that the window's new size has moved to where they cannot be painted over.
+        """Return, and forget, the open rows that a new window size has moved out of reach of the cursor.
 
-        They stay as they are. A terminal that breaks rows may scroll others away although there is room at its end, so
-        only as many as were written are surely there.
+        They stay as they are. A terminal that wraps rows may scroll rows away although it has room at its end, so only
+        as many rows as were written are certainly reachable.
         """
         room = self._rows_above = min(self._rows_above, lines - 1)
         first = len(self._open)
@@ -75,8 +74,8 @@ class PaintedRows:
         return gone
 
     def show(self, settled: Sequence[Row], unsettled: Sequence[Row], columns: int, lines: int) -> None:
-        """Write ``settled`` rows in place of what was open, and the ``unsettled`` ones below, in one go."""
-        # One row is the cursor's: what is higher than the screen could not be painted over.
+        """Replace the open rows by the ``settled`` ones and, below them, the ``unsettled`` ones, in one frame."""
+        # One row is the cursor's; rows above the screen could not be painted over.
         fitting = unsettled[max(0, len(unsettled) - (lines - 1)) :]
         kept = self._kept(settled, fitting)
         height = min(self._height(self._open[kept:], columns), lines - 1)
@@ -91,7 +90,7 @@ class PaintedRows:
             self._write(_BEGIN + frame + _END)
 
     def _kept(self, settled: Sequence[Row], unsettled: Sequence[Row]) -> int:
-        """Return how many rows stand there already as they shall; one that was cut off at the edge does not."""
+        """Return how many rows are on the screen already; settled rows that were cut off at the edge do not count."""
         new = [*settled, *unsettled]
         same = takewhile(
             lambda number: (
@@ -106,12 +105,12 @@ class PaintedRows:
 
 
 def widest(text: str) -> int:
-    """Return how many columns ``text`` takes at most, whatever terminals think of its characters."""
+    """Return the most columns that ``text`` takes on any terminal."""
     return len(text) if text.isascii() else len(text) + sum(not character.isascii() for character in text)
 
 
 def _erasure(height: int) -> str:
-    """Return what takes the cursor up so many rows and erases all below.
+    """Return the sequences that move the cursor up so many rows and erase everything below.
 
     The first row is erased by itself: tmux takes erasing from the very top of the screen for clearing it, and keeps a
     copy of what it showed in its history.

@@ -1,7 +1,7 @@
-"""The styles of Markdown and code: weights, lines and a few colours of the terminal's own palette, on its own ground.
+"""Styles of Markdown and code: weights, lines and a few palette colours, on the terminal's own background.
 
-Red, blue and magenta can be read on a dark ground and on a light one; cyan, yellow, white and everything bright are
-faint on one of them, and a colour given by its numbers asks nobody which ground there is.
+Red, blue and magenta are readable on dark and light backgrounds; cyan, yellow, white and all bright colours are faint
+on one of them, and RGB colours ignore the background.
 """
 
 from __future__ import annotations

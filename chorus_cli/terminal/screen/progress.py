@@ -1,6 +1,6 @@
-"""What is being waited for: one dim line at the end of the screen that counts the seconds, and is gone without a trace.
+"""A progress line: a spinner, a label and the elapsed seconds, erased without a trace.
 
-Nothing of rich is needed for it, whose import is one of the things that are waited for.
+It does without rich, whose import is one of the things to wait for.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _FRAME_SECONDS = 1 / 8
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What is waited for: shown once ``silent_seconds`` have passed, with the ``hint`` where there is room."""
+    """Label of a wait, shown after ``silent_seconds``, with the ``hint`` if there is room."""
 
-    what: str
+    label: str
     silent_seconds: float
     hint: str = ""
 
 
 class Progress:
-    """The line on one screen, painted from a task of its own; where nothing can be painted there is none."""
+    """The progress line of a screen, painted by a background task; none without escape sequences."""
 
     def __init__(
         self,
@@ -53,20 +53,20 @@ class Progress:
         self._painting: asyncio.Task[None] | None = None
 
     def begin(self, wait: Wait) -> None:
-        """Count the seconds of ``wait`` from now on, in place of any other."""
+        """Show ``wait`` instead of any other, counting from now on."""
         self.end()
         if self._screen.guard.allows_sequences:
             self._wait = wait
             self._start(wait)
 
     def end(self) -> None:
-        """Take the line away: the waiting is over; a second time does nothing."""
+        """Erase the line, because the wait is over; a second call does nothing."""
         self._wait = None
         self._stop()
 
     @contextmanager
     def of(self, wait: Wait) -> Iterator[None]:
-        """Show what is waited for as long as this lasts."""
+        """Show ``wait`` during the block."""
         self.begin(wait)
         try:
             yield
@@ -75,7 +75,7 @@ class Progress:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leave the screen to somebody else for a while; then the waiting begins anew."""
+        """Erase the line during the block, for example for an editor; then count from zero again."""
         self._stop()
         try:
             yield
@@ -93,7 +93,7 @@ class Progress:
             return
         self._screen.painted.remove(self._take_down)
         if not painting.cancel() and not painting.cancelled():
-            # Whatever went wrong there goes wrong here again.
+            # Erasing raises the same error again; this only marks it as retrieved.
             painting.exception()
         self._take_down()
 
@@ -104,11 +104,11 @@ class Progress:
         begun = self._monotonic()
         await asyncio.sleep(wait.silent_seconds)
         for sign in cycle(_SIGNS if self._screen.unicode else _PLAIN_SIGNS):
-            self._show(self._row(f"{sign} {wait.what}", self._monotonic() - begun, wait.hint))
+            self._show(self._row(f"{sign} {wait.label}", self._monotonic() - begun, wait.hint))
             await asyncio.sleep(_FRAME_SECONDS)
 
     def _row(self, told: str, seconds: float, hint: str) -> Row:
-        """Return the line, cut to the width: the hint is left out first, and the seconds stay."""
+        """Return the line, cut to the width: the hint goes first, the seconds stay."""
         columns = self._size().columns
         counted = f" {dots(unicode=self._screen.unicode)} {seconds:.0f} s"
         line = beginning_of(told, columns - widest(counted)) + counted

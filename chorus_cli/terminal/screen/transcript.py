@@ -1,4 +1,4 @@
-"""Prints what was ever said."""
+"""Prints the log of a persona."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 async def show_transcript(
     entries: AsyncIterator[Message | Operation], marks: LogMarks, persona: str, screen: Screen
 ) -> None:
-    """Print each entry under the local time that it was said at."""
+    """Print each entry after its local time."""
     async for entry in entries:
         if isinstance(entry, Operation):
             screen.line(f"[{_stamp(entry.created_at)}] {_marker(entry)}\n")

@@ -1,4 +1,4 @@
-"""What stands on a screen, and in the scrollback above it, after Markdown was shown: at once by rich, or as it came.
+"""The text of a screen, and of the scrollback above it, after Markdown was shown: at once by rich, or as it came.
 
 Three things rich draws otherwise than it would: see ``tests.terminal.markdown.mended_markdown``.
 """
@@ -53,7 +53,7 @@ class Window:
         self._stream = pyte.Stream(self.screen)
 
     def resize(self, size: Size) -> None:
-        """Take another size and break the rows that are wider; what was broken before stays so."""
+        """Take another size and break the rows that are wider; broken rows stay broken."""
         screen = self.screen
         standing = [*screen.history.top, *(screen.buffer[line] for line in range(screen.lines))]
         cursor = len(screen.history.top) + screen.cursor.y

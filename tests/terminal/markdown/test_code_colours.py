@@ -1,4 +1,4 @@
-"""Colours of code cost no more than a bound: what is too much for a lexer is drawn as text, and so is what follows."""
+"""Colours of code have a bounded cost: code that is too costly to lex is drawn as text, and so is all code after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands on the screen in the end is what rich would have printed at once, but for mends, however it came."""
+"""In the end the screen shows the text that rich would have printed at once, but for mends, however it came."""
 
 from __future__ import annotations
 

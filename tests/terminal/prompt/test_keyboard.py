@@ -1,4 +1,4 @@
-"""What keys that nobody has read make of a text."""
+"""Keys that were typed before the prompt become text."""
 
 from __future__ import annotations
 

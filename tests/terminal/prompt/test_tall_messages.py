@@ -1,4 +1,4 @@
-"""A message that is taller than the window stands in what is scrolled up once, whole, and like any other."""
+"""A message that is taller than the window is in the scrollback once, whole, and like any other."""
 
 from __future__ import annotations
 

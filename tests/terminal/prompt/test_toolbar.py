@@ -1,4 +1,4 @@
-"""What the line at the bottom of the screen says, and what of it a narrow one keeps."""
+"""The line at the bottom of the screen, and what of it a narrow one keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows a file, or what comes out of a pipe, as a reply: ``python -m tests.terminal.reply.show_reply FILE``."""
+"""Shows a file, or piped text, as a reply: ``python -m tests.terminal.reply.show_reply FILE``."""
 
 from __future__ import annotations
 

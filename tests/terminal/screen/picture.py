@@ -1,4 +1,4 @@
-"""Rows of a screen drawn as an SVG that loads nothing and keeps its columns in whatever font there is."""
+"""Rows of a screen drawn as an SVG that loads nothing and keeps its columns in any font."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _frame(width: float, height: float, title: str) -> Iterator[ET.Element]:
 
 
 def _drawn_row(row: Row, top: int) -> Iterator[ET.Element]:
-    """Draw each run of cells that look the same: first what is behind them, then what they say."""
+    """Draw each run of cells that look the same: first their background, then their text."""
     start = 0
     for look, run in groupby(row, lambda cell: cell._replace(data="")):
         text = "".join(cell.data or _SECOND_HALF for cell in run)
@@ -79,7 +79,7 @@ def _phrase(text: str, column: int, top: int, style: Mapping[str, str]) -> ET.El
 
 
 def _style(look: Any) -> dict[str, str]:
-    """Return what is special about the letters of a cell; what blinks there is dim, as ``screen_cells`` has it."""
+    """Return the text style of a cell; a blinking one there is dim, as ``screen_cells`` has it."""
     lines = [name for name, on in (("underline", look.underscore), ("line-through", look.strikethrough)) if on]
     style = {
         "font-weight": "bold" if look.bold else "",

@@ -19,7 +19,7 @@ _PARAMETERS_OF_A_COLOUR = {2: 3, 5: 1}
 
 
 class DimScreen(pyte.HistoryScreen):
-    """A screen that knows what is dim, which pyte forgets: it is kept as blinking, which nothing of ours is."""
+    """A screen that knows dim text, which pyte ignores: it is kept as blinking, which nothing of ours is."""
 
     def select_graphic_rendition(self, *attributes: int, **options: Any) -> None:
         super().select_graphic_rendition(*_with_blinking(iter(attributes)), **options)

@@ -1,4 +1,4 @@
-"""What rich draws through the guard, and what a hostile reply makes it draw."""
+"""What rich draws through the guard, also hostile replies."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def draw_live(console: Console) -> None:
 
 
 class RecordedGuard(TerminalGuard):
-    """Keeps what is written to the guard, to compare it with what the guard lets through."""
+    """Records the input of the guard, to compare it with its output."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)

@@ -1,4 +1,4 @@
-"""What is shown can be read on a dark ground and on a light one: few colours, and all of the terminal's own palette."""
+"""All output is readable on a dark and on a light background: few colours, all of the terminal's own palette."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a terminal shows is what its picture shows."""
+"""A picture of a terminal shows the same as the terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def shown(written: str, columns: int = 20) -> DimScreen:
 
 
 def elements(written: str, tag: str) -> list[ET.Element]:
-    """Return what is drawn inside the frame, without the cursor."""
+    """Return the drawing inside the frame, without the cursor."""
     picture = ET.fromstring(drawn(rows_of(shown(f"\x1b[?25l{written}")), "title"))  # noqa: S314 - drawn just here
     return picture.findall(f"{NAMESPACE}g/{NAMESPACE}{tag}")
 

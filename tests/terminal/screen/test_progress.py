@@ -1,4 +1,4 @@
-"""The line that says what is waited for: for how long, how wide, and that it never stands in anybody's way."""
+"""The progress line: its seconds, its width, and that it never stands in anybody's way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``chorus log``: what was taken back since is marked, in text and for scripts."""
+"""``chorus log``: messages that were undone are marked, in text and for scripts."""
 
 from __future__ import annotations
 
