@@ -69,7 +69,7 @@ def _take(home: Home, address: str) -> None:
     _furnish(home)
     with _chat(home, address, 94, 12) as (terminal, screen):
         terminal.type("/context ")
-        terminal.await_text("Reach back further")
+        terminal.await_text("Widen the context window")
         terminal.await_text(" / 16,000 (")
         _write("toolbar", _all(terminal, screen))
     with _chat(home, address, 94, 30) as (terminal, screen):

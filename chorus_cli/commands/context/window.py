@@ -137,9 +137,9 @@ async def reset(services: Services) -> Text:
 
 @GROUP.command("clear", aliases=("new", "clear"))
 async def clear(services: Services) -> Text:
-    """Start a new conversation in all threads of the persona: the model no longer sees earlier messages.
+    """Start a new conversation: earlier messages leave the context.
 
-    Nothing is deleted; /context undo brings the messages back into the context.
+    Nothing is deleted; /context undo brings the messages back. It applies to all threads of the persona.
 
     Examples:
         /new
