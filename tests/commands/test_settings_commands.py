@@ -86,9 +86,9 @@ async def test_a_setting_is_changed_by_one_line_and_every_other_byte_stays(
         ("temprature", SettingsError, 'There is no setting "temprature" (did you mean "temperature"?).'),
         ("unset", CommandError, "/settings unset needs <key>."),
         ("unset mine", SettingsError, 'There is no setting "mine"'),
-        ("set context_hours 24h", SettingsError, "A time with a unit goes with /context 24h."),
-        ("set name new", PersonaError, "Nobody can be called 'new'"),
-        ("set aliases x, Human", PersonaError, "Nobody can be called 'Human'"),
+        ("set context_hours 24h", SettingsError, "For a time with a unit, use /context 24h."),
+        ("set name new", PersonaError, "A persona cannot be called 'new'"),
+        ("set aliases x, Human", PersonaError, "A persona cannot be called 'Human'"),
     ],
 )
 async def test_what_cannot_be_done_is_one_sentence_and_changes_nothing(

@@ -78,5 +78,5 @@ def test_the_first_lines_ask_for_no_key_that_is_there(tmp_path: Path) -> None:
     with home.chat() as terminal:
         terminal.ask("/model chorus/eliza", "Model: chorus/eliza (set by /model)")
     with home.chat(ANTHROPIC_API_KEY="key") as terminal:
-        terminal.await_text("ANTHROPIC_API_KEY is set: /model anthropic/claude-sonnet-5 has a language model answer.")
+        terminal.await_text("ANTHROPIC_API_KEY is set: /model anthropic/claude-sonnet-5 switches to a language model.")
         assert "set a provider's key" not in terminal.screen_text()

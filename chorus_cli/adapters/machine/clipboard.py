@@ -49,12 +49,12 @@ class Clipboard:
             return " and ".join(ways)
         if self._is_terminal:
             raise OutputError(
-                f"The reply has {len(text.encode()):,} bytes, more than a terminal takes for its clipboard, and there "
+                f"The reply is too long for the terminal's clipboard ({len(text.encode()):,} bytes), and there "
                 "is no clipboard tool (wl-copy, xclip, xsel, pbcopy). /export FILE writes the conversation to a file."
             )
         raise OutputError(
-            "There is no clipboard here: the output is no terminal, and no clipboard tool works (wl-copy, xclip, xsel, "
-            "pbcopy). /export FILE writes the conversation to a file."
+            "There is no clipboard here: the output is not a terminal, and no clipboard tool works (wl-copy, xclip, "
+            "xsel, pbcopy). /export FILE writes the conversation to a file."
         )
 
     def _taken_by(self, text: str) -> Iterator[str]:

@@ -50,7 +50,9 @@ def installation_folder() -> Path:
     """
     spec = importlib.util.find_spec("litellm")
     if spec is None or spec.origin is None:
-        raise ModelError("litellm is not installed, and every model but chorus/eliza needs it: pip install litellm")
+        raise ModelError(
+            "litellm is not installed, and every model but chorus/eliza needs it. Install it with: pip install litellm."
+        )
     return Path(spec.origin).parent
 
 

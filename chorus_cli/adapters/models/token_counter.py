@@ -78,12 +78,12 @@ def _encoding_from(folder: Path) -> Encoding:
 
 
 def _check(vocabulary: Path) -> None:
-    remedy = "install litellm again, for example with pip install --force-reinstall litellm"
+    remedy = "Reinstall litellm, for example with: pip install --force-reinstall litellm."
     try:
         found = hashlib.sha256(vocabulary.read_bytes()).hexdigest()
     except OSError as error:
         raise ModelError(
-            f"Tokens cannot be counted: {vocabulary} cannot be read ({error.strerror}); {remedy}"
+            f"Tokens cannot be counted: {vocabulary} cannot be read ({error.strerror}). {remedy}"
         ) from error
     if found != _VOCABULARY_SHA256:
-        raise ModelError(f"Tokens cannot be counted: {vocabulary} is damaged; {remedy}")
+        raise ModelError(f"Tokens cannot be counted: {vocabulary} is damaged. {remedy}")

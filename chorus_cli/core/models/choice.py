@@ -110,7 +110,7 @@ def missing_key(model: str, environment: Mapping[str, str]) -> str:
     addresses = tuple(provider.prefix[:-1].upper() + ending for ending in ("_API_BASE", "_BASE_URL"))
     if any(environment.get(variable) for variable in addresses):
         return ""
-    return f"No key for {provider.name} is set, so a message will fail; it belongs in {provider.key_variable}."
+    return f"There is no key for {provider.name}, so messages will fail. Set {provider.key_variable}."
 
 
 def detected_model(ollama_model: str | None) -> ModelChoice:
@@ -127,7 +127,7 @@ def way_to_a_model(choice: ModelChoice, environment: Mapping[str, str]) -> str:
     found = _key_in(environment)
     if found:
         provider, variable = found
-        return f"{variable} is set: /model {provider.default_model} has a language model answer."
+        return f"{variable} is set: /model {provider.default_model} switches to a language model."
     if choice == _NOBODY_ELSE:
         return f"{_WAYS} and say /model ollama/NAME."
     return f"{_WAYS}; then say /model NAME."

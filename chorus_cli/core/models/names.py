@@ -39,21 +39,23 @@ def doubt_about(
         _refuse_unknown(name, names, likely)
         return None
     if not provider or not rest:
-        raise ModelNameError(f"{quoted(name)} is half a name: write provider/name, such as ollama/llama3.2.")
+        raise ModelNameError(
+            f"{quoted(name)} is an incomplete model name: write provider/name, such as ollama/llama3.2."
+        )
     if provider == _EMBEDDED:
-        raise ModelNameError(f"There is no model {quoted(name)}: the only embedded one is {ELIZA}.")
+        raise ModelNameError(f"There is no model {quoted(name)}: the only embedded model is {ELIZA}.")
     if not providers or provider in providers:
         return None
-    return f"litellm knows no provider {provider!r}, so a message may fail.{_meant_provider(name, providers)}"
+    return f"litellm knows no provider {provider!r}, so messages may fail.{_meant_provider(name, providers)}"
 
 
 def _refuse_what_is_no_name(name: str) -> None:
     if not name:
-        raise ModelNameError("A model's name is missing: write provider/name, such as ollama/llama3.2.")
+        raise ModelNameError("Model name missing: write provider/name, such as ollama/llama3.2.")
     if any(character.isspace() for character in name):
-        raise ModelNameError(f"{quoted(name)} is no model's name: there are no blanks in one.")
+        raise ModelNameError(f"Model names contain no spaces: {quoted(name)}.")
     if not name.isprintable():
-        raise ModelNameError(f"{quoted(name)} is no model's name: there are characters in it that cannot be seen.")
+        raise ModelNameError(f"Model names contain no invisible characters: {quoted(name)}.")
 
 
 def _refuse_unknown(name: str, names: AbstractSet[str], likely: Sequence[str]) -> None:

@@ -10,13 +10,13 @@ from chorus_cli.core.log.messages import Status
 PAUSES_SECONDS = (1.0, 3.0)
 LONGEST_PAUSE_SECONDS = 60.0
 
-_CUT = "The reply broke off before its end: the connection was cut; what has arrived is kept."
+_CUT = "The reply broke off: the connection was cut. What has arrived is kept."
 _NOTHING = (
-    "The model sent no reply, nor any sign that it was done. If the address is that of a server of your own, "
-    "check that it speaks the OpenAI API."
+    "The model sent no reply and no end of the stream. If you set the address of its server, check that the server "
+    "speaks the OpenAI API."
 )
-_EMPTY = "The model sent an empty reply. /model chooses another, if that happens again."
-_LENGTH = "The reply reached the model's output limit and breaks off there."
+_EMPTY = "The model sent an empty reply. If that happens again, choose another model with /model."
+_LENGTH = "The reply was cut off at the model's output limit."
 _FILTERED = "The provider's content filter stopped the reply."
 
 

@@ -30,7 +30,7 @@ def checked_name(name: str) -> str:
     checked = unicodedata.normalize("NFC", name.strip())
     problem = _problem(checked)
     if problem:
-        raise PersonaError(f"Nobody can be called {checked[:LONGEST_NAME]!r}: {problem}.")
+        raise PersonaError(f"A persona cannot be called {checked[:LONGEST_NAME]!r}: {problem}.")
     return checked
 
 
@@ -53,22 +53,22 @@ def slug_of(name: str, taken: Collection[str]) -> str:
 def _problem(name: str) -> str:
     key = folded(name)
     if not key:
-        return "a name has at least one letter or digit"
+        return "a name needs at least one letter or digit"
     if len(name) > LONGEST_NAME:
         return f"a name has at most {LONGEST_NAME} characters, this one has {len(name)}"
     if not name.isprintable():
-        return "a name has no control or invisible characters"
+        return "a name contains no control or invisible characters"
     if any(sign in _FORBIDDEN for sign in name):
-        return f"a name has none of the characters {' '.join(_FORBIDDEN)}"
+        return f"a name contains none of the characters {' '.join(_FORBIDDEN)}"
     if not any(map(str.isalnum, name)):
-        return "a name has at least one letter or digit"
+        return "a name needs at least one letter or digit"
     if key == _USER:
-        return "that is how transcripts call you"
+        return "transcripts use that name for you"
     first_word, *_ = key.split()
     if first_word in COMMAND_WORDS:
         return f"/persona {first_word} is a command"
     if _DEVICES.fullmatch(key):
-        return "Windows keeps that name for a device, and a folder of that name makes trouble there"
+        return "Windows reserves that name for a device"
     return ""
 
 

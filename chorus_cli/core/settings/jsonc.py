@@ -109,7 +109,7 @@ def _written(value: JsonValue) -> str:
         parse(f"[{written}]")
     except (ValueError, RecursionError, JsoncError) as error:
         raise SettingsError(
-            "The value cannot be written as JSON: it holds a number that is too large or none at all, half of a "
+            "The value cannot be written as JSON: it holds a number that is too large or not finite, half of a "
             "character, or too many levels of nesting."
         ) from error
     return written

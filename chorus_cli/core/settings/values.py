@@ -91,11 +91,11 @@ def _number(words: str) -> JsonValue:
 def _hint(setting: Setting, words: str) -> str:
     """Return a sentence for a mistake that is easily made."""
     if words.casefold() in _NOTHING:
-        return f" /settings unset {setting.key} goes back to the default."
+        return f" /settings unset {setting.key} restores the default."
     if setting.key == "context_hours" and _TIME_WITH_UNIT.fullmatch(words):
-        return f" A time with a unit goes with /context {words}."
+        return f" For a time with a unit, use /context {words}."
     if setting.kind is Kind.TEXTS:
-        return ' Part them by commas, or write a JSON list such as ["one", "two"].'
+        return ' Separate them with commas, or write a JSON list such as ["one", "two"].'
     if _THOUSANDS.fullmatch(words):
-        return " Write the number without a comma, which may part thousands or decimals."
+        return " Write the number without a comma, which may separate thousands or decimals."
     return ""

@@ -139,7 +139,7 @@ def _words(text: str) -> tuple[bool, str]:
 
 def _refuse(words: str, text: str, *, after_since: bool) -> None:
     if not words:
-        raise TimeSpanError("There is no time here; write how far back to reach, as in 24h.")
+        raise TimeSpanError("No time given; write how far back to go, as in 24h.")
     reason = refusal(words, after_since=after_since)
     if reason is not None:
         raise TimeSpanError(f"{quoted(text)} {reason}")
@@ -183,7 +183,7 @@ def _advice(text: str, now: datetime, zone: tzinfo | None) -> str:
         with suppress(TimeSpanError):
             parse(meant, now, zone)
             return f"did you mean {quoted(meant)}? Or write it as in 24h or 3 days ago."
-    return "what works looks like 24h, 2 days, 1h30, 3 days ago, yesterday, monday 9am or since friday."
+    return "write it as in 24h, 2 days, 1h30, 3 days ago, yesterday, monday 9am or since friday."
 
 
 def _checked(seconds: float, text: str, now: datetime) -> float:

@@ -54,8 +54,8 @@ _KNOWN = (
     *("midnight", *WEEKDAYS, *MONTHS, *_NUMBER_WORDS),
 )
 
-IN_FUTURE = "lies in the future; write how far back to reach, as in 24h."
-NO_TIME = "is no time at all; write how far back to reach, as in 24h."
+IN_FUTURE = "is in the future; write how far back to go, as in 24h."
+NO_TIME = "is no time at all; write how far back to go, as in 24h."
 
 _UNIT_NAMES = r"fortnights?|weeks?|wks?|days?|hours?|hrs?|minutes?|mins?|seconds?|secs?"
 _TIME_ZONES = r"utc|gmt|[ecmp][sd]t|[cew]es?t|bst|ist|jst"
@@ -64,16 +64,16 @@ _DAY_AND_MONTH = r"(?:[1-9]|[12]\d|3[01])[.,](?:0[1-9]|1[0-2])"
 
 _CLOCK_OR_LENGTH = (
     re.compile(r"^(?:at )?[\d.:]*:[\d.:]*$"),
-    "may be a time of day or a length of time; write today 9:30 for the one, 1h30 for the other.",
+    "may be a time of day or a length of time; write today 9:30 or 1h30.",
 )
 _CLOCK_OR_HOURS = (
     re.compile(r"^(?:at )?(?:\d+(?:[.,]\d*)?|[.,]\d+)$"),
-    "has a number that may be a time of day or hours; write since 9:00 for the one, 9h for the other.",
+    "has a number that may be a time of day or hours; write since 9:00 or 9h.",
 )
 _REFUSED = (
     (
         re.compile(r"^(?!--\d\d-\d\d(?!\d))[-+\N{MINUS SIGN}\N{EN DASH}]"),
-        "has a sign; a length of time has none, as in 5h.",
+        "has a sign; write it without one, as in 5h.",
     ),
     (re.compile(r"^(?:(?:just|right) )?now$"), NO_TIME),
     (
@@ -94,7 +94,7 @@ _REFUSED = (
     (re.compile(rf"\b(?:{_TIME_ZONES})\b|\dz$"), "names a time zone; write local time, as in monday 9am."),
     (
         re.compile(r"\b(?:mornings?|afternoons?|evenings?|nights?|tonight)\b"),
-        "names a part of the day, which begins at no one time; write the hour, as in yesterday 8pm.",
+        "names a part of the day, which has no exact beginning; write the hour, as in yesterday 8pm.",
     ),
     (
         re.compile(r"\bmidnight\b(?!$)|(?<!^)(?<!^at )\bmidnight$"),
@@ -102,12 +102,12 @@ _REFUSED = (
     ),
     (
         re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])"),
-        "has a comma that may part thousands or decimals; write it without one, as in 1000h or 1.5h.",
+        "has a comma that may separate thousands or decimals; write it without one, as in 1000h or 1.5h.",
     ),
     (re.compile(rf"^(?:[^\W\d_]|{_UNIT_NAMES})$"), "has no number; write one, as in 24h."),
     (
         re.compile(r"(?<![^\W\d_])(?:mos?|mths?|months?|y|yrs?|years?)(?![^\W_])|^p\d+m"),
-        "speaks of months or years, and no two are of one length; count in days or weeks, as in 30d.",
+        "counts in months or years, which vary in length; count in days or weeks, as in 30d.",
     ),
     (
         re.compile(rf"(?<![^\W\d_])(?:{MONTH})(?![^\W\d_])"),

@@ -79,43 +79,40 @@ CLAMPED = {
 }
 
 REFUSED = {
-    "/context 0h": "'0h' is no time at all; write how far back to reach, as in 24h.",
-    "/context now": "'now' is no time at all; write how far back to reach, as in 24h.",
-    "/context -5h": "'-5h' has a sign; a length of time has none, as in 5h.",
-    "/context +5h": "'+5h' has a sign; a length of time has none, as in 5h.",
-    "/context 1:30": "'1:30' may be a time of day or a length of time; "
-    "write today 9:30 for the one, 1h30 for the other.",
-    "/context 1,000h": "'1,000h' has a comma that may part thousands or decimals; "
+    "/context 0h": "'0h' is no time at all; write how far back to go, as in 24h.",
+    "/context now": "'now' is no time at all; write how far back to go, as in 24h.",
+    "/context -5h": "'-5h' has a sign; write it without one, as in 5h.",
+    "/context +5h": "'+5h' has a sign; write it without one, as in 5h.",
+    "/context 1:30": "'1:30' may be a time of day or a length of time; write today 9:30 or 1h30.",
+    "/context 1,000h": "'1,000h' has a comma that may separate thousands or decimals; "
     "write it without one, as in 1000h or 1.5h.",
     "/context 11/12": "'11/12' may be read as a date in more than one way; "
     "write 2026-11-18 for a date, 1.5h for a length.",
     "/context monday 9": "'monday 9' has a number that may be an hour or a day of the month; "
     "write it as in monday 9am.",
-    "/context this evening": "'this evening' names a part of the day, which begins at no one time; "
+    "/context this evening": "'this evening' names a part of the day, which has no exact beginning; "
     "write the hour, as in yesterday 8pm.",
     "/context 9am EST": "'9am EST' names a time zone; write local time, as in monday 9am.",
-    "/context 1 month": "'1 month' speaks of months or years, and no two are of one length; "
-    "count in days or weeks, as in 30d.",
+    "/context 1 month": "'1 month' counts in months or years, which vary in length; count in days or weeks, as in 30d.",
     "/context may": "'may' names a month; write a date as in 2026-11-18, or count back in days, as in 30d.",
-    "/context tomorrow": "'tomorrow' lies in the future; write how far back to reach, as in 24h.",
-    "/context today 5pm": "'today 5pm' lies in the future; write how far back to reach, as in 24h.",
-    "/context 2026-02-13": "'2026-02-13' lies in the future; write how far back to reach, as in 24h.",
-    "/context in 2 hours": "'in 2 hours' lies in the future; write how far back to reach, as in 24h.",
+    "/context tomorrow": "'tomorrow' is in the future; write how far back to go, as in 24h.",
+    "/context today 5pm": "'today 5pm' is in the future; write how far back to go, as in 24h.",
+    "/context 2026-02-13": "'2026-02-13' is in the future; write how far back to go, as in 24h.",
+    "/context in 2 hours": "'in 2 hours' is in the future; write how far back to go, as in 24h.",
     "/context banana": "Cannot read 'banana' as a length of time or a moment; "
-    "what works looks like 24h, 2 days, 1h30, 3 days ago, yesterday, monday 9am or since friday.",
+    "write it as in 24h, 2 days, 1h30, 3 days ago, yesterday, monday 9am or since friday.",
     "/context 1e400h": "Cannot read '1e400h' as a length of time or a moment; "
-    "what works looks like 24h, 2 days, 1h30, 3 days ago, yesterday, monday 9am or since friday.",
+    "write it as in 24h, 2 days, 1h30, 3 days ago, yesterday, monday 9am or since friday.",
     f"/context {'9' * 50}h": f"'{'9' * 39}…' reaches back before the calendar begins; write less, as in 7d.",
     f"/context {'9' * 10_000}": f"'{'9' * 39}…' is too long for a time; write it as in 24h or 3 days ago.",
     f"/context {'x' * 10_000}": f"'{'x' * 39}…' is too long for a time; write it as in 24h or 3 days ago.",
     f"/context 1{' ' * 10_000}h": f"'1{' ' * 38}…' is too long for a time; write it as in 24h or 3 days ago.",
-    '/context ""': "There is no time here; write how far back to reach, as in 24h.",
+    '/context ""': "No time given; write how far back to go, as in 24h.",
     "/context a fortnite": "Cannot read 'a fortnite' as a length of time or a moment; "
     "did you mean 'a fortnight'? Or write it as in 24h or 3 days ago.",
-    "/context since 9": "'since 9' has a number that may be a time of day or hours; "
-    "write since 9:00 for the one, 9h for the other.",
+    "/context since 9": "'since 9' has a number that may be a time of day or hours; write since 9:00 or 9h.",
     "/context sub soon": "Cannot read 'soon' as a length of time or a moment; "
-    "what works looks like 24h, 2 days, 1h30, 3 days ago, yesterday, monday 9am or since friday.",
+    "write it as in 24h, 2 days, 1h30, 3 days ago, yesterday, monday 9am or since friday.",
 }
 
 INCOMPLETE = {

@@ -68,7 +68,7 @@ def test_eliza_answers_when_there_is_nobody_else() -> None:
     assert detected_model(None) == ModelChoice(ELIZA, "embedded: no provider's key is set and no Ollama answered")
 
 
-NO_KEY = "No key for Anthropic is set, so a message will fail; it belongs in ANTHROPIC_API_KEY."
+NO_KEY = "There is no key for Anthropic, so messages will fail. Set ANTHROPIC_API_KEY."
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ ASK_FOR_A_KEY = "For a language model set a provider's key, such as OPENAI_API_K
         (
             BY_FILE,
             {"ANTHROPIC_API_KEY": "key"},
-            "ANTHROPIC_API_KEY is set: /model anthropic/claude-sonnet-5 has a language model answer.",
+            "ANTHROPIC_API_KEY is set: /model anthropic/claude-sonnet-5 switches to a language model.",
         ),
         (BY_FILE, {}, f"{ASK_FOR_A_KEY}; then say /model NAME."),
         (ModelChoice("openai/gpt-5", "from system.jsonc:3"), {}, ""),

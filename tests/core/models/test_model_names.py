@@ -44,16 +44,16 @@ def test_a_known_name_and_anything_of_a_known_provider_are_trusted(name: str) ->
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("", "A model's name is missing: write provider/name, such as ollama/llama3.2."),
-        ("gpt 4o", "'gpt 4o' is no model's name: there are no blanks in one."),
-        (" gpt-4o", "' gpt-4o' is no model's name: there are no blanks in one."),
-        ("gpt\n", "'gpt\\n' is no model's name: there are no blanks in one."),
-        ("a\x1b[31m", "'a\\x1b[31m' is no model's name: there are characters in it that cannot be seen."),
-        ("openai/a\u200bb", "'openai/a\\u200bb' is no model's name: there are characters in it that cannot be seen."),
-        ("a\ud800", "'a\\ud800' is no model's name: there are characters in it that cannot be seen."),
-        ("openai/", "'openai/' is half a name: write provider/name, such as ollama/llama3.2."),
-        ("/gpt-4o", "'/gpt-4o' is half a name: write provider/name, such as ollama/llama3.2."),
-        ("chorus/parry", "There is no model 'chorus/parry': the only embedded one is chorus/eliza."),
+        ("", "Model name missing: write provider/name, such as ollama/llama3.2."),
+        ("gpt 4o", "Model names contain no spaces: 'gpt 4o'."),
+        (" gpt-4o", "Model names contain no spaces: ' gpt-4o'."),
+        ("gpt\n", "Model names contain no spaces: 'gpt\\n'."),
+        ("a\x1b[31m", "Model names contain no invisible characters: 'a\\x1b[31m'."),
+        ("openai/a\u200bb", "Model names contain no invisible characters: 'openai/a\\u200bb'."),
+        ("a\ud800", "Model names contain no invisible characters: 'a\\ud800'."),
+        ("openai/", "'openai/' is an incomplete model name: write provider/name, such as ollama/llama3.2."),
+        ("/gpt-4o", "'/gpt-4o' is an incomplete model name: write provider/name, such as ollama/llama3.2."),
+        ("chorus/parry", "There is no model 'chorus/parry': the only embedded model is chorus/eliza."),
     ],
 )
 def test_what_cannot_be_meant_is_refused(name: str, sentence: str) -> None:
@@ -114,7 +114,7 @@ def test_of_those_that_are_near_the_likely_ones_are_named_first(name: str, quest
 )
 def test_a_provider_that_litellm_does_not_know_is_doubted(name: str, provider: str, question: str) -> None:
     assert doubt_about(name, NAMES, PROVIDERS) == (
-        f"litellm knows no provider '{provider}', so a message may fail.{question}"
+        f"litellm knows no provider '{provider}', so messages may fail.{question}"
     )
 
 
@@ -124,7 +124,7 @@ def test_where_nothing_is_known_nothing_is_doubted(name: str) -> None:
 
 
 def test_where_nothing_is_known_what_is_no_name_is_refused_all_the_same() -> None:
-    with pytest.raises(ModelNameError, match="no blanks"):
+    with pytest.raises(ModelNameError, match="no spaces"):
         doubt_about("a b", frozenset(), frozenset())
 
 

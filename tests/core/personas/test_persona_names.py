@@ -38,15 +38,15 @@ BAD = {
     "a\\b": "none of the characters",
     "C:": "none of the characters",
     "[x]": "none of the characters",
-    "CON": "Windows keeps that name",
-    "com1": "Windows keeps that name",
+    "CON": "Windows reserves that name",
+    "com1": "Windows reserves that name",
     "x" * 41: "at most 40 characters, this one has 41",
     "x" * 200: "at most 40 characters, this one has 200",
     "a\nb": "no control or invisible characters",
     "a\x1b[31m": "no control or invisible characters",
     "a\u202eb": "no control or invisible characters",
-    "Human": "how transcripts call you",
-    " hUmAn ": "how transcripts call you",
+    "Human": "transcripts use that name for you",
+    " hUmAn ": "transcripts use that name for you",
     "new": "/persona new is a command",
     "Delete": "/persona delete is a command",
     "New York": "/persona new is a command",
@@ -61,7 +61,7 @@ def test_a_good_name_stays_and_names_its_folder(name: str, slug: str) -> None:
 
 @pytest.mark.parametrize(("name", "reason"), BAD.items())
 def test_a_bad_name_is_refused_with_its_reason(name: str, reason: str) -> None:
-    with pytest.raises(PersonaError, match=f"^Nobody can be called .*{reason}"):
+    with pytest.raises(PersonaError, match=f"^A persona cannot be called .*{reason}"):
         checked_name(name)
 
 

@@ -50,20 +50,20 @@ def test_what_is_typed_is_read_by_the_kind_of_the_setting(key: str, text: str, v
 
 
 HOURS = "it must be a whole number from 1 to 168."
-COMMA = "Write the number without a comma, which may part thousands or decimals."
-PARTS = 'Part them by commas, or write a JSON list such as ["one", "two"].'
+COMMA = "Write the number without a comma, which may separate thousands or decimals."
+PARTS = 'Separate them with commas, or write a JSON list such as ["one", "two"].'
 
 
 @pytest.mark.parametrize(
     ("key", "text", "sentence"),
     [
-        ("context_hours", "24h", f'context_hours is "24h"; {HOURS} A time with a unit goes with /context 24h.'),
+        ("context_hours", "24h", f'context_hours is "24h"; {HOURS} For a time with a unit, use /context 24h.'),
         (
             "context_hours",
             "2 days",
-            f'context_hours is "2 days"; {HOURS} A time with a unit goes with /context 2 days.',
+            f'context_hours is "2 days"; {HOURS} For a time with a unit, use /context 2 days.',
         ),
-        ("context_hours", "1.5h", f'context_hours is "1.5h"; {HOURS} A time with a unit goes with /context 1.5h.'),
+        ("context_hours", "1.5h", f'context_hours is "1.5h"; {HOURS} For a time with a unit, use /context 1.5h.'),
         ("context_hours", "8.5", f'context_hours is "8.5"; {HOURS}'),
         ("context_hours", "+8", f'context_hours is "+8"; {HOURS}'),
         ("context_hours", "-8", f"context_hours is -8; {HOURS}"),
@@ -73,7 +73,7 @@ PARTS = 'Part them by commas, or write a JSON list such as ["one", "two"].'
         (
             "context_hours",
             "default",
-            f'context_hours is "default"; {HOURS} /settings unset context_hours goes back to the default.',
+            f'context_hours is "default"; {HOURS} /settings unset context_hours restores the default.',
         ),
         (
             "context_token_limit",

@@ -65,7 +65,7 @@ MOMENTS = {
     "1969-12-31": "1969-12-31 00:00",
 }
 
-FUTURE = "lies in the future"
+FUTURE = "is in the future"
 PART_OF_DAY = "names a part of the day"
 HOUR_OR_DAY = "may be an hour or a day of the month"
 ANY_ORDER = "may be read as a date in more than one way"
@@ -102,7 +102,7 @@ REFUSALS = {
     "2026-11-18T14:30Z": TIME_ZONE,
     "at 9:30": "may be a time of day or a length of time",
     "nov 2025": "names a month; write a date as in 2026-11-18",
-    "mo": "speaks of months",
+    "mo": "counts in months",
     "z": "has no number",
     "week": "has no number",
     "this week": UNREADABLE,

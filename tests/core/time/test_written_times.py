@@ -97,7 +97,7 @@ MOMENTS = {
     "feb 29": "2024-02-29 00:00",
 }
 
-CLOCK_OR_HOURS = "may be a time of day or hours; write since 9:00 for the one, 9h for the other."
+CLOCK_OR_HOURS = "may be a time of day or hours; write since 9:00 or 9h."
 FOUR_DIGITS = "has four digits, which may be a year, a time of day or hours; write since 14:30 or 24h."
 ANY_ORDER = "may be read as a date in more than one way; write 2026-11-18 for a date, 1.5h for a length."
 
@@ -115,7 +115,7 @@ REFUSALS = {
     "8.9.2026": ANY_ORDER,
     "18/11/26": ANY_ORDER,
     "2 days ago at 9": "has a number that may be an hour or a day of the month; write it as in monday 9am.",
-    "P1M": "speaks of months or years",
+    "P1M": "counts in months or years",
     "march 17 1430": "Cannot read 'march 17 1430'",
     "feb 30": "Cannot read 'feb 30'",
     "32/13/2026": "Cannot read '32/13/2026'",
@@ -169,7 +169,7 @@ def test_a_slip_is_answered_with_what_was_meant(text: str, meant: str) -> None:
 
 @pytest.mark.parametrize("text", ["soon", "banana", "weekend", "half past nine", "tommorow", "x" * 100])
 def test_what_is_near_no_time_is_answered_with_examples(text: str) -> None:
-    with pytest.raises(TimeSpanError, match=r"what works looks like 24h"):
+    with pytest.raises(TimeSpanError, match=r"write it as in 24h"):
         parse(text, NOW, BERLIN)
 
 

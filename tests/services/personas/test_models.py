@@ -47,7 +47,7 @@ async def test_a_name_is_trusted_doubted_or_refused(world: World) -> None:
 async def test_a_model_without_a_key_is_taken_and_the_key_is_asked_for(world: World) -> None:
     assert await world.told("/model anthropic/claude-sonnet-5") == (
         "Model: anthropic/claude-sonnet-5 (set by /model)\n"
-        "No key for Anthropic is set, so a message will fail; it belongs in ANTHROPIC_API_KEY."
+        "There is no key for Anthropic, so messages will fail. Set ANTHROPIC_API_KEY."
     )
 
 
