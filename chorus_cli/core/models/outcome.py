@@ -10,7 +10,7 @@ from chorus_cli.core.log.messages import Status
 PAUSES_SECONDS = (1.0, 3.0)
 LONGEST_PAUSE_SECONDS = 60.0
 
-_CUT = "The reply broke off: the connection was lost. What has arrived is kept."
+_CUT = "The reply broke off: the connection was cut. What has arrived is kept."
 _NOTHING = (
     "The model sent no reply and no end of the stream. If you set the address of its server, check that the server "
     "speaks the OpenAI API."
