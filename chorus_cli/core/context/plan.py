@@ -86,7 +86,7 @@ class RequestPlan:
         """Yield every message of the view, and every one taken back within its reach, that is not sent."""
         view = self.snapshot.view
         accounted = {row.id for row in (*self.sent, *self.too_large)}
-        folded = {row.id for row in usable(view.folded)}
+        folded = {row.id for row in usable(view.messages[: view.folded_number])}
         yield from ((Reason.TAKEN_BACK, row) for row in view.taken_back)
         for row in view.messages:
             if row.id in folded:

@@ -13,12 +13,13 @@ from chorus_cli.core.context.view import Reason
 from chorus_cli.storage.sqlite.context.thread_counts import count_outside, moments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
 
-    from chorus_cli.core.context.budget import Budget, Meter
+    from chorus_cli.core.context.budget import Meter
     from chorus_cli.core.context.plan import RequestPlan
     from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, Target
+    from chorus_cli.core.log.messages import Message
     from chorus_cli.core.models.exchange import PromptMessage
     from chorus_cli.services.context.context import Context
     from chorus_cli.storage.sqlite.context.thread_counts import Outside
@@ -57,20 +58,15 @@ class ContextReport:
     omissions: tuple[Omission, ...]
     moments: tuple[datetime, ...]
 
-    @property
-    def budget(self) -> Budget:
-        """The budget of the request."""
-        return self.plan.snapshot.budget
-
     def as_json(self) -> dict[str, object]:
         """Return the report in the shape that ``chorus context --json`` promises."""
-        target = self.plan.snapshot.frame.target
+        target, budget = self.plan.snapshot.frame.target, self.plan.snapshot.budget
         return {
             "persona": target.persona.slug,
             "thread": target.thread_id,
             "model": target.choice.model,
-            "limit": self.budget.limit.tokens,
-            "budget": self.budget.tokens,
+            "limit": budget.limit.tokens,
+            "budget": budget.tokens,
             "tokens": self.meter.tokens,
             "parts": [{"name": part.name, "tokens": part.tokens, "reason": part.reason} for part in self.parts],
             "left_out": [
@@ -86,7 +82,8 @@ async def context_report(context: Context, target: Target, now: datetime) -> Con
     frame = await context.frame(target)
     snapshot, outside, when = await context.store.read(_read, context, frame, now)
     plan = await context.plan(await context.counted(snapshot))
-    return ContextReport(plan, plan.meter, _parts(plan), _omissions(plan, outside), when)
+    left_out, meter = tuple(plan.left_out()), plan.meter
+    return ContextReport(plan, meter, _parts(plan), _omissions(plan, left_out, outside), when)
 
 
 def _read(
@@ -100,13 +97,15 @@ def _read(
     return snapshot, outside, tuple(when)
 
 
-def _omissions(plan: RequestPlan, outside: Mapping[Reason, Outside]) -> tuple[Omission, ...]:
+def _omissions(
+    plan: RequestPlan, left_out: Iterable[tuple[Reason, Message]], outside: Mapping[Reason, Outside]
+) -> tuple[Omission, ...]:
     messages: Counter[Reason] = Counter()
     tokens: Counter[Reason] = Counter()
     for reason, found in outside.items():
         messages[reason] += found.messages
         tokens[reason] += found.tokens + found.messages * TOKENS_PER_MESSAGE
-    for reason, row in plan.left_out():
+    for reason, row in left_out:
         # The empty row of a reply that never came is no message.
         if row.content or row.tool_calls:
             messages[reason] += 1

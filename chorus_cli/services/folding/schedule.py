@@ -44,6 +44,7 @@ class FoldSchedule:
         self._folding = folding
         self._report_bug = report_bug
         self._tell = tell
+        self.has_background = tell is not None
         self._folds: dict[int, _Folds] = {}
         self._background: dict[int, asyncio.Task[None]] = {}
 
@@ -65,7 +66,7 @@ class FoldSchedule:
             await asyncio.wait({running})
         return "" if self._of(target).resting_turns else await self._folded(target)
 
-    def in_background(self, target: Target) -> None:
+    def begin_in_background(self, target: Target) -> None:
         """Fold in the background if it is time, unless a fold is running already."""
         running = self._background.get(target.thread_id)
         if self._tell is None or (running is not None and not running.done()):

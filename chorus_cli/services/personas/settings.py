@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JsoncError, SettingsError
-from chorus_cli.core.log.acts import Window
-from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.settings import jsonc
 from chorus_cli.core.settings import table as settings
 from chorus_cli.core.settings.jsonc_reader import BYTE_ORDER_MARK
@@ -31,6 +29,9 @@ if TYPE_CHECKING:
     from chorus_cli.services.personas.personas import Personas
     from chorus_cli.storage.files.settings_file import Absent
     from chorus_cli.storage.sqlite.store import Store
+
+
+_WINDOW = settings.setting_of(window_changes.KEY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +144,9 @@ class PersonaSettings:
             SettingsError: the file cannot be changed.
         """
         default = self.personas.load(slug).defaults.context_hours
-        path = self.personas.settings_path(slug)
-        operation = self._window_operation(slug)
+        path, now = self.personas.settings_path(slug), self.clock.now()
         with _mendable():
-            before, choice = await self.store.write(window_changes.shift_window, path, default, choose, operation)
+            before, choice = await self.store.write(window_changes.shift_window, path, default, choose, slug, now)
         self._noted(slug, _window_change(before, choice.hours))
         return choice
 
@@ -177,8 +177,9 @@ class PersonaSettings:
             await asyncio.to_thread(self._checked_names, opened.slug, change.setting.key, change.after)
         mark = BYTE_ORDER_MARK if opened.text.startswith(BYTE_ORDER_MARK) else ""
         text = mark + draft.removeprefix(BYTE_ORDER_MARK)
-        operation = self._window_operation(opened.slug)
-        replaced = await self.store.write(window_changes.replace_settings, opened.path, opened.text, text, operation)
+        replaced = await self.store.write(
+            window_changes.replace_settings, opened.path, opened.text, text, opened.slug, self.clock.now()
+        )
         if not replaced:
             return None
         return tuple(self._noted(opened.slug, change) for change in changes)
@@ -189,15 +190,12 @@ class PersonaSettings:
         return change
 
     async def _write(self, slug: str, key: str, value: JsonValue | Absent) -> JsonValue | Absent:
-        path = self.personas.settings_path(slug)
         with _mendable():
+            path = self.personas.settings_path(slug)
             if key == window_changes.KEY:
                 hours = value if isinstance(value, int) else None
-                return await self.store.write(window_changes.change_window, path, hours, self._window_operation(slug))
+                return await self.store.write(window_changes.change_window, path, hours, slug, self.clock.now())
             return await asyncio.to_thread(settings_file.change_key, path, key, value)
-
-    def _window_operation(self, slug: str) -> NewOperation:
-        return NewOperation(slug, Window(None, None), self.clock.now())
 
     def _checked_names(self, slug: str, key: str, value: JsonValue) -> JsonValue:
         """Return ``value`` with the names in it as they are stored, if the persona may be called so."""
@@ -253,7 +251,7 @@ def _changes(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) ->
 
 def _window_change(before: JsonValue | Absent, hours: int | None) -> Change:
     said = _said(before)
-    return Change(settings.setting_of(window_changes.KEY), said, hours, changed=not settings_file.same(said, hours))
+    return Change(_WINDOW, said, hours, changed=not settings_file.same(said, hours))
 
 
 def _said(value: JsonValue | Absent) -> JsonValue:

@@ -191,7 +191,8 @@ class Conversation:
                 if isinstance(event, TurnDone):
                     if reported := event.usage.get("prompt_tokens"):
                         await self.context.learn(target.choice.model, plan.tokens, reported)
-                    self.folds.in_background(target)
+                    if self.folds.has_background:
+                        self.folds.begin_in_background(target)
                 yield event
 
     async def _replanned(self, plan: RequestPlan) -> RequestPlan:

@@ -180,7 +180,7 @@ async def test_parts_of_the_report_add_up_also_when_estimates_are_corrected(worl
     await world.say("one two three four five six seven " * 7)
     report = await context_report(world.context, world.focus.target(), world.clock.now())
     assert sum(part.tokens for part in report.parts) == report.meter.tokens
-    assert report.meter.tokens == report.budget.corrected(report.plan.tokens)
+    assert report.meter.tokens == report.plan.snapshot.budget.corrected(report.plan.tokens)
 
 
 async def _left_out(world: World) -> dict[str, int]:

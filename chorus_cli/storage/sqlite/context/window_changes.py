@@ -6,11 +6,11 @@ the operation cannot be stored or committed, a compensation restores the file.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JsoncError
 from chorus_cli.core.log.acts import Window
+from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.settings import jsonc
 from chorus_cli.core.settings.table import setting_of
 from chorus_cli.storage.files import settings_file
@@ -19,9 +19,9 @@ from chorus_cli.storage.sqlite.log import operation_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
     from pathlib import Path
 
-    from chorus_cli.core.log.operations import NewOperation
     from chorus_cli.core.settings.jsonc import JsonValue
     from chorus_cli.core.time.timespan import WindowChoice
     from chorus_cli.storage.files.settings_file import Absent
@@ -30,13 +30,15 @@ if TYPE_CHECKING:
 KEY = "context_hours"
 
 
-def change_window(connection: Connection, path: Path, hours: int | None, operation: NewOperation) -> JsonValue | Absent:
+def change_window(
+    connection: Connection, path: Path, hours: int | None, persona: str, now: datetime
+) -> JsonValue | Absent:
     """Write the setting, ``None`` to remove it, and the operation unless nothing changes; return the old value."""
     before = settings_file.change_key(path, KEY, _in_file(hours))
     change = Window(None if before is ABSENT else before, hours)
     if not settings_file.same(change.before, change.after):
-        new = replace(operation, act=change)
-        _introduce(connection, new, lambda: settings_file.change_key(path, KEY, before))
+        connection.unless_committed(lambda: settings_file.change_key(path, KEY, before))
+        operation_rows.introduce(connection, NewOperation(persona, change, now))
     return before
 
 
@@ -45,16 +47,17 @@ def shift_window(
     path: Path,
     default: int,
     choose: Callable[[int], WindowChoice],
-    operation: NewOperation,
+    persona: str,
+    now: datetime,
 ) -> tuple[JsonValue | Absent, WindowChoice]:
     """Write the window that ``choose`` makes of the current one, which no other process can change meanwhile.
 
     Return the old value in the file, and the window that was chosen.
     """
     layer, _ = settings_file.read_layer(path)
-    now = layer.values.get(KEY)
-    choice = choose(now if isinstance(now, int) and setting_of(KEY).accepts(now) else default)
-    return change_window(connection, path, choice.hours, operation), choice
+    current = layer.values.get(KEY)
+    choice = choose(current if isinstance(current, int) and setting_of(KEY).accepts(current) else default)
+    return change_window(connection, path, choice.hours, persona, now), choice
 
 
 def put_window_back(connection: Connection, path: Path, change: Window, operation: NewOperation) -> None:
@@ -65,10 +68,11 @@ def put_window_back(connection: Connection, path: Path, change: Window, operatio
     """
     before = _in_file(change.before)
     settings_file.change_key(path, KEY, _in_file(change.after), expected=before)
-    _introduce(connection, operation, lambda: settings_file.change_key(path, KEY, before))
+    connection.unless_committed(lambda: settings_file.change_key(path, KEY, before))
+    operation_rows.introduce(connection, operation)
 
 
-def replace_settings(connection: Connection, path: Path, expected: str, text: str, operation: NewOperation) -> bool:
+def replace_settings(connection: Connection, path: Path, expected: str, text: str, persona: str, now: datetime) -> bool:
     """Replace the whole file if its text is still ``expected``, and return whether it was.
 
     The operation is stored if the new text has another window. An invalid text has none, so mending a file may be a
@@ -78,14 +82,9 @@ def replace_settings(connection: Connection, path: Path, expected: str, text: st
         return False
     change = Window(_window_in(expected), _window_in(text))
     if not settings_file.same(change.before, change.after):
-        new = replace(operation, act=change)
-        _introduce(connection, new, lambda: settings_file.replace_text(path, text, expected))
+        connection.unless_committed(lambda: settings_file.replace_text(path, text, expected))
+        operation_rows.introduce(connection, NewOperation(persona, change, now))
     return True
-
-
-def _introduce(connection: Connection, operation: NewOperation, put_back: Callable[[], object]) -> None:
-    connection.unless_committed(put_back)
-    operation_rows.introduce(connection, operation)
 
 
 def _window_in(text: str) -> JsonValue:

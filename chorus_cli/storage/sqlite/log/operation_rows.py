@@ -7,11 +7,13 @@ a context names them as members.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.log import journal
-from chorus_cli.core.log.acts import ACTS, Fold, Redo, Subject, Undo
+from chorus_cli.core.log.acts import ACTS, Redo, Replacement, Subject, Undo
 from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import message_rows
@@ -28,18 +30,22 @@ def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
     """Store an operation with its members, and those messages of it that are new, and return it as stored."""
     newest = message_rows.newest_id(connection)
     after = newest if new.after_message_id is None else new.after_message_id
+    detail = _detail(new, newest)
     cursor = connection.execute(
         "INSERT INTO operations(persona, thread_id, kind, after_message_id, detail, created_at) VALUES (?,?,?,?,?,?)",
-        (new.persona, new.thread_id, new.act.kind, after, _detail(new, newest), timestamps.to_text(new.created_at)),
+        (new.persona, new.thread_id, new.act.kind, after, json.dumps(detail), timestamps.to_text(new.created_at)),
     )
     operation_id = int(cursor.lastrowid or 0)
-    ids = message_rows.insert_members(connection, new.persona, operation_id, new.members)
-    connection.executemany(
-        "INSERT INTO operation_members VALUES (?, ?, ?)",
-        [(operation_id, position, member) for position, member in enumerate(ids)],
-    )
-    row = connection.execute(f"SELECT {_COLUMNS} FROM operations WHERE id = ?", (operation_id,)).fetchone()
-    return _operation(connection, row)
+    act = new.act
+    if isinstance(act, Replacement):
+        members = tuple(message_rows.insert_members(connection, new.persona, operation_id, new.members))
+        connection.executemany(
+            "INSERT INTO operation_members VALUES (?, ?, ?)",
+            [(operation_id, position, member) for position, member in enumerate(members)],
+        )
+        act = replace(act, members=members)
+    at = new.created_at.astimezone(UTC)
+    return Operation(operation_id, act, new.thread_id, after, at, new.automatic, detail.get("newest"))
 
 
 def introduce_unless_spoken(connection: sqlite3.Connection, new: NewOperation, after: int) -> Operation | None:
@@ -50,18 +56,6 @@ def introduce_unless_spoken(connection: sqlite3.Connection, new: NewOperation, a
         {"after": after, "persona": new.persona},
     ).fetchone()
     return None if spoken else introduce(connection, new)
-
-
-def newest_id(connection: sqlite3.Connection, persona: str, thread_id: int) -> int:
-    """Return the newest operation that concerns a thread, 0 when there is none.
-
-    A fold is none: it changes the words of a request, not the messages in context.
-    """
-    row = connection.execute(
-        f"SELECT id FROM operations WHERE {_CONCERNING} AND kind <> ? ORDER BY id DESC LIMIT 1",
-        (persona, thread_id, Fold.kind),
-    ).fetchone()
-    return int(row[0]) if row else 0
 
 
 def newest_id_of_all(connection: sqlite3.Connection) -> int:
@@ -117,13 +111,13 @@ def undone(connection: sqlite3.Connection, persona: str, thread_id: int) -> list
     return [subject.operation_id for subject in subjects if subject.operation_id is not None]
 
 
-def _detail(new: NewOperation, newest_message_id: int) -> str:
-    detail = new.act.detail()
+def _detail(new: NewOperation, newest_message_id: int) -> dict[str, Any]:
+    detail: dict[str, Any] = new.act.detail()
     if new.after_message_id not in {None, newest_message_id}:
         detail["newest"] = newest_message_id
     if new.automatic:
         detail["automatic"] = True
-    return json.dumps(detail)
+    return detail
 
 
 def _operation(connection: sqlite3.Connection, row: Sequence[Any]) -> Operation:
