@@ -34,7 +34,7 @@ class _Row(Protocol):
     def __call__(self, *, quick: bool) -> Iterator[Figure]: ...
 
 
-# Those that time processes from outside come first: what the others import and start would stand in their way.
+# Rows that time processes from outside come first: imports and threads of the others would disturb them.
 _ROWS: Mapping[str, _Row] = {
     "start-up": start_up.measure,
     "key-echo": key_echo.measure,

@@ -1,4 +1,4 @@
-"""What of each request a provider has in its cache already, and what that and the folds make of a talk's price.
+"""The cached part of each request, and the effect of caching and folds on the price of a talk.
 
 Played are turns of nothing but talk, older than its window: memory, tools and jobs have no part in it yet. Each talk is
 played with a model that it outgrows, so that it is folded, with the same while nothing can be summarised, and with one
@@ -47,12 +47,12 @@ class Charge:
 
     @property
     def new_share(self) -> float:
-        """The part that no cache can have."""
+        """The part that cannot be cached."""
         return 1 - self.repeated_tokens / self.tokens
 
     @property
     def price(self) -> float:
-        """What it costs, in the price of a token that is in no cache."""
+        """Its price, in prices of an uncached token."""
         return self.tokens - self.repeated_tokens * (1 - _CACHED_PRICE)
 
 
@@ -63,7 +63,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
 
 
 def compare(talk: Talk) -> Iterator[Figure]:
-    """Yield what is new in a request, folded or not, and what the folds cost and save."""
+    """Yield the new part of a request, with and without folds, and the cost and savings of the folds."""
     count = functools.cache(VocabularyCounter().count)
     sent = asyncio.run(play(talk))
     folded = list(charges(sent, count))
@@ -83,7 +83,7 @@ def compare(talk: Talk) -> Iterator[Figure]:
 
 
 def charges(sent: Iterable[Sent], count: Callable[[str], int]) -> Iterator[Charge]:
-    """Yield what each request comes to; those for a summary repeat nothing, nor does the first."""
+    """Yield the charge of each request; the first and those for a summary repeat nothing."""
     before: Sequence[PromptMessage] = ()
     is_compared = False
     for each in sent:
@@ -120,7 +120,7 @@ def _price(found: Iterable[Charge]) -> float:
 
 
 def _new(name: str, found: Iterable[Charge]) -> Figure:
-    """Return what is new in a request that follows no fold."""
+    """Return the new part of a request that follows no fold."""
     compared = [charge for charge in found if charge.is_compared]
     return Figure(
         name=name,

@@ -18,10 +18,10 @@ _HEADINGS = ("what", "measured", "reference", "measured", "ratio", "by pairs", "
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What was measured, what it is measured against, and the largest ratio of the two that is good.
+    """A measured value, its reference, and the largest good ratio of the two.
 
-    ``pair_ratio`` is the median of the ratios of the single pairs, in which what slowed the whole machine down for a
-    while cancels out.
+    ``pair_ratio`` is the median of the ratios of the single pairs, in which a temporary slowdown of the whole machine
+    cancels out.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Figure:
 
     @property
     def ratio(self) -> float:
-        """How often the reference goes into the value."""
+        """The value divided by the reference."""
         return self.value / self.reference_value
 
     @property
@@ -43,7 +43,7 @@ class Figure:
         return self.ratio <= self.goal
 
     def as_json(self) -> dict[str, object]:
-        """Return the figure for a program."""
+        """Return the figure as a JSON object."""
         return {**asdict(self), "ratio": self.ratio, "is_met": self.is_met}
 
 

@@ -110,7 +110,7 @@ async def _seconds_of_chorus(contest: _Contest) -> float:
 
 
 async def _seconds_of_httpx(contest: _Contest) -> float:
-    """Send what was sent last once more, without anything between."""
+    """Send the last request once more, directly."""
     if contest.recorder.request is None:
         raise RuntimeError("The conversation never asked the model.")
     begun = time.perf_counter()
@@ -136,7 +136,7 @@ async def _posted(client: httpx.AsyncClient, request: ModelRequest) -> AsyncIter
 
 
 def _content(line: str) -> str:
-    """Return what a line of the event stream adds to the reply."""
+    """Return the text that a line of the event stream adds to the reply."""
     name, _, data = line.partition(": ")
     if name != "data" or data == "[DONE]":
         return ""

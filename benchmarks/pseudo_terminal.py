@@ -55,7 +55,7 @@ class PseudoTerminal:
         os.write(self._terminal, keys)
 
     def wait_for(self, text: bytes) -> None:
-        """Return as soon as ``text`` was shown after what was waited for before; control sequences do not count.
+        """Return as soon as ``text`` is shown after the text of the last wait; control sequences do not count.
 
         Raises:
             RuntimeError: the program ended or fell silent without showing it.
@@ -93,7 +93,7 @@ class PseudoTerminal:
             pass
 
     def _read(self) -> bytes:
-        """Return what comes next, or nothing when the program has ended or is silent for too long."""
+        """Return the next output; empty if the program has ended or is silent for too long."""
         readable, _, _ = select.select([self._terminal], [], [], _PATIENCE_SECONDS)
         try:
             return os.read(self._terminal, _READ_BYTES) if readable else b""
@@ -119,7 +119,7 @@ def seconds_to_prompt(command: Sequence[str], environment: Mapping[str, str], si
 
 
 def _become(command: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Turn this process, a fork, into ``command``; whatever goes wrong, it must not go on as a second benchmark."""
+    """Turn this process, a fork, into ``command``; even after an error it must not continue as a second benchmark."""
     try:
         os.execve(command[0], list(command), dict(environment))  # noqa: S606 - a shell would be measured too
     finally:

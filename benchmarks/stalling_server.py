@@ -1,4 +1,4 @@
-"""A model server on this machine that sends the first words of a reply and then nothing more, until one hangs up."""
+"""A local model server that sends the first words of a reply and then nothing, until the client disconnects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHUNK = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "
 
 class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
-        """Answer whatever was asked."""
+        """Answer any request with the first words."""
         self.rfile.read(int(self.headers["Content-Length"]))
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
@@ -37,7 +37,7 @@ class _Handler(BaseHTTPRequestHandler):
 def stalling() -> Iterator[str]:
     """Start the server in threads of this process and yield its address as OpenAI's clients want it."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
-        # Whoever is still connected in the end is not waited for.
+        # Open connections are not waited for at the end.
         server.block_on_close = False
         threading.Thread(target=server.serve_forever, args=(_LOOK_SECONDS,), daemon=True).start()
         try:

@@ -1,4 +1,4 @@
-"""What a long reply costs to show while it streams, against rich's ``Live``, which draws all of it again each time."""
+"""The cost of showing a long reply while it streams, against rich's ``Live``, which redraws all of it each time."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _seconds_of_live(tokens: Sequence[str], frames_per_sample: int) -> float:
 
 
 class _Nowhere(io.StringIO):
-    """A terminal that nobody looks at."""
+    """A terminal that discards its output."""
 
     def write(self, text: str) -> int:
         return len(text)

@@ -1,4 +1,4 @@
-"""What the measured programs find around them: nothing of the user's, and bytecode where there can be some."""
+"""The environment of the measured programs: without the user's settings, with bytecode if possible."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def isolated(environment: Mapping[str, str], home: Path) -> dict[str, str]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Make a folder and delete it in the end, with whatever was put there."""
+    """Make a folder and delete it in the end, with its contents."""
     folder = Path(tempfile.mkdtemp(prefix="chorus-benchmark-"))
     try:
         yield folder
@@ -44,7 +44,7 @@ def temporary_folder() -> Iterator[Path]:
 
 @contextmanager
 def libraries_frozen() -> Iterator[None]:
-    """Spare the collector what was imported for other rows, as the chat does with its libraries."""
+    """Keep the collector from scanning the imports of other rows, as the chat does with its libraries."""
     gc.collect()
     gc.freeze()
     try:

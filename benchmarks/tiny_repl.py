@@ -1,4 +1,4 @@
-"""The smallest useful prompt: what the start of Chorus is measured against."""
+"""The smallest useful prompt, the reference for the start of Chorus."""
 
 from __future__ import annotations
 

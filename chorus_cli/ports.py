@@ -1,4 +1,4 @@
-"""The outside world as services see it: a Protocol only where there are two implementations."""
+"""Interfaces to the outside world: a Protocol only where there are two implementations."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class ModelClient(Protocol):
-    """Something that answers: a provider through litellm, the embedded ELIZA, a script in tests."""
+    """A source of replies: a provider through litellm, the embedded ELIZA, a script in tests."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the reply as it comes, and ``ReplyEnd`` last, unless the stream was cut.
 
         Raises:
-            ModelError: the provider refused, failed or fell silent; what was yielded before stands.
+            ModelError: the provider refused, failed or fell silent; the events already yielded remain valid.
         """
         ...
 
@@ -33,7 +33,7 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Return seconds that only ever grow."""
+        """Return seconds of a clock that never goes back."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -50,10 +50,10 @@ class TokenCounter(Protocol):
 
 
 class Editor(Protocol):
-    """Where the user changes a file: the editor of the user's choice, or a script in tests."""
+    """An editor of files: the user's own, or a script in tests."""
 
     async def open(self, path: Path, line: int | None = None) -> str:
-        """Wait until the user has left the file; return a sentence if the editor did not end well, else nothing.
+        """Wait until the user has left the file; return a sentence if the editor failed, else an empty text.
 
         ``line``, counted from 1, is where the file is opened, if the editor can be told. The wait must not be
         cancelled, for the terminal is lent out until it ends.
@@ -64,9 +64,9 @@ class Editor(Protocol):
         ...
 
     def stays_in_terminal(self) -> bool:
-        """Return whether the editor is known to have no window of its own, so that it is over when it returns."""
+        """Return whether the editor is known to have no window of its own, so that editing ends when it returns."""
         ...
 
     def end(self) -> None:
-        """Have the editor that is open end soon; where none is, nothing happens."""
+        """Ask the open editor, if any, to end."""
         ...

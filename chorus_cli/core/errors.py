@@ -1,4 +1,4 @@
-"""Everything that can go wrong in a way the user can understand.
+"""All errors that are shown to the user.
 
 Each error is a sentence for the user: what happened, where, and what to do. One catcher per loop prints it.
 
@@ -12,7 +12,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── PersonaError            an unknown persona, or one whose files cannot be read
     ├── ThreadError             a thread that does not exist or is closed
     ├── MessageRefusedError     a message that is not stored: too large, empty, or not text
-    ├── OutputError             what was to be shown cannot be written
+    ├── OutputError             output that cannot be written
     ├── EditorError             no editor can be started, or what it left cannot be read
     ├── EditFormatError         an edited context that cannot be read back
     │   └── HeaderLikeError         a line of it may begin a message or be a part of one
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class ChorusError(Exception):
-    """The root: its text is a sentence that the user may read as it is."""
+    """The root of the tree: its text is a sentence for the user."""
 
 
 class CommandError(ChorusError):
@@ -47,7 +47,7 @@ class TimeSpanError(ChorusError):
 
 
 class JsoncError(ChorusError):
-    """A document that is not valid JSONC, with the place and what was expected there."""
+    """A document that is not valid JSONC, with the place and the expected element."""
 
     def __init__(self, line: int, column: int, expected: str, *, name: str = "") -> None:
         """Keep the 1-based position; ``name`` is the file, if there is one."""
@@ -67,7 +67,7 @@ class SettingsError(ChorusError):
 
 
 class ModelNameError(ChorusError):
-    """A name that cannot be a model's: it says no provider and litellm does not know it, or it is no name at all."""
+    """A malformed model name, or one without a provider that litellm does not know."""
 
 
 class HomeError(ChorusError):
@@ -75,7 +75,7 @@ class HomeError(ChorusError):
 
 
 class PersonaError(ChorusError):
-    """A persona that cannot be found, made, changed or put away."""
+    """A persona that cannot be found, made, changed, archived or deleted."""
 
 
 class UnknownPersonaError(PersonaError):
@@ -95,11 +95,11 @@ class MessageRefusedError(ChorusError):
 
 
 class OutputError(ChorusError):
-    """What was to be shown cannot be written where the output goes."""
+    """The output cannot be written."""
 
 
 class EditorError(ChorusError):
-    """No editor can be started, or the draft cannot be written or read back; a draft that is kept is named."""
+    """No editor can be started, or the draft cannot be written or read; the sentence names a kept draft."""
 
 
 class EditFormatError(ChorusError):
@@ -123,7 +123,7 @@ class JournalError(ChorusError):
 
 
 class StorageError(ChorusError):
-    """The database could not do what was asked; nothing was half-written."""
+    """The database failed; nothing was half-written."""
 
 
 class DatabaseBusyError(StorageError):

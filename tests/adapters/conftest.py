@@ -1,4 +1,4 @@
-"""What the tests of the adapters share: a mock provider, litellm, and an environment without the machine's own keys."""
+"""Fixtures for the adapters: a mock provider, litellm, and an environment without the machine's own keys."""
 
 from __future__ import annotations
 

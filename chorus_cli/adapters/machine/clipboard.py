@@ -1,6 +1,6 @@
-"""The user's clipboard: by the tools that are there, and by the terminal itself with OSC 52, which reaches over SSH.
+"""The user's clipboard, set by the installed tools and by the terminal itself with OSC 52, which works over SSH.
 
-The sequence goes past the guard, which lets nobody else set the clipboard: all of it but base64 is written here.
+The sequence bypasses the terminal guard, which blocks it in all other output; only base64 varies in it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LARGEST_SEQUENCE_BYTES = 100_000
 _PATIENCE_SECONDS = 3.0
 _OVER_SSH = ("SSH_CONNECTION", "SSH_TTY")
 _TOOLS = (
-    # The command, and the variable without which there is no clipboard that it could reach.
+    # The command, and the variable that must be set for it to reach a clipboard.
     (("pbcopy",), ""),
     (("wl-copy",), "WAYLAND_DISPLAY"),
     (("xclip", "-selection", "clipboard"), "DISPLAY"),
@@ -31,16 +31,16 @@ _TMUX = (("tmux", "load-buffer", "-w", "-"), "TMUX")  # tmux ignores OSC 52 unle
 
 @dataclass(frozen=True, slots=True)
 class Clipboard:
-    """Where texts are copied to. ``terminal`` is the process's output, be it a terminal or not."""
+    """The clipboard. ``terminal`` is the process's output, even if it is not a terminal."""
 
     environment: Mapping[str, str]
     terminal: TextIO | None
 
     def copy(self, text: str) -> str:
-        """Copy a text every way there is, and return the ways in words: ``by wl-copy``.
+        """Copy a text in every available way, and name the ways: ``by wl-copy``.
 
         Raises:
-            OutputError: there is none.
+            OutputError: no way is available.
         """
         ways = [f"by {name}" for name in self._taken_by(text)]
         if self._offer_to_terminal(text):
@@ -58,9 +58,9 @@ class Clipboard:
         )
 
     def _taken_by(self, text: str) -> Iterator[str]:
-        """Yield the tools that took the text: the first of the desktop's, and the tmux that the terminal is in."""
+        """Yield the names of the tools that took the text: the first desktop tool that works, and tmux."""
         if any(map(self.environment.get, _OVER_SSH)):
-            desktop = [tool for tool in _TOOLS if tool[1] == "DISPLAY"]  # the only one that SSH hands on
+            desktop = [tool for tool in _TOOLS if tool[1] == "DISPLAY"]  # SSH forwards only this one
         else:
             desktop = list(_TOOLS)
         for command, variable in desktop:
@@ -76,7 +76,7 @@ class Clipboard:
         if program is None or (variable and not self.environment.get(variable)):
             return False
         try:
-            # Some stay behind to serve the text, so nobody may wait for the end of what they could print.
+            # Some stay in the background to serve the text, so their output must not be waited for.
             done = subprocess.run(  # noqa: S603 - the user's own tools, without a shell
                 [program, *arguments],
                 input=text.encode(),
@@ -95,7 +95,7 @@ class Clipboard:
         return self.terminal is not None and self.terminal.isatty() and self.environment.get("TERM") != "dumb"
 
     def _offer_to_terminal(self, text: str) -> bool:
-        """Write the sequence if there is a terminal and it is not too long; nobody can see whether it is obeyed."""
+        """Write the sequence if there is a terminal and it is not too long; terminals do not confirm it."""
         sequence = f"\x1b]52;c;{b64encode(text.encode()).decode()}\x1b\\"
         if self.terminal is None or not self._is_terminal or len(sequence) > LARGEST_SEQUENCE_BYTES:
             return False

@@ -15,26 +15,26 @@ _TICKS = 60
 
 
 class SystemClock:
-    """Time as the machine keeps it."""
+    """The system's clock."""
 
     def now(self) -> datetime:
         """Return the present moment in the local zone."""
         return datetime.now().astimezone()
 
     def monotonic(self) -> float:
-        """Return seconds that only ever grow."""
+        """Return seconds of a clock that never goes back."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait without keeping anything else waiting."""
+        """Wait without blocking the event loop."""
         await asyncio.sleep(seconds)
 
 
 class Patience:
-    """So many seconds of waiting, in one go or in several.
+    """A timeout, in seconds, for one wait or several.
 
-    They are counted in ticks: a process that was stopped by Ctrl-Z has missed one tick at most when it goes on, whereas
-    a deadline would have passed although the answer lies ready.
+    The time is counted in ticks: a process stopped by Ctrl-Z misses one tick at most, whereas a deadline would have
+    passed when it continues, even if the answer has arrived.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -43,7 +43,7 @@ class Patience:
 
     @property
     def is_over(self) -> bool:
-        """Whether all of it is used up."""
+        """Whether the time is used up."""
         return self._ticks_left <= 0
 
     async def wait_for(self, awaitable: Awaitable[_Answer]) -> _Answer:

@@ -27,7 +27,7 @@ _INPUT, _OUTPUT = 0, 1
 _FALLBACKS = ("editor", "nano", "vi")
 _ADVICE = "Set EDITOR to an editor that is installed, for example: export EDITOR=nano"
 
-# How editors are told at which line to open a file; vi has a way of its own because the one of BusyBox lacks the other.
+# Options to open a file at a line, by editor; vi is separate because BusyBox's vi does not know +LINE.
 _PLUS_LINE = frozenset(
     {"vim", "gvim", "nvim", "view", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "ne", "mg"}
 )
@@ -36,12 +36,12 @@ _FILE_AND_LINE = frozenset({"subl", "zed", "hx"})
 
 # What Ctrl-C and Ctrl-\ send to every process in the foreground.
 _KEY_SIGNALS = (signal.SIGINT, signal.SIGQUIT)
-# And Ctrl-Z, which stops this process too: nobody else may do anything about the terminal then.
+# And Ctrl-Z, which stops this process too: no handler may touch the terminal then.
 _WHILE_LENT = {**dict.fromkeys(_KEY_SIGNALS, signal.SIG_IGN), signal.SIGTSTP: signal.SIG_DFL}
 # Python ignores the other two.
 _IGNORED_HERE = (*_KEY_SIGNALS, signal.SIGPIPE, signal.SIGXFSZ)
 
-# For an editor that is asked to end, to put aside what was not saved.
+# Time for an editor that is asked to end to rescue unsaved text.
 _GRACE_SECONDS = 3.0
 
 _PASTES_UNMARKED = b"\x1b[?2004l"
@@ -63,7 +63,7 @@ _IN_TERMINAL = frozenset(
 class UserEditor:
     """The editor that ``environment`` names, one at a time; it is started with that environment and nothing else.
 
-    ``alone`` is entered while the terminal is lent out: nobody writes to it then.
+    ``alone`` is entered while the editor has the terminal: nothing else may write to it then.
     """
 
     environment: Mapping[str, str]
@@ -71,7 +71,7 @@ class UserEditor:
     _process_id: int | None = field(default=None, init=False)
 
     async def open(self, path: Path, line: int | None = None) -> str:
-        """Wait until the user has left the editor; return a sentence if it did not end well, else nothing.
+        """Wait until the user has left the editor; return a sentence if it failed, else an empty text.
 
         Without a terminal an editor is started all the same, unless it is known to need one: it may have a window of
         its own, or be a script.
@@ -92,13 +92,13 @@ class UserEditor:
         return _complaint(name, os.waitstatus_to_exitcode(status))
 
     def end(self) -> None:
-        """Ask the editor that is open to end, also where it is stopped, and kill it if it does not listen."""
+        """Ask the open editor to end, even if it is stopped, and kill it if it does not."""
         if self._process_id is not None:
             self._send(self._process_id, signal.SIGTERM, signal.SIGCONT)
             asyncio.get_running_loop().call_later(_GRACE_SECONDS, self._send, self._process_id, signal.SIGKILL)
 
     def stays_in_terminal(self) -> bool:
-        """Return whether the editor is one of those that have no window of their own."""
+        """Return whether the editor is known to have no window of its own."""
         return bool(_names(_command(self.environment)[0]) & _IN_TERMINAL)
 
     def _wait(self, process_id: int) -> int:
@@ -116,7 +116,7 @@ class UserEditor:
 
 
 def _command(environment: Mapping[str, str]) -> list[str]:
-    """Return the program and the arguments that the user wants, or the first editor that is usually there."""
+    """Return the user's editor with its arguments, or the first usual editor that is installed."""
     names = ("EDITOR",) if environment.get("TERM") == "dumb" else ("VISUAL", "EDITOR")
     variable = next((name for name in names if environment.get(name, "").strip()), None)
     if variable is not None:
@@ -147,7 +147,7 @@ def _found(name: str, environment: Mapping[str, str]) -> str | None:
 
 
 def _file_at(program: str, path: str, line: int | None) -> list[str]:
-    """Return the arguments that open a file at a line; without it where the editor is not known to take one."""
+    """Return the arguments that open a file, at a line if the editor is known to take one."""
     if line is None:
         return [path]
     names = _names(program)
@@ -161,12 +161,12 @@ def _file_at(program: str, path: str, line: int | None) -> list[str]:
 
 
 def _names(program: str) -> set[str]:
-    """Return what a program is called: a system's usual editor is a link such as editor, in the end to vim.basic."""
+    """Return the names of a program: its own and its link target's, as editor may lead to vim.basic."""
     return {Path(program).name, Path(program).resolve().name.partition(".")[0]}
 
 
 def _started(command: list[str], environment: Mapping[str, str]) -> int:
-    """Start the editor, which hears all signals again that are ignored here, and return its process id."""
+    """Start the editor, with the signals ignored here set back to default, and return its process id."""
     try:
         return os.posix_spawn(command[0], command, environment, setsigdef=_IGNORED_HERE)
     except OSError as error:
@@ -175,7 +175,7 @@ def _started(command: list[str], environment: Mapping[str, str]) -> int:
 
 @contextmanager
 def _terminal_lent() -> Iterator[None]:
-    """Hand out the terminal as a shell does, and take it back exactly as it was."""
+    """Lend the terminal to a child as a shell does, and restore it exactly."""
     before = termios.tcgetattr(_INPUT)
     plain = [*before]
     plain[0] = before[0] | termios.ICRNL
@@ -207,7 +207,7 @@ def _take_back(before: list[int | list[bytes | int]]) -> None:
 def _keys_left_to_the_editor() -> Iterator[None]:
     """Ignore the keys that send signals while an editor may read them as commands.
 
-    Whoever listens to the signals, be it the event loop, listens again afterwards. Only the main thread hears them.
+    The handlers that were set before, such as the event loop's, are restored. Only the main thread can set them.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

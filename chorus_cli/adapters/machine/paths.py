@@ -30,7 +30,7 @@ class Paths:
 
     @property
     def database(self) -> Path:
-        """The log and everything about it."""
+        """The database of the log and the journal."""
         return self.data / "chorus.db"
 
     @property
@@ -55,12 +55,12 @@ class Paths:
 
     @property
     def drafts(self) -> Path:
-        """Texts that are being edited."""
+        """Texts being edited."""
         return self.state / "drafts"
 
     @property
     def rescue(self) -> Path:
-        """Texts that the database would not take."""
+        """Texts that could not be stored in the database."""
         return self.state / "rescue"
 
     @property
@@ -74,7 +74,7 @@ class Paths:
         return self.state / "chorus.log"
 
     def listing(self) -> tuple[tuple[str, Path], ...]:
-        """Return what ``chorus paths`` prints: a name and a place each."""
+        """Return the name and path of each, for ``chorus paths``."""
         return (
             ("database", self.database),
             ("personas", self.personas),
@@ -102,10 +102,10 @@ class Paths:
 
 
 def paths(environment: Mapping[str, str], home: str | None) -> Paths:
-    """Return the places: all below ``home`` or ``CHORUS_HOME`` if given, else where the platform keeps such things.
+    """Return the paths: below ``home`` or ``CHORUS_HOME`` if given, else in the platform's user folders.
 
     Raises:
-        HomeError: there is no home directory to find the platform's places in.
+        HomeError: there is no home directory.
     """
     chosen = home or environment.get("CHORUS_HOME")
     if chosen:
@@ -125,7 +125,7 @@ def paths(environment: Mapping[str, str], home: str | None) -> Paths:
 
 
 def shipped_personas() -> Path:
-    """Return the folder of the personas that come with Chorus: in the package, or beside it in a source tree."""
+    """Return the folder of the shipped personas: in the package, or beside it in a source tree."""
     package = Path(__file__).resolve().parents[2]
     installed = package / "personas"
     return installed if installed.is_dir() else package.parent / "personas"
@@ -149,7 +149,7 @@ def report_bug(log_file: Path, error: BaseException, environment: Mapping[str, s
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder and its parents, and see to it that the entries survive a power cut."""
+    """Make a folder and its parents durably, so that the entries survive a power cut."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     for place in reversed(missing):
         place.mkdir(mode=0o700, exist_ok=True)

@@ -1,1 +1,1 @@
-"""Models: ELIZA, litellm, and what is known of models and servers."""
+"""Models: ELIZA, litellm, and facts about models and servers."""

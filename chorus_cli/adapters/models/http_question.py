@@ -1,6 +1,6 @@
-"""Asks a server one question over HTTP, in a time that has an end.
+"""One HTTP request with a strict deadline.
 
-Straight from a socket: no proxy, no redirect, and one limit for everything, the look-up of the name included.
+Straight from a socket: no proxy, no redirect, and one deadline for everything, including the name lookup.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _Found = TypeVar("_Found")
 SCHEME_PORTS = {"http": 80, "https": 443}
 
 _THIS_MACHINE = {4: "127.0.0.1", 6: "::1"}
-# A thousand models make half a megabyte; nothing that is asked for here is longer than this.
+# A thousand models make half a megabyte; no answer expected here is longer than this.
 _LONGEST_ANSWER_BYTES = 4_000_000
 _PIECE_BYTES = 65_536
 
 
 class Question(NamedTuple):
-    """What is asked of a server: a path below its address; ``body`` is posted as JSON, ``key`` says who asks."""
+    """A request: ``path`` is below the server's address, ``body`` is posted as JSON, ``key`` is the API key."""
 
     path: str
     body: object = None
@@ -38,7 +38,7 @@ class Question(NamedTuple):
 
 
 class _Server(NamedTuple):
-    """Where a server listens; ``root`` is what its address has before the paths."""
+    """A server's address, taken apart; ``root`` is the path prefix."""
 
     scheme: str
     host: str
@@ -47,9 +47,9 @@ class _Server(NamedTuple):
 
 
 def within(patience_seconds: float, ask: Callable[[float], _Found]) -> _Found | None:
-    """Return what ``ask`` finds until the deadline that it is given, or ``None`` if it fails or takes longer.
+    """Return the result of ``ask``, which is given the deadline; ``None`` if it fails or takes longer.
 
-    In a thread of its own, because nothing else puts a limit on looking up the name of a server.
+    It runs in a thread of its own, because a name lookup cannot be limited otherwise.
     """
     deadline = time.monotonic() + patience_seconds
     found: SimpleQueue[_Found | None] = SimpleQueue()
@@ -58,7 +58,7 @@ def within(patience_seconds: float, ask: Callable[[float], _Found]) -> _Found | 
         try:
             found.put(ask(deadline))
         except (OSError, ValueError, RecursionError):
-            # Refused, silent, or another kind of server; and answers nested too deep to be read.
+            # Refused, silent, or another kind of server; or an answer nested too deep.
             found.put(None)
 
     Thread(target=find, name="question", daemon=True).start()
@@ -68,10 +68,10 @@ def within(patience_seconds: float, ask: Callable[[float], _Found]) -> _Found | 
 
 
 def json_answer(address: str, question: Question, deadline: float) -> object:
-    """Return what the server at ``address`` answers, read as JSON.
+    """Return the JSON answer of the server at ``address``.
 
     Raises:
-        OSError, ValueError, RecursionError: nobody answers there, not in time, or not in JSON.
+        OSError, ValueError, RecursionError: there is no answer in time, or it is not valid JSON.
     """
     server = _server_at(address)
     answer = bytearray()
@@ -88,7 +88,7 @@ def json_answer(address: str, question: Question, deadline: float) -> object:
 
 
 def connectable(host: str) -> str:
-    """Return where to ask a server that listens at ``host``: everywhere, or nowhere in particular, is here."""
+    """Return the host to connect to for a server that listens at ``host``: for 0.0.0.0 or none, this machine."""
     address = ip(host)
     if address is not None and address.is_unspecified:
         return _THIS_MACHINE[address.version]

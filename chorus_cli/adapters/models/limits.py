@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT_TOKENS = 128_000
 LOOPBACK_LIMIT_TOKENS = 8192
 SECONDS_UNTIL_ASKED_AGAIN = 60.0
-# What all of a family take, for the members that litellm's map lacks. The first that fits counts.
+# Limits of families, for models that litellm's map lacks. The first match counts.
 _FAMILIES = (
     (r"claude-(?:2|instant)", "early Claude", 100_000),
     (r"claude-", "Claude", 200_000),
@@ -35,10 +35,10 @@ _FAMILIES = (
 )
 
 PATIENCE_SECONDS = 0.5
-# Ollama reserves memory for all the context that it is asked for, and few machines have enough for a whole 128k.
+# Ollama reserves memory for the whole context, and few machines have enough for 128k.
 MOST_ASKED_OF_OLLAMA_TOKENS = 16_384
 
-# Outside of these a figure is a mistake: no talk fits into less, and nobody has built more.
+# Figures outside these bounds are mistakes.
 _FEWEST_TOKENS, _MOST_TOKENS = 256, 100_000_000
 _NUM_CTX = re.compile(r"^num_ctx\s+([0-9]{1,9})\s*$", re.MULTILINE)
 
@@ -46,7 +46,7 @@ _NUM_CTX = re.compile(r"^num_ctx\s+([0-9]{1,9})\s*$", re.MULTILINE)
 def server_limit(
     model: str, environment: Mapping[str, str], patience_seconds: float = PATIENCE_SECONDS
 ) -> Limit | None:
-    """Return what the server of ``model`` says of its context, or ``None`` if it has none, or does not say in time."""
+    """Return the limit reported by the server of ``model``; ``None`` without a server, or without an answer in time."""
     address = server_address(model, environment)
     if not address or _is_openai(address):
         return None
@@ -56,7 +56,7 @@ def server_limit(
 
 
 def _is_openai(address: str) -> bool:
-    """Return whether ``address`` is OpenAI's own, which says nothing of sizes."""
+    """Return whether ``address`` is OpenAI's own, which reports no sizes."""
     try:
         host = urlsplit(address).hostname or ""
     except ValueError:
@@ -65,14 +65,14 @@ def _is_openai(address: str) -> bool:
 
 
 def _shown(address: str, name: str, key: str, deadline: float) -> Limit | None:
-    """Ask an Ollama: what its user has set for the model is taken, else what the model could hold, within reason."""
+    """Ask Ollama for the user's num_ctx; failing that, take the model's training context, capped."""
     shown = json_answer(address, Question("/api/show", {"model": name}, key), deadline)
     if not isinstance(shown, dict):
         return None
     could_hold = _could_hold(shown.get("model_info"))
     chosen = _chosen(shown.get("parameters"))
     if chosen is not None:
-        # Ollama gives no model more than it was trained for, whatever is asked.
+        # Ollama gives no model more than it was trained for, even if num_ctx is larger.
         return Limit(min(chosen, could_hold or chosen), "num_ctx in Ollama's Modelfile")
     if could_hold is None:
         return None
@@ -90,14 +90,14 @@ def _chosen(parameters: object) -> int | None:
 
 
 def _could_hold(information: object) -> int | None:
-    """Return the context that a model was trained for, which is named after its architecture."""
+    """Return the context length a model was trained for; its key contains the architecture."""
     if not isinstance(information, dict):
         return None
     return _tokens(information.get(f"{information.get('general.architecture')}.context_length"))
 
 
 def _listed(address: str, name: str, key: str, deadline: float) -> Limit | None:
-    """Ask a server that speaks the OpenAI API for its list of models, where some say more than OpenAI does."""
+    """Ask an OpenAI-compatible server for its models, which some list with their limits."""
     listed = json_answer(address, Question("/models", key=key), deadline)
     models = listed.get("data") if isinstance(listed, dict) else None
     entries = [entry for entry in models if isinstance(entry, dict)] if isinstance(models, list) else []
@@ -108,7 +108,7 @@ def _listed(address: str, name: str, key: str, deadline: float) -> Limit | None:
 
 
 def _figures(entry: Mapping[str, object]) -> Iterator[Limit]:
-    """Yield what an entry says of the context, as vLLM does and as llama.cpp does, best first."""
+    """Yield the limits in an entry, in the forms of vLLM and llama.cpp, best first."""
     meta = entry.get("meta")
     llama = meta if isinstance(meta, dict) else {}
     said = {
@@ -123,14 +123,14 @@ def _figures(entry: Mapping[str, object]) -> Iterator[Limit]:
 
 
 def _tokens(figure: object) -> int | None:
-    """Return a number of tokens that can be meant; ``True`` is none, though Python counts with it."""
+    """Return a plausible number of tokens, else ``None``; ``True`` is not a number here."""
     if not isinstance(figure, int) or isinstance(figure, bool):
         return None
     return figure if _FEWEST_TOKENS <= figure <= _MOST_TOKENS else None
 
 
 class ModelLimits:
-    """Keeps what servers say: each is asked once for a model, and one that did not say again after a minute."""
+    """Limits of models. A server's answer is cached; without an answer it is asked again after a minute."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class ModelLimits:
         self._asking = threading.Lock()
 
     def of_model(self, model: str) -> Limit:
-        """Return what ``model``'s context holds; may take half a second, so call it from a thread."""
+        """Return the context limit of ``model``; may take half a second, so call it from a thread."""
         if model == ELIZA:
             return Limit(DEFAULT_LIMIT_TOKENS, "the embedded ELIZA")
         tokens = self._model_map.limit_tokens(model)
@@ -157,7 +157,7 @@ class ModelLimits:
         return self._from_server(model) or self._likely(model)
 
     def _from_server(self, model: str) -> Limit | None:
-        """Return what the server said, asking it if it is time; whoever comes meanwhile waits for the answer."""
+        """Return the server's limit, asking it if need be; concurrent callers wait for the same answer."""
         with self._asking:
             if model in self._said or self._monotonic() < self._silent_until.get(model, 0.0):
                 return self._said.get(model)
@@ -175,9 +175,9 @@ class ModelLimits:
 
 
 def _of_family(model: str) -> Limit | None:
-    """Return what the family of ``model`` takes: of ``openrouter/anthropic/claude-x`` the family is that of Claude."""
+    """Return the limit of ``model``'s family: ``openrouter/anthropic/claude-x`` belongs to Claude."""
     for pattern, family, tokens in _FAMILIES:
-        # Bedrock parts the maker from the model by a dot.
+        # Bedrock separates the vendor from the model by a dot.
         if re.search(rf"(?:^|[/.]){pattern}", model):
             return Limit(tokens, f"by its family, {family}")
     return None

@@ -1,4 +1,4 @@
-"""Asks any provider that litellm knows, and yields the reply as it comes."""
+"""The model client for all providers that litellm knows; it streams their replies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer")
 
-# litellm's own limit on a silent socket, which the watchdog here always forestalls.
+# litellm's own limit on a silent socket; the timeouts here are always shorter.
 _SOCKET_TIMEOUT_SECONDS = 600
 _CLOSING_SECONDS = 1.0
 _VERTEX = ("vertex_ai", "vertex_ai_beta")
@@ -33,7 +33,7 @@ _USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
 class _Delta(Protocol):
-    """What a chunk adds to the reply; models that think aloud have ``reasoning_content`` too."""
+    """The text in a chunk; reasoning models also have ``reasoning_content``."""
 
     content: str | None
 
@@ -52,8 +52,8 @@ class _Chunk(Protocol):
 class _Stream(Protocol):
     """litellm's stream, with the chunks as the provider sent them.
 
-    Where a provider ended without a finish reason the chunks have an invented ``stop``, and only
-    ``received_finish_reason`` tells the truth. Of Gemini it is always ``None``: there ``intermittent_finish_reason``
+    If the provider sent no finish reason, the chunks have an invented ``stop``; only ``received_finish_reason`` is
+    reliable. For Gemini it is always ``None``: there ``intermittent_finish_reason``
     has the reason of the newest chunk, with ``stop`` invented for one that had none.
     """
 
@@ -67,7 +67,7 @@ class _Stream(Protocol):
 
 
 class _UnprocessableError(Exception):
-    """A 422: litellm drops what the provider names, asks again, and returns nothing if that did not help."""
+    """A 422: litellm drops the parameters that the provider rejects, retries, and returns nothing if that fails."""
 
     status_code = 422
 
@@ -75,8 +75,8 @@ class _UnprocessableError(Exception):
 class LiteLLMClient:
     """A ``ModelClient`` for every model but the embedded one.
 
-    litellm reads keys from the process's own environment; ``environment`` says which addresses are meant and what must
-    not be shown, ``model_map`` which models keep the beginning of a prompt. The first token may take
+    litellm reads keys from the process's own environment; ``environment`` holds the servers' addresses and the secrets
+    that must not be shown, ``model_map`` tells which models cache prompts. The first token may take
     ``first_token_seconds``, and no later chunk more than ``gap_seconds``.
     """
 
@@ -94,12 +94,12 @@ class LiteLLMClient:
         self._gap_seconds = gap_seconds
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the reply as it comes, and ``ReplyEnd`` last.
+        """Yield the reply as it arrives, and ``ReplyEnd`` last.
 
-        Close the generator, or cancel who reads it, to hang up; the connection is gone a moment later.
+        Closing the generator, or cancelling its reader, closes the connection.
 
         Raises:
-            ModelError: the provider refused, failed or fell silent; what was yielded before stands.
+            ModelError: the provider refused, failed or fell silent; the events already yielded remain valid.
         """
         problem = address_problem(request.model, self._environment)
         if problem:
@@ -126,7 +126,7 @@ class LiteLLMClient:
     async def _ask(self, request: ModelRequest) -> _Stream:
         litellm = litellm_library.loaded()
         if litellm is None:
-            # The import, which may be under way already, takes two seconds.
+            # The import takes two seconds and may be in progress already.
             litellm = await litellm_library.load_beside()
         stream: _Stream | None = await litellm.acompletion(**self._arguments(request))
         if stream is None:
@@ -134,7 +134,7 @@ class LiteLLMClient:
         return stream
 
     def _arguments(self, request: ModelRequest) -> dict[str, object]:
-        """Return what litellm is called with: no retries of its own, for nobody would see them."""
+        """Return the arguments for litellm; its own retries are off, because they would be invisible."""
         arguments: dict[str, object] = {
             "model": request.model,
             "messages": litellm_messages(request.messages, with_markers=wants_markers(request.model, self._model_map)),
@@ -150,15 +150,15 @@ class LiteLLMClient:
         if most is not None:
             arguments["max_tokens"] = most
         if is_ollama(request.model) and request.context_tokens is not None:
-            # Ollama reserves a few thousand tokens unless it is told, and silently cuts what is longer.
+            # Without num_ctx Ollama reserves a few thousand tokens and silently cuts longer prompts.
             arguments["num_ctx"] = request.context_tokens
         return arguments | self._server_arguments(request.model)
 
     def _server_arguments(self, model: str) -> dict[str, object]:
         """Return the address and the key that litellm would not find by itself.
 
-        Without an address it sends what is meant for LM Studio or vLLM to OpenAI; and it wants some key for every
-        OpenAI-compatible server, also for one on this machine that has none.
+        Without an address it sends requests for LM Studio or vLLM to OpenAI; and it requires a key for every
+        OpenAI-compatible server, even a local one that needs none.
         """
         address = server_address(model, self._environment)
         if not address:
@@ -170,7 +170,7 @@ class LiteLLMClient:
     async def _in_time(
         self, awaitable: Awaitable[_Answer], request: ModelRequest, patience: Patience, *, begun: bool
     ) -> _Answer:
-        """Await one answer of litellm with ``patience``, and turn whatever it raises into a sentence."""
+        """Await one answer of litellm with ``patience``, and turn its errors into ``ModelError``."""
         try:
             return await patience.wait_for(awaitable)
         except ModelError:
@@ -186,7 +186,7 @@ class LiteLLMClient:
 
 
 class _Reply:
-    """One reply on its way: what becomes of its chunks."""
+    """One reply being received: its chunks become events."""
 
     def __init__(self, *, is_gemini: bool) -> None:
         self._is_gemini = is_gemini
@@ -196,7 +196,7 @@ class _Reply:
         self._usage: object = None
 
     def events(self, chunk: _Chunk) -> Iterator[ModelEvent]:
-        """Yield what ``chunk`` adds, and keep its finish reason and usage for the end."""
+        """Yield the texts of ``chunk``, and keep its finish reason and usage for the end."""
         self._usage = getattr(chunk, "usage", None) or self._usage
         for choice in chunk.choices[:1]:
             self._finish_reason = choice.finish_reason or self._finish_reason
@@ -206,31 +206,31 @@ class _Reply:
                 yield TextDelta(text)
 
     def end(self, stream: _Stream) -> Iterator[ModelEvent]:
-        """Yield what was held back, and the end as the provider told it."""
+        """Yield the remaining text, and the end as the provider reported it."""
         if text := self._text.rest():
             yield TextDelta(text)
         received = stream.received_finish_reason
         if self._is_gemini:
-            # A reply that was cut cleanly passes as whole, but none that is whole passes as cut.
+            # A cleanly cut reply may pass as complete, but never a complete one as cut.
             received = received or stream.intermittent_finish_reason
         finish_reason = None if received is None else self._finish_reason or received
         yield ReplyEnd(finish_reason, _reported_usage(self._usage, stream.chunks))
 
 
 class _PairJoiner:
-    """Joins characters beyond U+FFFF whose halves, written as two JSON escapes, came in two chunks."""
+    """Joins surrogate pairs, written as two JSON escapes, that are split between two chunks."""
 
     def __init__(self) -> None:
         self._held = ""
 
     def join(self, piece: str) -> str:
-        """Return ``piece`` behind what was held back, without a half at its end."""
+        """Return the held half and ``piece``, without a high surrogate at the end, which is held."""
         text = self._held + piece
         self._held = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
         return join_surrogates(text[: len(text) - len(self._held)])
 
     def rest(self) -> str:
-        """Return what is still held back, which has no other half."""
+        """Return the half that is still held, replaced because the other never came."""
         return join_surrogates(self._held)
 
 
@@ -248,14 +248,14 @@ async def _next_chunk(stream: _Stream) -> _Chunk | None:
 
 
 async def _close(stream: _Stream) -> None:
-    """Hang up; a server that makes trouble even now has nothing more to say."""
+    """Close the connection; errors no longer matter."""
     with suppress(Exception):
         async with asyncio.timeout(_CLOSING_SECONDS):
             await stream.aclose()
 
 
 def _reported_usage(total: object, chunks: Sequence[_Chunk]) -> dict[str, int]:
-    """Return the token counts of the reply if the provider reported any, and nothing where litellm estimated them."""
+    """Return the token counts that the provider reported; none if litellm only estimated them."""
     if not any(getattr(chunk, "usage", None) for chunk in chunks):
         return {}
     figures = ((name, getattr(total, name, None)) for name in _USAGE_NAMES)

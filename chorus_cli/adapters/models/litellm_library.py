@@ -1,4 +1,4 @@
-"""Finds, prepares and imports litellm, which takes seconds and would fetch files at its import if it were let."""
+"""Finds, configures and imports litellm; the import takes seconds and would fetch files if it were allowed to."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OFFLINE = {
 _PREFERENCES = {
     # Any other mode reads a .env file from the folders above the installation.
     "LITELLM_MODE": "PRODUCTION",
-    # Its lines would land in the middle of the screen and may quote a request; an error reaches the user as a sentence.
+    # Its log lines would appear on the screen and may quote a request; errors are shown as sentences.
     "LITELLM_LOG": "CRITICAL",
 }
 _FIRST_REQUEST_MODULES = (
@@ -57,14 +57,14 @@ def installation_folder() -> Path:
 
 
 def prepare_environment(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Set the variables that keep litellm offline and quiet; they count only before it is imported."""
+    """Set the variables that keep litellm offline and quiet; they have no effect after its import."""
     environment.update(_OFFLINE)
     for name, value in _PREFERENCES.items():
         environment.setdefault(name, value)
 
 
 def load() -> ModuleType:
-    """Import litellm, set it up, and return it; afterwards this costs nothing. Any thread may call it.
+    """Import and configure litellm, once, and return it. Any thread may call it.
 
     Raises:
         ModelError: it is not installed.
@@ -74,19 +74,19 @@ def load() -> ModuleType:
 
 
 async def load_beside() -> ModuleType:
-    """Import litellm beside the event loop; a process that ends does not wait for it, as it would for an executor.
+    """Import litellm in a daemon thread; the end of the process does not wait for it, as it would for an executor.
 
     Raises:
         ModelError: it is not installed.
     """
     imported: Future[ModuleType] = Future()
-    # From here on it cannot be cancelled: only who waits for it can.
+    # From here on the import cannot be cancelled, only the wait for it.
     imported.set_running_or_notify_cancel()
 
     def run() -> None:
         try:
             imported.set_result(load())
-        except Exception as error:  # noqa: BLE001 - whoever awaits it is told
+        except Exception as error:  # noqa: BLE001 - the awaiting caller gets it
             imported.set_exception(error)
 
     threading.Thread(target=run, name="import", daemon=True).start()
@@ -94,12 +94,12 @@ async def load_beside() -> ModuleType:
 
 
 def loaded() -> ModuleType | None:
-    """Return litellm if it is there and nobody imports anything of it, so that using it keeps no key waiting."""
+    """Return litellm if it is imported and no import is in progress, so that its use does not block the keyboard."""
     return None if _importing.locked() or not _imported.cache_info().currsize else _imported()
 
 
 def warm() -> None:
-    """Import litellm and what its first request would import, half a second that would freeze the keyboard there."""
+    """Import litellm and the modules of its first request, half a second that would freeze the keyboard then."""
     with _importing:
         _imported()
         _import_for_first_request()
@@ -107,7 +107,7 @@ def warm() -> None:
 
 @cache
 def _imported() -> ModuleType:
-    """Import litellm and keep it from printing, from the network, and from refusing settings that a model lacks."""
+    """Import litellm, configured not to print, not to use the network, and to drop settings that a model lacks."""
     installation_folder()
     prepare_environment()
     with _garbage_collector_paused():
@@ -131,7 +131,7 @@ def _import_for_first_request() -> None:
 
 @contextmanager
 def _garbage_collector_paused() -> Iterator[None]:
-    """Spare the collector the thousands of modules that an import makes and that live as long as the process."""
+    """Keep the garbage collector from scanning the objects of an import, which live as long as the process."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

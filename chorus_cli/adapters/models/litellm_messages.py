@@ -1,7 +1,7 @@
 """Writes a prompt in the shape of the OpenAI API, which litellm translates for every provider.
 
-The providers of Claude keep the beginning of a prompt for some minutes, at a tenth of its price, but only up to where
-they are told to: markers say where. The others find a repeated beginning by themselves.
+The providers of Claude cache the beginning of a prompt for some minutes, at a tenth of its price, but only up to
+explicit markers. The others recognise a repeated beginning by themselves.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from chorus_cli.adapters.models.model_map import ModelMap
     from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
 
-# Those for which litellm passes markers on; others may refuse them, or a message that is no plain text.
+# Providers to which litellm passes markers on; others may refuse them, or messages that are not plain text.
 _PROVIDERS_BY_MARKER = ("anthropic", "azure_ai", "bedrock", "bedrock_converse", "vertex_ai")
 _MARKER = {"type": "ephemeral"}
 # The newest question, up to where the next request will repeat this one, and the one before, up to where this request
 # repeats the last. With the system message that makes three of the four markers that a request may have.
 _MARKED_QUESTIONS = 2
 _MISJUDGED = 1.05
-"""By how much an estimate of tokens may be too small."""
+"""Safety factor for token estimates, which may be too small."""
 
 
 def wants_markers(model: str, model_map: ModelMap) -> bool:
-    """Return whether ``model`` is a Claude that keeps the beginning of a prompt up to the markers in it."""
+    """Return whether ``model`` is a Claude whose provider caches prompts up to markers."""
     prefix, slash, _ = model.partition("/")
     if "claude" not in model or (slash and prefix not in _PROVIDERS_BY_MARKER):
         return False
@@ -36,15 +36,15 @@ def wants_markers(model: str, model_map: ModelMap) -> bool:
 
 
 def reply_limit(request: ModelRequest, model_map: ModelMap) -> int | None:
-    """Return how long the reply to a request may be, in tokens, where the provider has to be told.
+    """Return the maximum length of the reply, in tokens; ``None`` if the provider need not be told.
 
-    litellm asks Claude for the longest reply that it ever gives unless told otherwise, and a request that has no room
-    for that beside it would be refused.
+    By default litellm asks Claude for its longest possible reply, and a request that leaves no room for that would be
+    refused.
     """
     longest = model_map.output_tokens(request.model)
     if request.max_output_tokens is not None or request.context_tokens is None or request.prompt_tokens is None:
         return request.max_output_tokens
-    # What the user lets a request have says nothing of what the model holds.
+    # The user's limit for a request does not tell the model's own limit.
     holds = model_map.limit_tokens(request.model) or request.context_tokens
     room = holds - int(request.prompt_tokens * _MISJUDGED)
     if longest is None or room >= longest or not wants_markers(request.model, model_map):
@@ -53,13 +53,13 @@ def reply_limit(request: ModelRequest, model_map: ModelMap) -> int | None:
 
 
 def litellm_messages(messages: Sequence[PromptMessage], *, with_markers: bool) -> list[dict[str, object]]:
-    """Return ``messages`` as litellm takes them, marked where a provider should keep what came until there."""
+    """Return ``messages`` in litellm's form, with cache markers if asked for."""
     marked = _marked(messages) if with_markers else frozenset()
     return [_as_litellm(message, is_marked=place in marked) for place, message in enumerate(messages)]
 
 
 def _marked(messages: Sequence[PromptMessage]) -> frozenset[int]:
-    """Return the places of the messages to mark; a marker on an empty text would be refused."""
+    """Return the indexes of the messages to mark; a marker on an empty text would be refused."""
     filled = [(place, message.role) for place, message in enumerate(messages) if message.content.strip()]
     systems = [place for place, role in filled if role == "system"]
     questions = [place for place, role in filled if role == "user"]

@@ -1,4 +1,4 @@
-"""What litellm's own files say of models and providers: names, sizes, prices; litellm itself is not imported for it."""
+"""Names, sizes and prices of models, and names of providers, from litellm's own files, without importing litellm."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _PROVIDERS_BY_ADDRESS = "llms/openai_like/providers.json"
 _PROVIDER_CLASS = re.compile(r"^class LlmProviders\b.*?(?=^\S)", re.MULTILINE | re.DOTALL)
 _PROVIDER_NAME = re.compile(r'^ +[A-Z]\w* = "([^"]+)"', re.MULTILINE)
 
-# litellm asks the Responses API for the second kind, and returns what a chat would.
+# litellm uses the Responses API for the second kind, with the same results as a chat.
 _CHAT_MODES = ("chat", "responses")
-# Made for one kind of work, though the map has no word for it.
+# Made for a single purpose, which the map does not tell.
 _FOR_ONE_WORK = re.compile(r"computer-use|robotics|-tts$")
 # The providers whose models litellm also finds by their bare names; of the others it wants the prefix.
 _FOUND_BY_BARE_NAME = frozenset(
     {"openai", "anthropic", "bedrock", "bedrock_converse", "vertex_ai-language-models", "cohere_chat", "ai21"}
 )
-# Entries that give a price to whatever was tuned from a model.
+# Entries that price the fine-tuned variants of a model.
 _TUNED = "ft:"
 
 
 class _Entry(NamedTuple):
-    """What one entry of litellm's map says; ``input_cost`` is USD for one token.
+    """One entry of litellm's map; ``input_cost`` is USD per token.
 
-    ``converses`` leaves out what only speaks, composes or researches, which the map counts among those that chat.
+    ``converses`` is false for models of speech, music or research, which the map lists as chat models.
     """
 
     provider: str
@@ -55,7 +55,7 @@ class _Knowledge(NamedTuple):
 
 
 class ModelMap:
-    """litellm's map of models, read from its files at the first question; what cannot be read is empty."""
+    """litellm's map of models, read from its files when first needed; unreadable files count as empty."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """Read below ``folder``, or where litellm is installed."""
@@ -64,44 +64,44 @@ class ModelMap:
         self._reading = threading.Lock()
 
     def limit_tokens(self, model: str) -> int | None:
-        """Return the input tokens that ``model`` takes, or ``None`` if the map has no figure for it."""
+        """Return the context limit of ``model`` in input tokens, or ``None`` if the map has none."""
         figures = (entry.limit_tokens for entry in self._entries_for(model))
         return next((figure for figure in figures if figure is not None), None)
 
     def input_cost(self, model: str) -> float | None:
-        """Return what one token of input costs, in USD, or ``None`` if the map has no price for it.
+        """Return the price of one input token, in USD, or ``None`` if the map has none.
 
-        It is the provider's ordinary price: nothing off for a cached prefix, nothing on for a very long request.
+        It is the standard price, without a discount for caching or a surcharge for very long requests.
         """
         prices = (entry.input_cost for entry in self._entries_for(model))
         return next((price for price in prices if price is not None), None)
 
     def output_tokens(self, model: str) -> int | None:
-        """Return the longest reply of ``model``, in tokens, or ``None`` if the map has no figure for it."""
+        """Return the longest reply of ``model``, in tokens, or ``None`` if the map has none."""
         figures = (entry.output_tokens for entry in self._entries_for(model))
         return next((figure for figure in figures if figure is not None), None)
 
     def caches_prompts(self, model: str) -> bool:
-        """Return whether the map says that ``model``'s provider can keep the beginning of a prompt."""
+        """Return whether ``model`` supports prompt caching, according to the map."""
         return any(entry.caches_prompts for entry in self._entries_for(model))
 
     def names(self) -> frozenset[str]:
-        """Return the models that can chat, as litellm takes them: with a provider, or without where it knows."""
+        """Return the names of all chat models, with a provider or bare, as litellm accepts them."""
         return self._names_of(lambda entry: entry.chats)
 
     def conversation_names(self) -> frozenset[str]:
-        """Return those of the names whose models are made for conversations of any kind."""
+        """Return the names of the models made for general conversation."""
         names = self._names_of(lambda entry: entry.converses)
         return frozenset(name for name in names if not _FOR_ONE_WORK.search(name))
 
     def providers(self) -> frozenset[str]:
-        """Return every prefix that litellm takes for a provider; none at all if its list cannot be read."""
+        """Return the prefixes that litellm accepts as providers; none if its list cannot be read."""
         return self._read().providers
 
     def _entries_for(self, model: str) -> Iterator[_Entry]:
-        """Yield what the map says of ``model``, and then of its name without the provider.
+        """Yield the map's entry for ``model``, and then that for its name without the provider.
 
-        The map names many models without their provider: ``anthropic/claude-x`` is found under ``claude-x`` if that
+        Many entries lack the provider: ``anthropic/claude-x`` is found under ``claude-x`` if that
         entry's provider is ``anthropic`` or one of its kinds, as ``vertex_ai-language-models`` is of ``vertex_ai``.
         """
         entries = self._read().entries
@@ -128,7 +128,7 @@ def _is_kind_of(provider: str, prefix: str) -> bool:
 
 
 def _typed(name: str, entry: _Entry, providers: frozenset[str]) -> tuple[str, ...]:
-    """Return ``name`` as litellm takes it; nothing for what it would not find or what is no model of its own."""
+    """Return the forms of ``name`` that litellm accepts; none for price classes and models that it would not find."""
     if "/" in name:
         return (name,) if not providers or name.partition("/")[0] in providers else ()
     with_provider = f"{entry.provider}/{name}"
@@ -143,7 +143,7 @@ def _knowledge_in(folder: Path | None) -> _Knowledge:
     try:
         folder = folder or installation_folder()
     except ModelError:
-        # The first request says that litellm is missing.
+        # The first request reports that litellm is missing.
         return _Knowledge({}, frozenset())
     return _Knowledge(_entries_in(folder), _providers_in(folder))
 
@@ -152,7 +152,7 @@ def _entries_in(folder: Path) -> dict[str, _Entry]:
     try:
         document = json.loads((folder / _MODELS).read_bytes())
     except (OSError, ValueError):
-        # A limit can be set by hand, and the first request says what is wrong with litellm.
+        # The limit can be set by hand, and the first request reports the problem with litellm.
         return {}
     if not isinstance(document, dict):
         return {}
@@ -161,7 +161,7 @@ def _entries_in(folder: Path) -> dict[str, _Entry]:
 
 
 def _entry_of(value: object) -> _Entry | None:
-    """Read one entry, or nothing if it has nothing to say here."""
+    """Read one entry; ``None`` if nothing in it is needed here."""
     if not isinstance(value, dict):
         return None
     chats = value.get("mode") in _CHAT_MODES
@@ -182,19 +182,19 @@ def _entry_of(value: object) -> _Entry | None:
 
 
 def _tokens(value: object) -> int | None:
-    """Return a number of tokens; the map's own sample has sentences where others have figures."""
+    """Return a number of tokens; the map's sample entry has sentences instead of figures."""
     return value if isinstance(value, int) and value > 0 else None
 
 
 def _price(value: object) -> float | None:
-    """Return USD for one token, of which a dollar buys thousands everywhere."""
+    """Return USD per token; a dollar or more per token is a mistake in the map."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value < 1 else None
 
 
 def _providers_in(folder: Path) -> frozenset[str]:
-    """Return all providers or none: half a list would call the other half unknown."""
+    """Return all providers or none: with half a list the other half would count as unknown."""
     try:
         source = (folder / _PROVIDERS_WITH_CODE).read_text(encoding="utf-8")
         by_address = json.loads((folder / _PROVIDERS_BY_ADDRESS).read_bytes())

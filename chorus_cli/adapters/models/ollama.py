@@ -1,7 +1,7 @@
-"""Asks an Ollama on this machine, or wherever its variables point, which models it has and which was used last.
+"""Asks Ollama, on this machine or at the address its variables give, which models it has and which was used last.
 
-The answer decides which model a first message goes to, so it never takes long, and whatever goes wrong is the same as
-no Ollama at all.
+The answer decides which model the first message goes to, so it is limited to a fraction of a second, and any failure
+counts as no Ollama.
 """
 
 from __future__ import annotations
@@ -22,40 +22,40 @@ _HIGHEST_PORT = 65_535
 _PORT_DIGITS = 5
 # litellm's two ways to Ollama: this one takes messages with roles, the other a text to be continued.
 _PREFIX = "ollama_chat/"
-# Servers older than the list of capabilities let one guess what cannot chat: by the family, or by a name that says so.
+# Older servers list no capabilities; embedding models are recognised by their family or name.
 _EMBEDDING_FAMILY = "bert"
 _EMBEDDING_NAMES = ("embed", "rerank")
 
 
 class _Listing(NamedTuple):
-    """A list that Ollama gives, and the field in it that says which model comes first."""
+    """A listing of Ollama, and the time field to sort its models by."""
 
     path: str
     moment: str
 
 
-# A model in memory stays there for a fixed time after its last use: what expires last was used last.
+# A model stays in memory for a fixed time after its last use: the last to expire was used last.
 _IN_MEMORY = _Listing("/api/ps", "expires_at")
 _STORED = _Listing("/api/tags", "modified_at")
 
 
 def most_recent_model(environment: Mapping[str, str], patience_seconds: float = PATIENCE_SECONDS) -> str | None:
-    """Return the model that Ollama used last, as litellm names it, or ``None`` if nobody answers within the patience.
+    """Return the model that Ollama used last, as litellm names it, or ``None`` without an answer in time.
 
-    With none in memory it is the one that was fetched or made last. Models that cannot chat do not count.
+    If none is in memory, it is the newest one stored. Models that cannot chat do not count.
     """
     return next(iter(_answered(environment, patience_seconds, (_IN_MEMORY, _STORED))), None)
 
 
 def models(environment: Mapping[str, str], patience_seconds: float = PATIENCE_SECONDS) -> tuple[str, ...]:
-    """Return all models of Ollama that can chat, newest first, as litellm names them; none if nobody answers."""
+    """Return all models of Ollama that can chat, newest first, as litellm names them; none without an answer."""
     return _answered(environment, patience_seconds, (_STORED,))
 
 
 def server_address(environment: Mapping[str, str]) -> str:
-    """Return the address of the Ollama that is meant: ``OLLAMA_API_BASE``, else ``OLLAMA_HOST``, else the usual one.
+    """Return the address of Ollama: ``OLLAMA_API_BASE``, else ``OLLAMA_HOST``, else the default.
 
-    litellm reads the first, Ollama itself the second, in forms that are no address yet: ``host``, ``host:port``,
+    litellm reads the first, Ollama itself the second, in short forms: ``host``, ``host:port``,
     ``:port``, an IP address, each with or without a scheme. Without one the port is 11434, with one the scheme's own.
     """
     named = environment.get("OLLAMA_API_BASE", "").strip().rstrip("/")
@@ -66,7 +66,7 @@ def server_address(environment: Mapping[str, str]) -> str:
 
 
 def _address_of(text: str) -> str:
-    """Return the address that ``OLLAMA_HOST`` means, by the rules of Ollama's own ``envconfig``."""
+    """Return the address for a value of ``OLLAMA_HOST``, by the rules of Ollama's own ``envconfig``."""
     scheme, separator, rest = text.partition("://")
     if not separator:
         scheme, rest = "http", text
@@ -89,7 +89,7 @@ def _host_and_port(place: str, default_port: int) -> tuple[str, int]:
 def _answered(
     environment: Mapping[str, str], patience_seconds: float, listings: tuple[_Listing, ...]
 ) -> tuple[str, ...]:
-    """Return the models of the first listing that has any, or none once the patience is over."""
+    """Return the models of the first listing that has any; none after the deadline."""
 
     def ask(deadline: float) -> tuple[str, ...]:
         address = server_address(environment)
@@ -100,7 +100,7 @@ def _answered(
 
 
 def _names(document: object, moment: str) -> tuple[str, ...]:
-    """Return what a listing names, latest ``moment`` first, without what cannot chat."""
+    """Return the chat models of a listing, sorted by the field ``moment``, latest first."""
     listed = document.get("models") if isinstance(document, dict) else None
     entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     entries.sort(key=lambda entry: _seconds(entry.get(moment)), reverse=True)
@@ -113,7 +113,7 @@ def _is_name(value: object) -> TypeGuard[str]:
 
 
 def _can_chat(name: str, entry: Mapping[str, object]) -> bool:
-    """Return whether the model answers messages, which newer servers say and older ones let one guess."""
+    """Return whether the model can chat, by its capabilities, or by family and name on older servers."""
     capabilities = entry.get("capabilities")
     if isinstance(capabilities, list) and capabilities:
         return "completion" in capabilities
@@ -123,7 +123,7 @@ def _can_chat(name: str, entry: Mapping[str, object]) -> bool:
 
 
 def _seconds(value: object) -> float:
-    """Return the moment that a text like ``2026-02-12T09:30:00.123456789+01:00`` names, in seconds since 1970."""
+    """Return seconds since 1970 for a text like ``2026-02-12T09:30:00.123456789+01:00``, 0 for anything else."""
     try:
         return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else 0
     except (ValueError, OverflowError, OSError):

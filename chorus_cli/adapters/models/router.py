@@ -34,7 +34,7 @@ class ModelRouter:
         """Yield the reply of the client that serves the model.
 
         Raises:
-            ModelError: no embedded model has that name, or the client's own reasons.
+            ModelError: no embedded model has that name, or the client's own errors.
         """
         if request.model == ELIZA:
             return self.eliza.stream(request)
@@ -61,5 +61,5 @@ class ElizaClient:
 
 
 def spoken(content: str) -> str:
-    """Return a user's message without the line in brackets that tells the model what has changed meanwhile."""
+    """Return a user's message without its preamble, the line in brackets at its beginning."""
     return _PREAMBLE.sub("", content, count=1)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tiktoken import Encoding
 
-# tiktoken looks for a vocabulary under the SHA-1 of its address and checks the SHA-256 of what it finds there.
+# tiktoken looks for a vocabulary under the SHA-1 of its address and checks its SHA-256.
 _VOCABULARY_NAME = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
 _VOCABULARY_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
 
@@ -35,7 +35,7 @@ def shipped_vocabularies() -> Path:
 
 
 class VocabularyCounter:
-    """Counts by OpenAI's ``cl100k_base``, which is loaded by the first count; any thread may count."""
+    """Counts by OpenAI's ``cl100k_base``, loaded at the first count; any thread may count."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """Take the vocabulary from ``folder``, or from the one that litellm ships."""
@@ -44,10 +44,10 @@ class VocabularyCounter:
         self._loading = threading.Lock()
 
     def count(self, text: str) -> int:
-        """Return the number of tokens of ``text``, in a time that grows with its length whatever it consists of.
+        """Return the number of tokens of ``text``, in time linear in its length for any text.
 
         Raises:
-            ModelError: the vocabulary is missing or damaged, which no text is to blame for.
+            ModelError: the vocabulary is missing or damaged.
         """
         if not text:
             return 0
@@ -64,15 +64,14 @@ class VocabularyCounter:
 
 
 def _encoding_from(folder: Path) -> Encoding:
-    """Load the vocabulary, having made sure that tiktoken will not fetch it.
+    """Load the vocabulary; it is checked first, so that tiktoken does not download it.
 
     A file that is missing or has another checksum is deleted by tiktoken and downloaded again.
     """
     _check(folder / _VOCABULARY_NAME)
     # litellm sets this to the same folder, and only a variable tells tiktoken where to look.
     os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
-    # tiktoken takes 40 ms to import, which nothing before the first count should wait for.
-    import tiktoken  # noqa: PLC0415
+    import tiktoken  # noqa: PLC0415 - 40 ms, which a start without a count need not wait for
 
     return tiktoken.get_encoding("cl100k_base")
 

@@ -1,12 +1,12 @@
-"""What ELIZA's script says about itself: that it understands nothing, and how a real model comes in.
+"""ELIZA's script about itself: that it understands nothing, and how to use a real model.
 
-The notation is that of ``eliza_script``, and rules see the text after its words were replaced, as in ``eliza_doctor``.
+The notation is that of ``script``, and rules see the text after its words were replaced, as in ``doctor``.
 """
 
 from __future__ import annotations
 
 SELF = """
-# What this is.
+# The program.
 /task: write explain translate summarize summarise calculate generate implement fix debug
 ABOUT
   0
@@ -28,7 +28,7 @@ CRISIS
     I am only a program and cannot help with this, but people can. Please talk to somebody you trust now, or
       call your local emergency number or a crisis line.
 
-# Who asks about it.
+# Questions about it.
 eliza weizenbaum chatgpt gpt claude gemini llm ai chatbot 50
   =ABOUT
 chorus 50
@@ -51,7 +51,7 @@ model models 50
   0
     NEWKEY
 
-# What it is asked to do.
+# Requests to it.
 help 20
   help 0
     =HELP
@@ -87,7 +87,7 @@ tell 4
   0
     NEWKEY
 
-# What is too serious for a program of this kind; from rank 100 on, an earlier clause does not hide it.
+# Subjects too serious for this program; from rank 100 on, an earlier clause does not hide them.
 suicide suicidal 100
   =CRISIS
 kill die live end 100

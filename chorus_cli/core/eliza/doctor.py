@@ -1,7 +1,7 @@
 """ELIZA's script: a listener after the idea of Weizenbaum's DOCTOR, in words of its own.
 
-The notation is that of ``eliza_script``. Rules see the text after its words were replaced: what the user calls ``I``
-stands there as ``you``, and ``you`` as ``i``. The rules for these words themselves are in ``eliza_pronouns``.
+The notation is that of ``script``. Rules see the text after its words were replaced: the user's ``I``
+is ``you`` there, and ``you`` as ``i``. The rules for these words themselves are in ``eliza_pronouns``.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ LIKENESS
     What does this resemblance mean to you?
     Could it be chance?
 
-# What was said of MY something, for a moment without keywords; and what is said when there is nothing of that either.
+# Remembered phrases with MY, for a message without keywords; and answers if nothing is remembered.
 MEMORY
   0 your 1 0
     Let us go back to what you said before: your {3} {4}.

@@ -1,7 +1,7 @@
-"""The part of ELIZA's script that turns ``I`` into ``you``: pronouns, what replaces them, and what is said of them.
+"""The part of ELIZA's script that turns ``I`` into ``you``: pronouns, their replacements and their rules.
 
-The notation is that of ``eliza_script``. Rules see the text after its words were replaced: what the user calls ``I``
-stands there as ``you``, and ``you`` as ``i``.
+The notation is that of ``script``. Rules see the text after its words were replaced: the user's ``I``
+is ``you`` there, and ``you`` as ``i``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PRONOUNS = """
 /happy: happy glad elated better cheerful calm proud relieved
 /self: ai bot chatbot robot program machine computer human person real alive conscious sentient intelligent llm
 
-# What replaces a word and does no more.
+# Words that are only replaced.
 me > you
 myself > yourself
 yourself > myself

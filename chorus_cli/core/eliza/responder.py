@@ -3,9 +3,9 @@
 After Joseph Weizenbaum, "ELIZA - a computer program for the study of natural language communication between man and
 machine", Communications of the ACM 9:1 (1966), pp. 36-45, written from that description: keywords are collected by rank
 while words are replaced; the best one's decomposition rules take the clause apart, its reassembly rules, in rotation,
-put an answer together; what was said after MY is kept for a moment without keywords.
+put an answer together; phrases with MY are remembered for a message without keywords.
 
-Nothing is remembered between calls: the state of a conversation is what replaying it gives.
+No state is kept between calls: the conversation is replayed for each answer.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ URGENT_RANK = 100
 _APOSTROPHES = str.maketrans({**dict.fromkeys("\u2018\u2019\u02bc\u2032\u00b4", "'"), "\u2014": " , "})
 _AROUND_WORDS = ".,;:!?\u2026\u00bf\u00a1\"'`()[]{}<>*_~\u201c\u201d\u201e\u00ab\u00bb"
 _DELIMITERS = frozenset(".,;:!?\u2026")
-# The paper has comma and full stop, its script adds BUT; later keyboards have more signs that part clauses.
+# The paper has comma and full stop, its script adds BUT; later keyboards have more delimiters of clauses.
 _CLAUSE_END = "."
 _CLAUSE_WORD = "but"
 
@@ -95,7 +95,7 @@ class Clause:
 
 
 class _Conversation:
-    """What ELIZA keeps from one message to the next: how often each rule was used, and her memory."""
+    """State between messages: how often each rule was used, and the remembered phrases."""
 
     def __init__(self, script: Mapping[str, Keyword]) -> None:
         self._script = script
@@ -144,7 +144,7 @@ class _Conversation:
 
 
 def clauses(text: str, script: Mapping[str, Keyword]) -> Iterator[Clause]:
-    """Yield the clauses of a text, their words replaced; one that never ends is cut, since it is said back."""
+    """Yield the clauses of a text, their words replaced; a very long one is cut, since it is repeated in the answer."""
     words: list[str] = []
     keywords: list[Keyword] = []
     for token in (*_tokens(text), _CLAUSE_END):
@@ -172,7 +172,7 @@ def _tokens(text: str) -> Iterator[str]:
 
 
 def decomposed(decomposition: Sequence[Element], words: Sequence[str]) -> list[Sequence[str]] | None:
-    """Return what each element takes of the words, each ``0`` as little as it can, or ``None`` if they do not fit.
+    """Return the words that each element matches, each ``0`` as few as possible, or ``None`` without a match.
 
     Only the last ``0`` passed is ever widened, as in matching file names: an earlier one could gain nothing.
     """

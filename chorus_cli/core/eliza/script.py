@@ -1,14 +1,14 @@
 r"""The notation in which ELIZA's script is written, read into values.
 
-A word in the first column opens a keyword (several words share what follows); ``> word`` is what the scan puts in its
-place, a number is its rank. Below it, indented by two, stand its decomposition rules; below each of those, indented by
-four, the reassembly rules that take turns. A line with ``=word`` in the place of a decomposition rule is a link for any
-text. In a decomposition rule ``0`` is any number of words, another number exactly so many, ``a|b`` one of these words,
-``/tag`` one of the words listed after ``/tag:``, and anything else the word itself. A reassembly rule is an answer in
-which ``{3}`` stands for what the third element took, or ``=word`` (answer as that keyword would), ``NEWKEY`` (try the
-next keyword), or ``PRE words =word`` (put the words in the place of the text, then answer as that keyword would).
-Keywords in capitals can only be reached by a link or by the engine itself. A line indented by six goes on with the one
-above; ``#`` opens a comment line.
+A word in the first column opens a keyword (several words share what follows); ``> word`` is its replacement in the
+text, a number is its rank. Below it, indented by two, stand its decomposition rules; below each of those, indented by
+four, the reassembly rules that take turns. A line with ``=word`` in the place of a decomposition rule is a link for
+any text. In a decomposition rule ``0`` is any number of words, another number exactly so many, ``a|b`` one of these
+words, ``/tag`` one of the words listed after ``/tag:``, and anything else the word itself. A reassembly rule is an
+answer in which ``{3}`` stands for the words matched by the third element, or ``=word`` (answer as that keyword
+would), ``NEWKEY`` (try the next keyword), or ``PRE words =word`` (put the words in the place of the text, then answer
+as that keyword would). Keywords in capitals can only be reached by a link or by the engine itself. A line indented by
+six goes on with the one above; ``#`` opens a comment line.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """A word of the script: what replaces it, how much it weighs, and its rules; without any it only replaces."""
+    """A word of the script: its replacement, its rank and its rules; without rules it is only replaced."""
 
     word: str
     replacement: str

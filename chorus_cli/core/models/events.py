@@ -1,4 +1,4 @@
-"""What happens while a model answers, as values that a terminal or a test can read."""
+"""Events of a turn, from the request to the end of the reply."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ASK_AGAIN = "Your message is kept; /retry asks again."
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Everything is stored, and ``model`` is being asked; what comes next is its own."""
+    """The message is stored and ``model`` is being asked."""
 
     model: str
 
@@ -31,16 +31,16 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """The next piece of what the model thinks aloud before it replies."""
+    """The next piece of the model's reasoning, before the reply."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyEnd:
-    """The provider's own word that the reply is over.
+    """The provider's end of the reply.
 
-    ``finish_reason`` is the provider's (``stop``, ``length``, …) and ``None`` when the stream ended without one, which
+    ``finish_reason`` is the provider's (``stop``, ``length``, …) and ``None`` if the stream ended without one, which
     means that it was cut. ``usage`` holds token counts as reported (``prompt_tokens``, ``completion_tokens``, …), or
     nothing.
     """

@@ -1,4 +1,4 @@
-"""What is sent to a model."""
+"""Requests to a model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PromptRole = Literal["system", "user", "assistant", "tool"]
 
 
 class PromptMessage(NamedTuple):
-    """One message as a model sees it: a tuple, as `Message` is.
+    """One message of a request: a tuple, as `Message` is.
 
     ``tool_calls`` is JSON text in the shape of the OpenAI API, on assistant messages that call tools;
     ``tool_call_id`` names the call that a tool message answers.
@@ -25,8 +25,8 @@ class PromptMessage(NamedTuple):
 class ModelRequest:
     """One request: the model's name as litellm knows it, the messages, and the sampling settings that were set.
 
-    ``context_tokens`` is what the request and its reply were planned for together, which some servers have to be told;
-    ``prompt_tokens`` is what of them the request is expected to take.
+    ``context_tokens`` is the budget for the request and its reply together, which some servers need to know;
+    ``prompt_tokens`` is the expected size of the request.
     """
 
     model: str

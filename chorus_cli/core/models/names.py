@@ -1,4 +1,4 @@
-"""Judges a model's name as it was typed: what cannot be meant is refused, what may be a mistake is doubted."""
+"""Checks a model's name as typed: impossible names are refused, doubtful ones give a warning."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _LONGEST_EXAMPLE = 40
 def doubt_about(
     name: str, names: AbstractSet[str], providers: AbstractSet[str], likely: Sequence[str] = ()
 ) -> str | None:
-    """Return a sentence of warning if ``name`` may not be what was meant, or ``None`` for a name to be trusted.
+    """Return a warning if ``name`` may be a mistake, or ``None``.
 
-    ``names`` are the models and ``providers`` the prefixes that litellm knows. A known provider's models are taken as
-    they are typed, for there are new ones every week. Of ``likely`` models, the likeliest first, those are suggested
-    before others that hold what was typed. If either set is empty nothing is known, and no doubt is cast.
+    ``names`` are the models and ``providers`` the prefixes that litellm knows. Any model of a known
+    provider is accepted, because new ones appear every week. ``likely`` models, the likeliest first, are suggested
+    before others if their names contain ``name``. With either set empty, there are no warnings.
 
     Raises:
-        ModelNameError: it cannot be meant.
+        ModelNameError: no model can have that name.
     """
-    _refuse_what_is_no_name(name)
+    _refuse_malformed(name)
     if name == ELIZA or name in names:
         return None
     provider, slash, rest = name.partition("/")
@@ -49,7 +49,7 @@ def doubt_about(
     return f"litellm knows no provider {provider!r}, so messages may fail.{_meant_provider(name, providers)}"
 
 
-def _refuse_what_is_no_name(name: str) -> None:
+def _refuse_malformed(name: str) -> None:
     if not name:
         raise ModelNameError("Model name missing: write provider/name, such as ollama/llama3.2.")
     if any(character.isspace() for character in name):
@@ -69,9 +69,9 @@ def _refuse_unknown(name: str, names: AbstractSet[str], likely: Sequence[str]) -
 
 
 def _alike(name: str, names: Iterable[str], likely: Sequence[str]) -> list[str]:
-    """Return the name that differs in case, else those that lack only what stands before it, else those spelt alike.
+    """Return the name that differs only in case, else those that differ only by a prefix, else similar ones.
 
-    Likely models that hold the name come before others spelt alike. Of several with one spelling the shortest is first.
+    Likely models that contain the name come before similar ones. Of several with one spelling the shortest is first.
     """
     by_spelling: defaultdict[str, list[str]] = defaultdict(list)
     for known in sorted(names, key=lambda known: (len(known), known)):

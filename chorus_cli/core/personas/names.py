@@ -1,4 +1,4 @@
-"""What a persona may be called, and how its folder is named after it."""
+"""Names of personas: validation, comparison, and the folder names made of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 40
 COMMAND_WORDS = frozenset({"list", "switch", "new", "edit", "archive", "unarchive", "delete", "info"})
-"""What follows ``/persona`` as a command, so that it cannot be somebody's name."""
+"""Commands after ``/persona``, which cannot be names of personas."""
 
 _USER = "human"
 _DEVICES = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]")
@@ -22,10 +22,10 @@ _NAMELESS = "persona"
 
 
 def checked_name(name: str) -> str:
-    """Return a display name or an alias without blanks around it, if somebody may be called so.
+    """Return a display name or an alias, stripped and normalised.
 
     Raises:
-        PersonaError: it is empty, too long, means something else, or holds what neither a transcript nor a folder can.
+        PersonaError: it is empty, too long, reserved, or has characters unfit for a transcript or a folder.
     """
     checked = unicodedata.normalize("NFC", name.strip())
     problem = _problem(checked)
@@ -35,19 +35,19 @@ def checked_name(name: str) -> str:
 
 
 def folded(name: str) -> str:
-    """Return a name in the form in which names are compared: case, blanks and the way of composing do not count."""
+    """Return a name in the form for comparison: case, blanks and Unicode composition do not count."""
     return " ".join(unicodedata.normalize("NFC", name).casefold().split())
 
 
 def slug_of(name: str, taken: Collection[str]) -> str:
-    """Return the name of a new folder: the letters and digits of ``name`` in ASCII, with a number if need be.
+    """Return the name of a new folder: the ASCII letters and digits of ``name``, with a number if need be.
 
-    ``taken`` are the folders that are there, and whatever else somebody is called by.
+    ``taken`` holds the existing folders and all other names and aliases.
     """
     ascii_letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().casefold()
     stem = re.sub(r"[^a-z0-9]+", "-", ascii_letters).strip("-")[: LONGEST_NAME - 4].strip("-") or _NAMELESS
     candidates = (stem, *(f"{stem}-{number}" for number in range(2, len(taken) + 4)))
-    return next(each for each in candidates if each not in taken and not _means_something_else(each))
+    return next(each for each in candidates if each not in taken and not _is_reserved(each))
 
 
 def _problem(name: str) -> str:
@@ -72,5 +72,5 @@ def _problem(name: str) -> str:
     return ""
 
 
-def _means_something_else(slug: str) -> bool:
+def _is_reserved(slug: str) -> bool:
     return slug in COMMAND_WORDS or _DEVICES.fullmatch(slug) is not None

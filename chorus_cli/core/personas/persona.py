@@ -15,7 +15,7 @@ DEFAULT_PERSONA = "chorus"
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text that a persona always has at hand."""
+    """A text that is part of every prompt of a persona."""
 
     name: str
     content: str
@@ -23,11 +23,11 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """Somebody to talk to.
+    """A character to talk to, with its settings and documents.
 
-    ``slug`` is the folder's name and the key of everything stored. ``sources`` says per setting where its value comes
-    from. ``defaults`` and ``default_sources`` say what holds where its own file says nothing. ``warnings`` are
-    sentences about its files that the user should read once; ``unreadable`` are the settings files that do not count.
+    ``slug`` is the folder's name and the key of everything stored. ``sources`` holds the source of each setting.
+    ``defaults`` and ``default_sources`` apply where its own file sets nothing. ``warnings`` are sentences about its
+    files that the user should read once; ``unreadable`` are the settings files that could not be read.
     """
 
     slug: str

@@ -1,7 +1,7 @@
 """JSON with comments: read it with the line of every key, and change one value leaving every other byte.
 
-Of a key that stands twice the last counts. Editing replaces, inserts or deletes spans of the text, so that whatever
-is not the value stays as it was: comments, blank lines, order, byte order mark and line ends.
+Of a duplicate key the last counts. Editing replaces, inserts or deletes spans of the text, so that everything else
+stays as it was: comments, blank lines, order, byte order mark and line ends.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class Document:
 
 
 def parse_object(text: str) -> Document:
-    """Return the object that ``text`` holds; a text of nothing but comments is an empty one.
+    """Return the object in ``text``; a text with only comments counts as an empty object.
 
     Raises:
-        JsoncError: where the text stops being JSONC or is not an object, and what was expected there.
+        JsoncError: the text is not a JSONC object; the error has the place and the expected element.
     """
     root = root_object(text)
     line_ends = [found.end() for found in LINE_END.finditer(text)]
@@ -57,7 +57,7 @@ def parse_object(text: str) -> Document:
 
 
 def set_key(text: str, key: str, value: JsonValue) -> str:
-    """Return ``text`` with ``value`` under ``key``, which is added last where it is missing; all else stays.
+    """Return ``text`` with ``value`` under ``key``, added last if it is missing; everything else stays.
 
     Raises:
         JsoncError: ``text`` is no JSONC object.
@@ -74,7 +74,7 @@ def set_key(text: str, key: str, value: JsonValue) -> str:
 
 
 def remove_key(text: str, key: str) -> str:
-    """Return ``text`` without ``key``, however often it stands there; comments around it stay.
+    """Return ``text`` without any occurrence of ``key``; comments around it stay.
 
     Raises:
         JsoncError: ``text`` is no JSONC object.
@@ -102,10 +102,10 @@ def _document(members: Sequence[Member], line_ends: Sequence[int]) -> Document:
 
 
 def _written(value: JsonValue) -> str:
-    """Return ``value`` as JSON on one line that is sure to be read again."""
+    """Return ``value`` as JSON on one line, checked to be readable by ``parse``."""
     try:
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        # The value will stand inside an object, which takes one level of nesting.
+        # The value will be inside an object, which takes one level of nesting.
         parse(f"[{written}]")
     except (ValueError, RecursionError, JsoncError) as error:
         raise SettingsError(
@@ -122,7 +122,7 @@ def _with_new_object(text: str, member: str) -> str:
 
 
 def _with_new_member(text: str, root: Node, member: str) -> str:
-    """Add ``member`` behind the last one and its comments, in the layout and with the commas of its neighbours."""
+    """Add ``member`` after the last one and its comments, in the layout and comma style of its neighbours."""
     if not root.members:
         anchor, _ = _after_comments(text, root.start + 1)
         return text[:anchor] + _lead_in_empty(text, root) + member + text[anchor:]
@@ -140,7 +140,7 @@ def _with_new_member(text: str, root: Node, member: str) -> str:
 
 
 def _lead_in_empty(text: str, root: Node) -> str:
-    """Return what stands before the first member of an object that had none."""
+    """Return the white space before the first member of an object that was empty."""
     body = text[root.start + 1 : root.end - 1]
     if not LINE_END.search(body):
         return " " if body else ""
@@ -170,7 +170,7 @@ def _without_marks(text: str, member: Member, start: int, comma: int | None) -> 
 
 
 def _inner_comments(text: str, member: Member, comma: int | None) -> str:
-    """Return the gaps between the marks of ``member`` that hold comments, which outlive it."""
+    """Return the comments inside ``member``, with the white space around them; they outlive it."""
     gaps = [text[member.key_end : member.colon], text[member.colon + 1 : member.node.start]]
     if comma is not None:
         gaps.append(text[member.node.end : comma])
@@ -178,7 +178,7 @@ def _inner_comments(text: str, member: Member, comma: int | None) -> str:
 
 
 def _widened(text: str, start: int, end: int) -> tuple[int, int]:
-    """Widen a span by the blanks that only it needed: its whole line where it has one to itself."""
+    """Widen a span by its surrounding blanks: to its whole line if nothing else is on it."""
     prefix = _line_prefix(text, start)
     after = end_of(_SPACES, text, end)
     line_end = LINE_END.match(text, after)
@@ -198,7 +198,7 @@ def _after_comments(text: str, offset: int) -> tuple[int, str]:
 
 
 def _line_prefix(text: str, offset: int) -> str:
-    """Return what stands before ``offset`` on its line."""
+    """Return the text before ``offset`` on its line."""
     return text[max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1 : offset]
 
 

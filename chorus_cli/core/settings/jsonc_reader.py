@@ -1,8 +1,8 @@
-"""The grammar of JSON with comments, read into values that know where they stand.
+"""A parser of JSON with comments; its values know their positions in the text.
 
 Beyond RFC 8259 a document may have ``//`` and ``/* */`` comments, a trailing comma in objects and lists, and a byte
 order mark. Reading is stricter than Python's ``json`` where a value could not be written again: no NaN, no number
-beyond a double, no half of a surrogate pair, no nesting that exhausts the stack.
+beyond a double, no lone surrogate, no nesting that exhausts the stack.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
 
 DEEPEST_NESTING = 100
-"""How many lists and objects may stand inside one another."""
+"""Maximum nesting of lists and objects."""
 
 BYTE_ORDER_MARK = "\ufeff"
 LINE_END = re.compile(r"\r\n|\r|\n")
 COMMENT = re.compile(r"//[^\r\n]*+|/\*.*?\*/", re.DOTALL)
 GAP = re.compile(rf"(?:[ \t\r\n]++|{COMMENT.pattern})*+", re.DOTALL)
-"""White space and comments, as they may stand between any two marks."""
+"""White space and comments, allowed between any two tokens."""
 
 _OPEN_STRING = re.compile(r'"(?:[^"\\\x00-\x1f\ud800-\udfff]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -48,7 +48,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A key with its value, and where its marks are; ``comma`` is the one after it, if there is one."""
+    """A key with its value and the positions of its tokens; ``comma`` is the one after it, if any."""
 
     key: str
     start: int
@@ -59,16 +59,16 @@ class Member:
 
 
 def parse(text: str) -> JsonValue:
-    """Return the value that ``text`` holds.
+    """Return the value in ``text``.
 
     Raises:
-        JsoncError: where the text stops being JSONC, and what was expected there.
+        JsoncError: the text is not JSONC; the error has the place and the expected element.
     """
     return _Reader(text).root().value
 
 
 def root_object(text: str) -> Node | None:
-    """Return the outermost object, or ``None`` where there is nothing but white space and comments."""
+    """Return the outermost object, or ``None`` if there is only white space and comments."""
     reader = _Reader(text)
     mark = reader.peek()
     if mark not in {"", "{"}:
@@ -84,7 +84,7 @@ def position(text: str, offset: int) -> tuple[int, int]:
 
 
 class _Reader:
-    """Recursive descent over one text; ``offset`` is how far it has come."""
+    """Recursive descent over one text; ``offset`` is the current position."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -153,7 +153,7 @@ class _Reader:
         return self.take(",", "','") if self.peek() == "," else None
 
     def take(self, mark: str, expected: str) -> int:
-        """Step over ``mark`` and return where it stood."""
+        """Step over ``mark`` and return its position."""
         if self.peek() != mark:
             raise self.error(expected)
         self.offset += 1
@@ -200,6 +200,6 @@ def _missing_in_string(character: str) -> str:
 
 
 def end_of(pattern: re.Pattern[str], text: str, offset: int) -> int:
-    """Return where ``pattern`` ends that matches at ``offset``; ``offset`` itself where it does not match."""
+    """Return the end of the match of ``pattern`` at ``offset``; ``offset`` itself without a match."""
     found = pattern.match(text, offset)
     return found.end() if found else offset

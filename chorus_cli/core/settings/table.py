@@ -1,4 +1,4 @@
-"""The settings: one table says which exist, what they take and what they mean; files are read in layers.
+"""The table of settings: their types, ranges and meanings; and their values, resolved from layered files.
 
 ``SETTINGS`` is the single source for validation, the commands, completion, the documents and the JSON Schema. The
 fields of ``Settings`` hold the defaults.
@@ -24,17 +24,17 @@ MINIMUM_CONTEXT_HOURS = 1
 MAXIMUM_CONTEXT_HOURS = 168
 
 SCHEMA_KEY = "$schema"
-"""Tells editors where the JSON Schema is; it means nothing here."""
+"""The key that tells editors where the JSON Schema is; it is not a setting."""
 
 DEFAULT_SOURCE = "default"
-"""Where a value comes from that stands in no file."""
+"""The source of a value that no file sets."""
 
 _LONGEST_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One persona's settings; ``None`` leaves the choice to the provider, the model or the detection of a model.
+    """One persona's settings; ``None`` leaves the choice to the provider, the model or model detection.
 
     An empty ``name`` means the folder's name, an empty ``summary_model`` the model in use.
     """
@@ -59,7 +59,7 @@ class Settings:
 
 
 class Kind(StrEnum):
-    """What a setting takes, in the words of a sentence."""
+    """Type of a setting's value, worded for a sentence."""
 
     TEXT = "text"
     TEXTS = "a list of texts"
@@ -70,9 +70,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One row of the table: a key, what it takes, and one line about what it is for.
+    """One row of the table: a key, its type and range, and one line of help.
 
-    ``default_words`` describe the default where its bare value would say little.
+    ``default_words`` describe the default if its bare value says little.
     """
 
     key: str
@@ -85,17 +85,17 @@ class Setting:
 
     @property
     def default(self) -> JsonValue:
-        """What holds where no file says anything."""
+        """The value if no file sets one."""
         return self.value_in(Settings())
 
     @property
     def default_text(self) -> str:
-        """The default for a reader."""
+        """The default, worded for people."""
         return self.default_words or _shown(self.default)
 
     @property
     def range_text(self) -> str:
-        """What the setting takes, to follow on "it must be"."""
+        """The accepted values, worded to follow "it must be"."""
         if self.choices:
             *others, last = map(_shown, self.choices)
             return f"{', '.join(others)} or {last}"
@@ -106,12 +106,12 @@ class Setting:
         return f"{self.kind.value} from {self.minimum:g} to {self.maximum:g}"
 
     def value_in(self, settings: Settings) -> JsonValue:
-        """Return what it is in ``settings``."""
+        """Return its value in ``settings``."""
         value: JsonValue | tuple[str, ...] = getattr(settings, self.key)
         return list(value) if isinstance(value, tuple) else value
 
     def misfit(self, value: JsonValue) -> str:
-        """Say, without a full stop, what is given and what it should be."""
+        """Describe, without a full stop, the wrong value and the accepted ones."""
         return f"{self.key} is {_shown(value)}; it must be {self.range_text}"
 
     def accepts(self, value: JsonValue) -> bool:
@@ -185,9 +185,9 @@ _BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What one file says: its name, the values of its keys, and the 1-based lines that they stand on.
+    """The settings in one file: its name, the values of its keys, and their 1-based lines.
 
-    A file that is not ``readable`` may say more; nobody knows.
+    A file that is not ``readable`` may contain more.
     """
 
     name: str
@@ -202,7 +202,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The settings that hold, the place (``file:line``) that each comes from or "default", and what was wrong."""
+    """The effective settings, the source of each (``file:line`` or "default"), and warnings."""
 
     settings: Settings
     sources: Mapping[str, str]
@@ -233,13 +233,13 @@ def check(key: str, value: JsonValue) -> JsonValue:
 
 
 def misfits(layer: Layer) -> tuple[str, ...]:
-    """Return a sentence with its place for each value of ``layer`` that its setting does not take, in their order."""
+    """Return a sentence for each invalid value of ``layer``, with its place, in the file's order."""
     refused = [key for key, value in layer.values.items() if key in _BY_KEY and _is_misfit(_BY_KEY[key], value)]
     return tuple(f"{layer.place(key)}: {_BY_KEY[key].misfit(layer.values[key])}" for key in refused)
 
 
 def resolve(layers: Sequence[Layer]) -> Resolution:
-    """Take each setting from the first layer with a valid value for it; what is invalid or unknown gives a warning.
+    """Take each setting from the first layer with a valid value; invalid values and unknown keys give warnings.
 
     ``null`` counts as a missing key, as does an empty text where the default is none.
     """
@@ -262,7 +262,7 @@ def resolve(layers: Sequence[Layer]) -> Resolution:
 
 
 def _choose(setting: Setting, layers: Sequence[Layer]) -> tuple[JsonValue, str, list[int]]:
-    """Return the value that holds, where it comes from, and the ranks of the layers whose value is refused."""
+    """Return the effective value, its source, and the indexes of the layers with invalid values."""
     refusing: list[int] = []
     for rank, layer in enumerate(layers):
         value = layer.values.get(setting.key)

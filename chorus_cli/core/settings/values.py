@@ -1,4 +1,4 @@
-"""Values of settings as people type them, and how they are written for people."""
+"""Values of settings as people type and read them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _NOTHING = frozenset({"null", "none", "default"})
 
 
 def read_value(setting: Setting, text: str) -> JsonValue:
-    """Return what ``text``, typed behind the key, means to a setting.
+    """Return the value of a setting from ``text``, typed after its key.
 
-    Free text is taken as it is. A list is parted by commas or written as JSON; words and choices may be in any case; a
-    decimal comma is read unless it may part thousands.
+    Free text is taken as it is. A list is separated by commas or written as JSON; words and choices are accepted in any
+    case, and a decimal comma unless it may separate thousands.
 
     Raises:
-        SettingsError: the setting does not take it; the sentence says what it takes.
+        SettingsError: the value is invalid; the sentence names the accepted ones.
     """
     value = _read(setting, text)
     if not setting.accepts(value):
@@ -43,7 +43,7 @@ def read_value(setting: Setting, text: str) -> JsonValue:
 
 
 def as_typed(value: JsonValue) -> str:
-    """Write a value in the way in which it would be typed: ``read_value`` of its setting reads it back."""
+    """Write a value as it would be typed; ``read_value`` reads it back."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -56,7 +56,7 @@ def as_typed(value: JsonValue) -> str:
 
 
 def _read(setting: Setting, text: str) -> JsonValue:
-    """Return the value that ``text`` spells, or the text itself, which only a setting of text will accept."""
+    """Return the value that ``text`` spells, or the text itself, which only text settings accept."""
     words = text.strip()
     match setting.kind:
         case Kind.TEXT:
@@ -89,7 +89,7 @@ def _number(words: str) -> JsonValue:
 
 
 def _hint(setting: Setting, words: str) -> str:
-    """Return a sentence for a mistake that is easily made."""
+    """Return a hint for a common mistake, or an empty text."""
     if words.casefold() in _NOTHING:
         return f" /settings unset {setting.key} restores the default."
     if setting.key == "context_hours" and _TIME_WITH_UNIT.fullmatch(words):

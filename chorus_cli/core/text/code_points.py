@@ -23,7 +23,7 @@ SURROGATES = r"\ud800-\udfff"
 HIGH_SURROGATES = r"\ud800-\udbff"
 
 BIDI_CONTROLS = r"\u202a-\u202e\u2066-\u2069"
-"""Embeddings, overrides and isolates: they make text read differently from what it is."""
+"""Embeddings, overrides and isolates: they change the order in which text reads."""
 
 NONCHARACTERS = r"\ufdd0-\ufdef\ufff9-\ufffb" + "".join(rf"\U{plane:04x}fffe\U{plane:04x}ffff" for plane in range(17))
 """Code points that are never text, and the marks of interlinear annotations."""
@@ -39,7 +39,7 @@ IGNORABLES = (
     r"\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     r"\U000e0000-\U000e001f\U000e0080-\U000e0fff"
 )
-"""Unicode's ``Default_Ignorable_Code_Point`` less what has a rule of its own: joiners, bidi, tags, emoji selectors."""
+"""Unicode's ``Default_Ignorable_Code_Point`` except joiners, bidi, tags and emoji selectors, which have own rules."""
 
 JOINING = (
     r"\u0600-\u0dff\u1000-\u109f\u1780-\u18af\u1cd0-\u1cff\ua8e0-\ua8ff\ufb50-\ufdff\ufe70-\ufefc"
@@ -47,7 +47,7 @@ JOINING = (
     r"\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2934\u2935\u2b00-\u2bff\u3030\u303d\u3297\u3299"
     r"\U0001f000-\U0001faff\U0001fc00-\U0001fffd"
 )
-"""The blocks of Arabic and Indic letters, then those of pictographs: what a zero width joiner has work between."""
+"""The blocks of Arabic and Indic letters, then those of pictographs: characters that a joiner may join."""
 
 PLAIN = (
     r"\n\t -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u048a-\u058f\u05d0-\u05f4\u0620-\u064a\u0660-\u066f\u0671-\u06d5"
@@ -56,10 +56,10 @@ PLAIN = (
     r"\uff01-\uff9f\uffa1-\uffef"
     r"\U0001f000-\U0001f3f3\U0001f3f5-\U0001fbff\U00020000-\U0002fffd\U00030000-\U0003fffd"
 )
-"""Characters without any rule, by which most text is known at once; what is neither here nor above is looked up."""
+"""Characters without any rule, for a fast path; characters neither here nor above are looked up."""
 
 FLAG_PATTERN = rf"{BLACK_FLAG}[{TAG_CHARACTERS}]{{2,6}}{CANCEL_TAG}"
 """The flag of a part of a country: a black flag whose code is spelt in tags (Unicode TR51, 1.4.6)."""
 
 UNFINISHED_FLAG_PATTERN = rf"{BLACK_FLAG}[{TAG_CHARACTERS}]{{0,6}}"
-"""What may still become a flag."""
+"""The beginning of a flag."""

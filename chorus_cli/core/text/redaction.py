@@ -1,7 +1,7 @@
 """Keeps keys out of errors, logs and crash files.
 
-A provider's error may quote the key it was sent, and a key may stand in an address. Two nets are cast: the exact values
-that this process was given, and the shapes that well-known keys have.
+A provider's error may quote the key it was sent, and a key may stand in an address. Keys are found
+by their exact values, where this process was given them, and by the shapes of well-known keys.
 """
 
 from __future__ import annotations
@@ -43,6 +43,6 @@ def redact(text: str, secrets: Sequence[str]) -> str:
 
 
 def secrets_in(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the values of the variables that are named like secrets, unless they are too short to be any."""
+    """Return the values of the variables named like secrets, without those too short to be secrets."""
     values = (value.strip() for name, value in environment.items() if f"_{name.upper()}".endswith(_SECRET_SUFFIXES))
     return tuple(dict.fromkeys(value for value in values if len(value) >= _SHORTEST_SECRET))

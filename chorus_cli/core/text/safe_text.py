@@ -1,4 +1,4 @@
-"""Makes text that others wrote safe to show: what a terminal would obey becomes visible, what hides is taken out.
+"""Makes untrusted text safe to show: control characters become visible, hidden characters are removed.
 
 A filter of single code points, never of ranges, so that nothing that can be read is lost and an escape sequence needs
 no parser. For display only: the log keeps the original.
@@ -52,7 +52,7 @@ _BREAKS_AND_TABS = re.compile(r"[\n\t]+")
 
 @cache
 def _token_pattern() -> re.Pattern[str]:
-    """One branch for each rule; compiled when first needed, which plain text never does."""
+    """One branch for each rule; compiled when first needed, since plain text does not need it."""
     return re.compile(
         rf"(?P<plain>[{PLAIN}]+)"
         rf"|(?P<line_break>\r\n|[{UNICODE_LINE_BREAKS}])"
@@ -73,7 +73,7 @@ def _token_pattern() -> re.Pattern[str]:
 
 @cache
 def _hiding() -> re.Pattern[str]:
-    """What hides or misleads, if not always; compiled when first needed, which plain text never does."""
+    """Characters that may hide or mislead; compiled when first needed, since plain text does not need it."""
     return re.compile(
         f"[{BIDI_CONTROLS}{NONCHARACTERS}{IGNORABLES}{TAG_CHARACTERS}{CANCEL_TAG}{EMOJI_SELECTORS}"
         f"{UNICODE_LINE_BREAKS}{ZERO_WIDTH_JOINER}{ZERO_WIDTH_NON_JOINER}]"
@@ -83,9 +83,9 @@ def _hiding() -> re.Pattern[str]:
 class SafeTextStream:
     """Filters text that arrives in pieces; the result does not depend on where the pieces end.
 
-    What is kept of the past is the little that decides about the next character: an undecided tail (a carriage
-    return, half a surrogate pair, the beginning of a flag), a joiner whose right neighbour is not known yet, and, of
-    what was shown, the last character, the last base and the number of marks on it.
+    The state between two pieces: an undecided tail (a carriage return, half a surrogate pair, the beginning of a
+    flag), a joiner whose right neighbour is not known yet, and of the text already shown the last character, the last
+    base and the number of marks on it.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class SafeTextStream:
         return "".join(self._decoded)
 
     def feed(self, chunk: str) -> str:
-        """Return what of ``chunk``, and of what waited for it, can be shown now."""
+        """Return the text that can be shown now, of ``chunk`` and of the undecided rest before it."""
         if not (self._undecided or self._joiner_waits) and _PLAIN_TEXT.fullmatch(chunk):
             return self._shown(chunk)
         text = _paired(self._undecided + chunk)
@@ -118,7 +118,7 @@ class SafeTextStream:
         return self._filtered(text[:decided])
 
     def close(self) -> str:
-        """Return what still waited, judged as the end of the text."""
+        """Return the undecided rest, filtered as the end of the text."""
         undecided, self._undecided = self._undecided, ""
         return (self._filtered(undecided) if undecided else "") + self._released_joiner("")
 
@@ -161,14 +161,14 @@ class SafeTextStream:
         return self._hidden(tags)
 
     def _joiner(self, joiner: str) -> str:
-        """Let the joiner wait for its right neighbour, if the left one can be joined and none waits already."""
+        """Hold the joiner until its right neighbour is known, if the left one can be joined and none is held."""
         if self._joiner_waits or not _JOINING.match(self._base):
             return self._hidden(joiner)
         self._joiner_waits = True
         return ""
 
     def _released_joiner(self, following: str) -> str:
-        """Return the joiner that waits, if there is one and ``following`` can be joined."""
+        """Return the held joiner, if there is one and ``following`` can be joined."""
         if not self._joiner_waits:
             return ""
         self._joiner_waits = False
@@ -216,9 +216,9 @@ def may_hide(line: str) -> bool:
 
 
 def revealed(line: str) -> list[str]:
-    """Return a sign for each character of ``line``: its number if it hides or misleads, else the character itself.
+    """Return each character of ``line``, or its number (``<U+202E>``) if it hides or misleads.
 
-    That is what `safe_text` takes out or shows the number of; control characters are left to whoever draws the line.
+    These are the characters that `safe_text` removes or shows as numbers; control characters are left to the caller.
     """
     shown, place = safe_text(line), 0
     signs: list[str] = []
@@ -235,7 +235,7 @@ def revealed(line: str) -> list[str]:
 
 
 def hidden_warning(stream: SafeTextStream, place: str = "this reply") -> str | None:
-    """Return the line that tells how much was hidden in ``place``, and what tags spelt; ``None`` if nothing was."""
+    """Return a warning about characters hidden in ``place``, with the text spelt in tags; ``None`` without any."""
     if not stream.hidden_count:
         return None
     characters = "hidden character" if stream.hidden_count == 1 else "hidden characters"
@@ -251,10 +251,10 @@ def join_surrogates(text: str) -> str:
 
 
 def cleaned_input(text: str) -> tuple[str, bool]:
-    """Return what the user typed or pasted as it is stored, and whether something had to be replaced.
+    """Return typed or pasted text in the form in which it is stored, and whether characters had to be replaced.
 
-    Line endings become LF and halves of a surrogate pair are joined, which loses nothing and is not reported; a lone
-    surrogate (a byte that was not UTF-8) becomes U+FFFD and NUL its picture, which is.
+    Line endings become LF and surrogate pairs are joined, which does not count as a replacement. A lone surrogate (a
+    byte that was not UTF-8) becomes U+FFFD and NUL its picture, which does.
     """
     paired = _paired(text)
     replaced = "\0" in paired or _SURROGATE.search(paired) is not None
@@ -270,7 +270,7 @@ def _paired(text: str) -> str:
 
 
 def _made_visible(kind: str | None, text: str) -> str:
-    """Return what stands on the screen for something that must not reach the terminal itself."""
+    """Return the visible form of a text that must not reach the terminal."""
     match kind:
         case "line_break":
             return "\n"

@@ -1,4 +1,4 @@
-"""A stretch of time drawn in one line: how much was said when, and where the boundary is."""
+"""A period of time drawn in one line: the number of messages over time, and the boundary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def timeline(counts: Sequence[int], boundary_slot: int | None = None) -> str:
-    """Draw how much was said in each slot: a block as high as it was much, a line where a boundary lies."""
+    """Draw one character per slot: a block whose height shows the count, or a line at the boundary."""
     highest = max(counts, default=0)
     signs = [_height(count, highest) for count in counts]
     if boundary_slot is not None:
@@ -34,7 +34,7 @@ def counts_by_slot(moments: Iterable[datetime], since: datetime, until: datetime
 
 
 def slot_of(moment: datetime, since: datetime, until: datetime, slots: int) -> int | None:
-    """Return the slot that a moment lies in, ``None`` if it lies outside."""
+    """Return the slot of a moment, ``None`` outside the period."""
     if not since < moment <= until:
         return None
     return min(int((moment - since) / (until - since) * slots), slots - 1)
@@ -54,7 +54,7 @@ def gap(elapsed: timedelta) -> str:
 
 
 def bar(share: float, width: int) -> str:
-    """Draw a share, 0 to 1, as a bar of at most ``width`` characters; what is more than nothing is seen."""
+    """Draw a share, 0 to 1, as a bar of at most ``width`` characters; any share above zero is visible."""
     eighths = min(max(round(share * width * 8), 1 if share > 0 else 0), width * 8)
     full, rest = divmod(eighths, 8)
     return "█" * full + _EIGHTHS[rest].strip()

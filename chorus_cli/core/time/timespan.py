@@ -1,8 +1,8 @@
-"""How far back: reads the lengths of time and the moments that people type, and makes whole hours of them.
+"""Reads lengths of time and moments as people type them, and rounds them to a window of whole hours.
 
-The order of the steps carries the meaning. Words are put into digits and dates into one order; then what looks like a
-time but would be misread is refused, because the libraries guess: pytimeparse takes ``1:30`` for ninety seconds. A bare
-number is hours. What is no length of time may name a moment.
+The order of the steps matters. Numbers are written in digits and dates as in ISO 8601; then ambiguous texts are
+refused, because the libraries guess: pytimeparse takes ``1:30`` for ninety seconds. A bare number is hours. Any other
+text may name a moment.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ class Span:
     is_moment: bool = False
 
     def before(self, now: datetime) -> datetime:
-        """Return the moment that lies so long before ``now``."""
+        """Return the moment this long before ``now``."""
         return now - timedelta(seconds=self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class WindowChoice:
-    """A window of whole hours, 1 to 168, and the warning due when that is not what was asked for."""
+    """A window of whole hours, 1 to 168, and a warning if it differs from the window asked for."""
 
     hours: int
     warning: str | None = None
@@ -101,7 +101,7 @@ def parse(text: str, now: datetime, zone: tzinfo | None = None, *, after_since: 
 
 
 def window_hours(span: Span) -> WindowChoice:
-    """Round to whole hours, a length of time half up and the time since a moment up, and bring that within bounds."""
+    """Round to whole hours within bounds: a length of time half up, the time since a moment up."""
     return _within_bounds(span.seconds, is_moment=span.is_moment)
 
 
@@ -177,7 +177,7 @@ def _seconds_since(words: str, text: str, now: datetime, zone: tzinfo | None) ->
 
 
 def _advice(text: str, now: datetime, zone: tzinfo | None) -> str:
-    """Name the time that was probably meant, if there is one that can be read, else some that work."""
+    """Suggest the time that was probably meant, if it can be read, else some examples."""
     meant = corrected(" ".join(text.casefold().split()).strip("\"' "))
     if meant is not None:
         with suppress(TimeSpanError):
@@ -198,10 +198,10 @@ def _checked(seconds: float, text: str, now: datetime) -> float:
 
 
 def _within_bounds(seconds: float, *, is_moment: bool) -> WindowChoice:
-    """Bring ``seconds`` to whole hours within bounds; what is less than an hour since a moment is warned of as well."""
+    """Round ``seconds`` to whole hours within bounds; a moment less than an hour ago also gives a warning."""
     if is_moment:
         hours = math.ceil(seconds / _SECONDS_PER_HOUR)
-        # Nobody reads the microseconds since a moment.
+        # The warning shows whole seconds.
         seconds = math.ceil(seconds)
     else:
         hours = int((seconds + _SECONDS_PER_HOUR / 2) // _SECONDS_PER_HOUR)

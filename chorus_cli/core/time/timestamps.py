@@ -1,4 +1,4 @@
-"""Moments as the log writes them: UTC text of fixed width, so that text order is time order."""
+"""Moments as the log stores them: UTC text of fixed width, so that text order is time order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def from_text(text: str) -> datetime:
     """Read a moment back as aware UTC; fewer digits of the second and a missing zone (UTC) are accepted.
 
     Raises:
-        ValueError: the text is no moment.
+        ValueError: the text is not a moment.
     """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is UTC:

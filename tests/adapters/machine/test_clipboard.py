@@ -18,7 +18,7 @@ OSC_52 = "by your terminal, if it allows that (OSC 52)"
 
 
 class Screen(io.StringIO):
-    """A terminal that keeps what is written to it."""
+    """A terminal that keeps its output."""
 
     def isatty(self) -> bool:
         return True

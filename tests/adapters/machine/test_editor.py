@@ -61,7 +61,7 @@ _SCREEN_GIVEN_BACK = b"\x1b[?1049l"
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the program found out, and what it wrote to the terminal."""
+    """The program's report, and its output to the terminal."""
 
     written: bytes
     restored: bool

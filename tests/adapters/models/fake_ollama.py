@@ -1,4 +1,4 @@
-"""A stand-in for an Ollama on loopback, and for whatever else may listen where one is expected."""
+"""A stand-in for Ollama on loopback, and for any other server at its address."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OK = b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"
 def listening(answer: Answer, received: list[Received] | None = None) -> Iterator[str]:
     """Give every connection and the path asked for to ``answer``, each in a thread; yield the address.
 
-    What came in before that is put into ``received``.
+    The requests are put into ``received``.
     """
     connections: list[socket.socket] = []
 
@@ -77,7 +77,7 @@ def _request(connection: socket.socket) -> Received:
 
 
 def _received(connection: socket.socket) -> bytes:
-    """Return what came next; a connection that ends within a request would otherwise be read for ever."""
+    """Return the next bytes; raise at the end of a connection, which would otherwise be read for ever."""
     piece = connection.recv(4096)
     if not piece:
         raise ConnectionResetError
@@ -92,7 +92,7 @@ def entry(name: str, moment: str = "", **more: object) -> dict[str, object]:
 def ollama(
     *, in_memory: object = (), stored: object = (), root: str = "", reply: str = "", shown: object = None
 ) -> Answer:
-    """Answer as Ollama does: with its lists of models, what it shows of one, and whatever is said with ``reply``."""
+    """Answer as Ollama does: with its lists of models, the details of one, or ``reply``."""
     documents = {
         f"{root}/api/ps": {"models": in_memory},
         f"{root}/api/tags": {"models": stored},

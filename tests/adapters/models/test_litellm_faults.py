@@ -49,7 +49,7 @@ async def test_a_refusal_is_a_sentence_that_says_what_to_do_and_is_not_repeated_
     assert str(error).startswith(f"{error.problem} {advice}")
     assert (error.status_code, error.retryable) == (status, retryable)
     assert error.retry_after_seconds == (7 if retryable else None)
-    # litellm itself asks once more after a 422, without what the provider named.
+    # litellm itself asks once more after a 422, without the parameters that the provider rejects.
     assert mock_provider.request_count() == (2 if status == 422 else 1)
 
 

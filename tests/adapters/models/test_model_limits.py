@@ -1,4 +1,4 @@
-"""What a model's context holds: by litellm's map, else by its server, else by where that server is."""
+"""The context limit of a model: by litellm's map, else by its server, else by where that server is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read from litellm's files: sizes, prices, the names of models and of providers."""
+"""Facts read from litellm's files: sizes, prices, the names of models and of providers."""
 
 from __future__ import annotations
 

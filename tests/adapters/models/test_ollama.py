@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.adapters.models.fake_ollama import Answer
 
-# Long enough for a busy machine; what has to give up is asked with less.
+# Long enough for a busy machine; tests of the timeout use less.
 PATIENCE_SECONDS = 5.0
 IMPATIENCE_SECONDS = 0.2
 
@@ -209,7 +209,7 @@ def test_who_speaks_no_tls_is_no_ollama_at_an_https_address() -> None:
         ({"OLLAMA_HOST": "https://gpu"}, "https://gpu:443"),
         ({"OLLAMA_HOST": "https://gpu:1234/ollama/"}, "https://gpu:1234/ollama"),
         ({"OLLAMA_HOST": " '10.0.0.7:1234' "}, "http://10.0.0.7:1234"),
-        ({"OLLAMA_HOST": "0.0.0.0"}, "http://127.0.0.1:11434"),  # noqa: S104 - what is named, not what is bound
+        ({"OLLAMA_HOST": "0.0.0.0"}, "http://127.0.0.1:11434"),  # noqa: S104 - an address, nothing is bound
         ({"OLLAMA_HOST": "0.0.0.0:1234"}, "http://127.0.0.1:1234"),
         ({"OLLAMA_HOST": "http://0.0.0.0:1234"}, "http://127.0.0.1:1234"),
         ({"OLLAMA_HOST": "::"}, "http://[::1]:11434"),

@@ -1,4 +1,4 @@
-"""Asking servers what a model's context holds: what they say, what they may not say, and whom nobody asks."""
+"""Context limits from servers: their answers, invalid answers, and servers that are not asked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.adapters.models.fake_ollama import Answer
 
-# Long enough for a busy machine; what has to give up is asked with less.
+# Long enough for a busy machine; tests of the timeout use less.
 PATIENCE_SECONDS = 5.0
 IMPATIENCE_SECONDS = 0.2
 NO_FIGURES: tuple[object, ...] = (0, -1, 255, 10**9, 1.5e5, True, "8192", [8192], {}, None)

@@ -145,7 +145,7 @@ def test_no_provider_variable_or_model_stands_twice_in_the_table() -> None:
 
 
 def map_entry(model: str) -> Mapping[str, object]:
-    """Return what the installed litellm's map says of ``model``, under its name or that without the provider."""
+    """Return the entry of ``model`` in the installed litellm's map, under its name with or without the provider."""
     document = shipped_map()
     return document.get(model) or document[model.partition("/")[2]]
 

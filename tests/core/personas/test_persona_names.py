@@ -1,4 +1,4 @@
-"""What a persona may be called, and the folder that it gets."""
+"""Names of personas, and the folder names made of them."""
 
 from __future__ import annotations
 

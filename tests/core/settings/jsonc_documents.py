@@ -1,4 +1,4 @@
-"""Documents with comments and blanks anywhere, and another reader that says what they hold."""
+"""Documents with comments and blanks anywhere, and another parser as oracle."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VALUES: st.SearchStrategy[JsonValue] = st.recursive(
 
 @dataclass(frozen=True)
 class Specimen:
-    """A document in pieces: what stands before and after, and per member its lead, key, colon, value and tail."""
+    """A document in pieces: the text before and after, and per member its lead, key, colon, value and tail."""
 
     head: str
     members: tuple[tuple[str, str, str, str, str], ...]
@@ -100,7 +100,7 @@ def read_by_oracle(text: str) -> dict[str, JsonValue]:
 
 
 def infinities_of_oracle(text: str) -> list[float]:
-    """Return what the oracle takes for infinity, also where a later member of the same key stands for it."""
+    """Return the numbers that the oracle takes for infinity, also in members overridden by a later one."""
     numbers: list[float] = []
 
     def number(digits: str) -> float:

@@ -1,4 +1,4 @@
-"""The JSON Schema says what the table says, judged by a small reading of the schema that knows nothing of the table."""
+"""The JSON Schema agrees with the table, judged by a small validator that knows nothing of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What texts are made of that mean no good, or that are only unusual, and what is shown of them."""
+"""Pieces of malicious or only unusual texts, with their safe forms."""
 
 from __future__ import annotations
 

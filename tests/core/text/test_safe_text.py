@@ -1,4 +1,4 @@
-"""Text from anywhere: what a terminal would obey is shown, what nobody sees is hidden and counted."""
+"""Untrusted text: control characters are shown, invisible ones are removed and counted."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def moment_of(span: Span, now: datetime) -> datetime:
 
 
 def printed(statements: str, **environment: str) -> list[str]:
-    """Return what a fresh interpreter prints in which every warning is an error."""
+    """Return the output of a fresh interpreter in which every warning is an error."""
     lines = f"import sys\nfrom datetime import *\nfrom chorus_cli.core.time.timespan import parse\n{statements}"
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", lines],

@@ -1,4 +1,4 @@
-"""Moments of the past as they are typed: what is read as the time since, and what is refused."""
+"""Moments of the past as they are typed: read as the time since, or refused."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_hours_are_elapsed_hours_across_a_change_of_the_clock(
     ("now", "text", "moment"),
     [
         ("2026-10-25T12:00+01:00", "today 2:30", "2026-10-25T02:30+02:00"),
-        # Within the second of the two hours, the first is over whatever the clock says.
+        # Within the second of the two hours, the first is over, by any clock.
         ("2026-10-25T02:15+01:00", "today 2:30", "2026-10-25T02:30+02:00"),
         ("2026-10-25T02:15+01:00", "2:30am", "2026-10-25T02:30+02:00"),
         ("2026-10-25T02:15+01:00", "sunday 2:30", "2026-10-25T02:30+02:00"),
