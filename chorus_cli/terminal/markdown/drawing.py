@@ -125,24 +125,15 @@ class MarkdownDrawing:
         return rows[1:] if begins_empty else rows
 
     def _row(self, line: list[Segment], table_mark: str | None) -> Row:
-        line = _without_invisible_end(line)
         segments: Iterable[Segment] = Segment.remove_color(line) if self._console.no_color else line
         drawn = "".join(
             style.render(text, color_system=self._colours) if style else text for text, style, _ in segments
         )
+        # A terminal that becomes narrower would wrap invisible trailing blanks into rows of their own.
+        shown = drawn.rstrip(" ")
+        blanks = len(drawn) - len(shown)
         plain = "".join(text for text, _, _ in line)
-        return Row(drawn, plain, Segment.get_line_length(line), table_mark)
-
-
-def _without_invisible_end(line: Sequence[Segment]) -> list[Segment]:
-    """Cut off trailing blanks, which a terminal that becomes narrower would wrap into rows of their own."""
-    seen = list(line)
-    while seen:
-        text, style, control = seen.pop()
-        shown = text if style and (style.underline or style.reverse or style.strike) else text.rstrip(" ")
-        if shown:
-            return [*seen, Segment(shown, style, control)]
-    return []
+        return Row(shown, plain[: len(plain) - blanks], Segment.get_line_length(line) - blanks, table_mark)
 
 
 def _fold(table: Table, console: Console) -> None:

@@ -16,6 +16,7 @@ from rich.console import Console
 from chorus_cli.terminal.markdown.stream import MarkdownStream
 from chorus_cli.terminal.screen.palette import MARKDOWN
 from tests.terminal.markdown.mended_markdown import MendedMarkdown
+from tests.terminal.screen.screen_cells import DimScreen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,8 +34,8 @@ class Size:
         return os.terminal_size((self.columns, self.lines))
 
 
-class _Screen(pyte.HistoryScreen):
-    """A screen that keeps what it showed when it is cleared, as tmux does."""
+class _Screen(DimScreen):
+    """A screen that keeps its text when it is cleared, and knows blanks that were written dim, as tmux does."""
 
     def erase_in_display(self, how: int = 0, *arguments: Any, **options: Any) -> None:
         if how == 0 and (self.cursor.x, self.cursor.y) == (0, 0):
