@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Reply, Report, Table, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.model import MODEL, in_force
-from chorus_cli.commands.wording import confirmation, reach
+from chorus_cli.commands.wording import confirmation, reset_confirmation
 from chorus_cli.core.errors import ChorusError, ModelNameError
 from chorus_cli.core.settings import table as settings
 from chorus_cli.core.settings import values as setting_values
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
 GROUP: CommandGroup[Services] = CommandGroup("settings", "The settings of a persona.")
 
-_LONGEST_CELL = 48
 _LONGEST_LINE = 100
+_short = partial(shortened, longest=48)
 _UNREADABLE = "nothing in this file counts"
 _WINDOW = "context_hours"
 _MODELS = frozenset({"model", "summary_model"})
@@ -224,8 +225,7 @@ async def _consequences(services: Services, slug: str, changes: Sequence[Change]
         if change.setting.key == _WINDOW and change.changed:
             hours = change.after if isinstance(change.after, int) else None
             window = await (services.context.window.begun(hours) if hours else services.context.window.state())
-            reset = f"Context window reset to default ({window.hours}h)\n{reach(window)}"
-            lines.append(reset if change.after is None else confirmation(window))
+            lines.append(confirmation(window) if hours else reset_confirmation(window))
         if change.setting.key == "model":
             lines.append(in_force(services))
     return lines
@@ -260,10 +260,6 @@ def _written(value: JsonValue) -> str:
 def _difference(change: Change) -> str:
     before, after = _short(_written(change.before)), _short(_written(change.after))
     return f"{before} → {after}" if before != after else f"changed further on: {after}"
-
-
-def _short(text: str) -> str:
-    return shortened(text, _LONGEST_CELL)
 
 
 def _file_and_line(source: str) -> str:

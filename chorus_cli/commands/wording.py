@@ -37,7 +37,10 @@ def speaker(role: Role, persona: str) -> str:
 def reach(state: WindowState) -> str:
     """Say since when messages are in context, and name the boundary if it lies within the window."""
     since = f"Messages since {local(state.since)} are in context."
-    return f"{since}\nThe context starts at {start(state.boundary)}." if state.boundary else since
+    boundary = state.boundary
+    if boundary is None or boundary.created_at <= state.since:
+        return since
+    return f"{since}\nThe context starts at {start(boundary)}."
 
 
 def start(boundary: Operation) -> str:
@@ -47,8 +50,13 @@ def start(boundary: Operation) -> str:
 
 def confirmation(state: WindowState) -> str:
     """Confirm a new window, with a warning if it was clamped to the bounds."""
-    lines = [state.warning, f"Context window set to {state.hours}h", reach(state)]
-    return "\n".join(line for line in lines if line)
+    return "\n".join(filter(None, [state.warning, f"Context window set to {state.hours}h", reach(state)]))
+
+
+def reset_confirmation(state: WindowState) -> str:
+    """Confirm that the default holds again, with a warning if it did before."""
+    change = f"Context window reset to default ({state.hours}h)"
+    return "\n".join(filter(None, [change, state.warning, reach(state)]))
 
 
 def rounding(span: Span, choice: WindowChoice) -> str:

@@ -87,7 +87,7 @@ async def test_a_thread_in_which_any_reply_still_arrives_is_running(world: World
 
 async def test_another_chat_in_the_same_thread_is_told_once_until_it_leaves_or_the_thread_changes(world: World) -> None:
     shared = "Another Chorus is open in this thread."
-    runs = world.folder / "state" / "run"
+    runs = world.folder / "run"
     OpenThreads(runs, "other").announce("chorus", 1)
     with hold(runs / "other"):
         assert await world.focus.notices() == (shared,)

@@ -195,7 +195,7 @@ async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedMod
     paths = Paths(folder, folder, folder)
     (paths.personas / "chorus").mkdir(parents=True)
     personas = Personas(paths.personas, paths.config_file)
-    paths.run.mkdir(parents=True)
+    paths.run.mkdir(parents=True, exist_ok=True)
     focus = Focus(personas, store, clock, Naming(MODEL, {}, lambda: None), OpenThreads(paths.run, "this-run"))
     rescued: list[Mapping[str, str]] = []
     copied: list[str] = []

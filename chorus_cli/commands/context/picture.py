@@ -32,10 +32,9 @@ def drawn_window(state: WindowState, moments: Sequence[datetime], now: datetime)
     counts = counts_by_slot(moments, state.since, now, _SLOTS)
     boundary = state.boundary
     slot = slot_of(boundary.created_at, state.since, now, _SLOTS) if boundary else None
+    length = gap(slot_length(state.since, now, _SLOTS))
     line = f"{state.since.astimezone():%H:%M} {timeline(counts, slot)} {now.astimezone():%H:%M}"
-    meaning = (
-        [f"█ {counted(max(counts), 'message')} in {gap(slot_length(state.since, now, _SLOTS))}"] if any(counts) else []
-    )
+    meaning = [f"█ {counted(max(counts), 'message')} in {length}"] if any(counts) else []
     meaning += [f"│ {boundary.describe()}, {local(boundary.created_at)}"] if boundary and slot is not None else []
     return "\n".join([line, *(["      " + "   ".join(meaning)] if meaning else [])])
 

@@ -10,7 +10,7 @@ from chorus_cli.commands.framework.arguments import ASKED_TIME, NUMBER, TIME, As
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.framework.services import Services
-from chorus_cli.commands.wording import confirmation, local, reach, rounding, speaker, start, turn
+from chorus_cli.commands.wording import confirmation, local, reach, reset_confirmation, rounding, speaker, start, turn
 from chorus_cli.core.context.budget import tokens_of
 from chorus_cli.core.log.messages import Message as Spoken
 from chorus_cli.core.log.operations import Operation
@@ -49,12 +49,14 @@ async def show(services: Services) -> Report:
     report = await context_report(services.context.planner, target, now)
     state = window_state(report.plan.snapshot)
     default = target.persona.defaults.context_hours
+    window = f"Context window: {state.hours}h (default: {default}h)\n{reach(state)}"
+    parts, filled = drawn_parts(report), usage(report, target.persona.settings.context_usage_threshold)
     return Report(
         (
-            Text(f"Context window: {state.hours}h (default: {default}h)\n{reach(state)}"),
+            Text(window),
             Text(drawn_window(state, report.moments, now)),
-            drawn_parts(report),
-            Text(usage(report, target.persona.settings.context_usage_threshold)),
+            parts,
+            Text(filled),
             *map(Text, target.persona.warnings),
             Text(_EXAMPLES),
         )
@@ -131,8 +133,7 @@ async def reset(services: Services) -> Text:
         /context reset
     """
     state = await services.context.window.reset()
-    lines = [f"Context window reset to default ({state.hours}h)", state.warning, reach(state)]
-    return Text("\n".join(line for line in lines if line))
+    return Text(reset_confirmation(state))
 
 
 @GROUP.command("clear", aliases=("new", "clear"))

@@ -31,7 +31,7 @@ _HELD_ALREADY = "The default held already; nothing was changed."
 
 @dataclass(frozen=True, slots=True)
 class WindowState:
-    """The window in force, the moment it reaches back to, the warning due, and the boundary if that is nearer."""
+    """The window in force, the moment it reaches back to, the warning due, and the newest boundary of the context."""
 
     hours: int
     since: datetime
@@ -102,7 +102,7 @@ class ContextWindow:
         """Return the state of a window of so many hours that begins now."""
         since = cutoff(self.clock.now(), hours)
         operations = await self.context.store.read(operation_rows.since_boundary, self.focus.slug, self.focus.thread_id)
-        return WindowState(hours, since, warning, _nearer(journal.boundary(operations), since))
+        return WindowState(hours, since, warning, journal.boundary(operations))
 
     async def preview(self, choice: WindowChoice) -> Preview:
         """Return the effect of the window ``choice``; nothing is changed."""
@@ -124,14 +124,9 @@ class ContextWindow:
 
 
 def window_state(snapshot: ContextSnapshot, warning: str | None = None) -> WindowState:
-    """Return the window of a snapshot, with the boundary if the context starts there."""
+    """Return the window of a snapshot."""
     hours, view = snapshot.frame.target.persona.settings.context_hours, snapshot.view
-    return WindowState(hours, view.cutoff, warning, _nearer(view.boundary, view.cutoff))
-
-
-def _nearer(boundary: Operation | None, since: datetime) -> Operation | None:
-    """Return the boundary if the context starts there and not at the start of the window."""
-    return boundary if boundary is not None and boundary.created_at > since else None
+    return WindowState(hours, view.cutoff, warning, view.boundary)
 
 
 def _only_in(view: View, other: View) -> tuple[Message, ...]:

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class Focus:
-    """The one mutable state of a run: the persona and the thread in focus, and the models chosen in this run."""
+    """The one mutable state of a run: the persona and the thread in focus, and the models chosen in this run.
+
+    ``slug`` names the persona even if its folder is gone.
+    """
 
     def __init__(
         self, personas: Personas, store: Store, clock: Clock, naming: Naming, open_threads: OpenThreads
@@ -35,8 +38,8 @@ class Focus:
         self._asking_ollama: asyncio.Future[str | None] | None = None
         self._detected: ModelChoice | None = None
         self._set_by_hand: dict[str, ModelChoice] = {}
-        self._slug = DEFAULT_PERSONA
-        self._thread_id = 0
+        self.slug = DEFAULT_PERSONA
+        self.thread_id = 0
 
     async def open(self, name: str | None) -> None:
         """Switch to the persona called ``name``, else to ``CHORUS_PERSONA``, else to the one last used.
@@ -63,20 +66,20 @@ class Focus:
         Raises:
             ThreadError: there is no thread of that number, or it is closed.
         """
-        await self._store.write(thread_rows.use, self._slug, thread_id)
+        await self._store.write(thread_rows.use, self.slug, thread_id)
         self.go_on_in(thread_id)
 
     def go_on_in(self, thread_id: int) -> None:
         """Switch to a thread that is already stored as the last used."""
-        self._thread_id = thread_id
+        self.thread_id = thread_id
 
     async def open_thread(self, title: str) -> None:
         """Open a new thread of the persona in focus and switch to it."""
-        await self.turn_to_thread(await self._store.write(thread_rows.new, self._slug, title, self._clock.now()))
+        await self.turn_to_thread(await self._store.write(thread_rows.new, self.slug, title, self._clock.now()))
 
     async def threads(self) -> list[Thread]:
         """Return the open threads of the persona in focus."""
-        return await self._store.read(thread_rows.open_threads, self._slug)
+        return await self._store.read(thread_rows.open_threads, self.slug)
 
     def use_model(self, slug: str, model: str | None) -> None:
         """Let ``model`` answer for the persona ``slug`` in this run, before the environment and the files.
@@ -87,23 +90,13 @@ class Focus:
         if model:
             self._set_by_hand[slug] = ModelChoice(model, "set by /model")
 
-    @property
-    def slug(self) -> str:
-        """The slug of the persona in focus, even if its folder is gone."""
-        return self._slug
-
-    @property
-    def thread_id(self) -> int:
-        """The thread in focus."""
-        return self._thread_id
-
     async def notices(self) -> tuple[str, ...]:
         """Return the notices for a user who turns to the persona and thread in focus."""
         return (*self.sharing_notices(), *await notices(self._store, self.target(), self._clock.now()))
 
     def sharing_notices(self) -> tuple[str, ...]:
         """Announce the thread in focus to other chats; return a notice if one has it open and it was not given yet."""
-        here = self._slug, self._thread_id
+        here = self.slug, self.thread_id
         self._open_threads.announce(*here)
         known, self._known_as_shared = self._known_as_shared, here if self._open_threads.is_shared(*here) else None
         return (SHARED,) if self._known_as_shared not in {None, known} else ()
@@ -114,13 +107,13 @@ class Focus:
 
     def target(self) -> Target:
         """Return the target in focus, with the persona as its files are now; ELIZA is the model until one is known."""
-        persona = self._personas.load(self._slug)
+        persona = self._personas.load(self.slug)
         named = self._set_by_hand.get(persona.slug) or self._naming.named(persona.settings.model, persona.sources)
-        return Target(persona, self._thread_id, named or self._detected or detected_model(None))
+        return Target(persona, self.thread_id, named or self._detected or detected_model(None))
 
     async def target_of(self, slug: str) -> Target:
         """Return the target of a message to the persona ``slug``; detects the model if necessary."""
-        if slug == self._slug:
+        if slug == self.slug:
             await self.settle()
             return self.target()
         persona = await asyncio.to_thread(self._personas.load, slug)
@@ -131,9 +124,9 @@ class Focus:
     @property
     def is_settled(self) -> bool:
         """Whether the model is known."""
-        if self._detected is not None or self._slug in self._set_by_hand:
+        if self._detected is not None or self.slug in self._set_by_hand:
             return True
-        persona = self._personas.load(self._slug)
+        persona = self._personas.load(self.slug)
         return self._naming.named(persona.settings.model, persona.sources) is not None
 
     async def settle(self) -> None:
@@ -149,5 +142,5 @@ class Focus:
 
     async def _enter(self, slug: str) -> None:
         thread_id = await self._store.read(thread_rows.last_used, slug)
-        self._thread_id = thread_id or await self._store.write(thread_rows.last_used_or_new, slug, self._clock.now())
-        self._slug = slug
+        self.thread_id = thread_id or await self._store.write(thread_rows.last_used_or_new, slug, self._clock.now())
+        self.slug = slug

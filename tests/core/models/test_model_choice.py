@@ -34,8 +34,8 @@ DEAREST_USD_PER_MILLION_TOKENS = 2.0
     [
         ("a/b", {"CHORUS_MODEL": "c/d", **EVERY_KEY}, "e/f", ModelChoice("a/b", "chosen for this run")),
         (None, {"CHORUS_MODEL": "c/d", **EVERY_KEY}, "e/f", ModelChoice("c/d", "from CHORUS_MODEL")),
-        (None, {"CHORUS_MODEL": "", **EVERY_KEY}, "e/f", ModelChoice("e/f", "from frodo/system.jsonc")),
-        ("", EVERY_KEY, "e/f", ModelChoice("e/f", "from frodo/system.jsonc")),
+        (None, {"CHORUS_MODEL": "", **EVERY_KEY}, "e/f", ModelChoice("e/f", "from system.jsonc:3")),
+        ("", EVERY_KEY, "e/f", ModelChoice("e/f", "from system.jsonc:3")),
         (
             None,
             EVERY_KEY,
@@ -56,7 +56,7 @@ DEAREST_USD_PER_MILLION_TOKENS = 2.0
 def test_the_first_place_that_names_a_model_decides(
     option: str | None, environment: Mapping[str, str], setting: str | None, choice: ModelChoice | None
 ) -> None:
-    assert Naming(option, environment, lambda: None).named(setting, {"model": "personas/frodo/system.jsonc"}) == choice
+    assert Naming(option, environment, lambda: None).named(setting, {"model": "frodo/system.jsonc:3"}) == choice
 
 
 def test_a_running_ollama_answers_when_nothing_names_a_model() -> None:

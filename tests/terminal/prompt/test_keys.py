@@ -135,7 +135,7 @@ def test_tab_completes_commands_and_their_words(home: Home) -> None:
         chat.press("tab")
         chat.await_line(f"{PROMPT} /context")
         chat.type(" res")
-        chat.await_text("Reach back as far as")
+        chat.await_text("Reset the context window to its default")
         chat.press("tab")
         chat.await_line(f"{PROMPT} /context reset")
         chat.press("enter")
