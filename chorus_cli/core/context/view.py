@@ -1,6 +1,6 @@
 """The view: the messages of one thread that are in context now, and the reason for each that is not.
 
-The log is for ever; the context is computed from it and the journal. Four sets make it up:
+The log is permanent; the context is computed from it and the journal. Four sets make it up:
 
     boundary  the newest effective clear, edit or restore
     members   the messages that the boundary put into the context, in its order, while it is younger than the window
