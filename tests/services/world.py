@@ -191,9 +191,9 @@ async def words_come(events: AsyncIterator[TurnEvent]) -> None:
 
 
 async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedModel, limit_tokens: int) -> World:
-    """Build a world with the one persona ``chorus``."""
+    """Build a world in ``folder``, with the one persona ``chorus`` if there is none."""
     paths = Paths(folder, folder, folder)
-    (paths.personas / "chorus").mkdir(parents=True)
+    (paths.personas / "chorus").mkdir(parents=True, exist_ok=True)
     personas = Personas(paths.personas, paths.config_file)
     paths.run.mkdir(parents=True, exist_ok=True)
     focus = Focus(personas, store, clock, Naming(MODEL, {}, lambda: None), OpenThreads(paths.run, "this-run"))

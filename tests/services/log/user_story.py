@@ -73,12 +73,7 @@ class UserStory:
 
     def start_again(self) -> None:
         """Begin another process: nothing is remembered but what is in the database and the files."""
-        files, kept = self.folder / "personas", self.folder / "kept"
-        files.rename(kept)
         self.world = self.run(built(self.folder, self.store, self.clock, self.model, _LIMIT_TOKENS))
-        shutil.rmtree(files)
-        kept.rename(files)
-        self.run(self.world.focus.open(None))
 
     def run(self, work: Coroutine[object, object, T]) -> T:
         return self._runner.run(work)

@@ -1,0 +1,97 @@
+"""A home that Chorus 0.1.0 made before its rooms were moved: database, settings and a session open and work.
+
+``kept_home.zip`` holds the home, and beside it the log and the context of each persona as that program printed them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+
+from chorus_cli.storage.sqlite.store import Store
+from tests.fakes import FakeClock, ScriptedModel
+from tests.services.world import World, built
+from tests.terminal.driver import Home
+
+ARCHIVE = Path(__file__).with_name("kept_home.zip")
+MADE_AT = datetime(2026, 11, 22, 4, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with ZipFile(ARCHIVE) as archive:
+        archive.extractall(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+async def kept(folder: Path) -> AsyncIterator[World]:
+    """A world on the kept home, a minute after it was left."""
+    store = Store(folder / "home" / "chorus.db")
+    await store.open()
+    yield await built(folder / "home", store, FakeClock(MADE_AT), ScriptedModel(), 128_000)
+    await store.close()
+
+
+def expected(folder: Path, name: str) -> Any:
+    return json.loads((folder / "expected" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+async def contents(world: World) -> list[str]:
+    snapshot = await world.services.context.planner.snapshot(world.focus.target(), world.clock.now())
+    return [message.content for message in snapshot.view.messages]
+
+
+@pytest.mark.parametrize("persona", ["chorus", "frodo"])
+def test_the_log_of_a_kept_home_is_printed_as_before(folder: Path, persona: str) -> None:
+    printed = Home(folder / "home").run("log", "--persona", persona, "--json")
+    before = expected(folder, f"log_{persona}")
+    assert [{key: row[key] for key in before[0]} for row in json.loads(printed.output) if "id" in row] == before
+
+
+@pytest.mark.parametrize("persona", ["chorus", "frodo"])
+async def test_the_context_of_a_kept_home_is_as_before(kept: World, folder: Path, persona: str) -> None:
+    await kept.focus.turn_to(persona)
+    before = expected(folder, f"context_{persona}")
+    assert (kept.focus.thread_id, await contents(kept)) == (before["thread"], before["messages"])
+
+
+async def test_every_operation_of_a_kept_home_is_listed(kept: World) -> None:
+    listed = (await kept.told("/context ops")).splitlines()[1:]
+    assert [line.split("  ")[-1].strip() for line in listed] == [
+        "window default → 24h",
+        'undo of "My family is well"',
+        "undo of operation 1",
+        "redo of operation 1",
+        "another reply to the last message",
+        "edit of the context, 4 messages kept",
+    ]
+
+
+async def test_a_kept_home_goes_on(kept: World) -> None:
+    before = await contents(kept)
+    kept.model.say("Welcome back")
+    await kept.say("I am back")
+    assert await contents(kept) == [*before, "I am back", "Welcome back"]
+    await kept.told("/undo")
+    assert await contents(kept) == before
+
+
+async def test_an_edit_in_a_kept_home_is_undone(kept: World) -> None:
+    await kept.told("/context undo 7")
+    assert "I feel tired today" in await contents(kept)
+    assert "I feel very tired today" not in await contents(kept)
+
+
+async def test_a_session_of_a_kept_home_is_restored(kept: World) -> None:
+    before = await contents(kept)
+    await kept.told("/new")
+    assert await contents(kept) == []
+    await kept.told("/context restore 2026-11-22_before")
+    assert await contents(kept) == before
