@@ -14,6 +14,7 @@ from chorus_cli.storage.sqlite.context.window_changes import put_window_back
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 
 if TYPE_CHECKING:
+    import sqlite3
     from datetime import datetime
 
     from chorus_cli.core.context.snapshot import Target
@@ -62,10 +63,8 @@ class Journal:
 
     async def entries(self, target: Target) -> list[Entry]:
         """Return every operation that concerns the thread, oldest first."""
-        operations = await self._operations(target)
+        operations, said = await self.context.store.read(_with_undone_turns, target)
         counting = {operation.id for operation in journal.effective(operations)}
-        turn_ids = {each.subject.turn_id for each in operations if each.subject and each.subject.turn_id}
-        said = {row.id: row.content for row in await self.context.store.read(message_rows.rows, turn_ids)}
         return [Entry(each, each.describe(said), each.id in counting) for each in operations]
 
     async def undo(self, target: Target, number: int | None) -> Operation:
@@ -189,6 +188,13 @@ class Journal:
             )
         except SettingsError as error:
             raise SettingsError(f"{error} Earlier operations go by their number: /context ops lists them.") from error
+
+
+def _with_undone_turns(connection: sqlite3.Connection, target: Target) -> tuple[list[Operation], dict[int, str]]:
+    """Return the user's operations, and by its id the question of each turn that one takes back or puts back."""
+    operations = journal.own(operation_rows.all_of(connection, target.persona.slug, target.thread_id))
+    turn_ids = {each.subject.turn_id for each in operations if each.subject and each.subject.turn_id}
+    return operations, {row.id: row.content for row in message_rows.rows(connection, turn_ids)}
 
 
 def _subject(done: Operation | Message) -> Subject:
