@@ -1,4 +1,4 @@
-"""Work that must be done to its end although whoever waits for it is cancelled."""
+"""Work that is done to its end although its caller is cancelled."""
 
 from __future__ import annotations
 

@@ -111,10 +111,11 @@ def plan_request(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
 
     It fits the budget if the system prompt and the newest user message do.
     """
-    return plan_whole(snapshot) or _plan_fitting(snapshot, count)
+    return plan_whole(snapshot) or plan_fitting(snapshot, count)
 
 
-def _plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:
+def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:
+    """Build the request of a snapshot that does not fit whole, without its oldest messages or with one cut."""
     room, summary = snapshot.budget.room, snapshot.view.summary
     rows = usable(snapshot.view.verbatim)
     newest_question = next((row for row in reversed(rows) if row.role is Role.USER), None)

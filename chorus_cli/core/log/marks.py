@@ -1,4 +1,4 @@
-"""What a log says beside the words: which boundaries were set, and which messages were taken back since."""
+"""Marks of a log: boundaries, and messages taken back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROVIDED = "[PRIOR_CONTEXT_PROVIDED]"
 
 @dataclass(frozen=True, slots=True)
 class LogMarks:
-    """What the operations say of messages.
+    """The messages that operations took back or replaced.
 
     ``undone_turns`` and ``undone_operations`` were taken back, and what such an operation put in with it; ``replaced``
     are the messages that a retry which counts took out.
@@ -50,13 +50,11 @@ NO_MARKS = LogMarks()
 
 def log_marks(operations: Sequence[Operation]) -> LogMarks:
     """Read the marks off the operations of a persona."""
-    effective = journal.effective(operations)
-    lasting = {operation.id for operation in effective}
     undone = journal.undone(operations)
     return LogMarks(
         undone_turns=frozenset(subject.turn_id for subject in undone if subject.turn_id is not None),
-        replaced=frozenset(journal.replaced(effective)),
-        undone_operations=frozenset(operation.id for operation in operations if operation.id not in lasting),
+        replaced=frozenset(journal.replaced(journal.effective(operations))),
+        undone_operations=frozenset(subject.operation_id for subject in undone if subject.operation_id is not None),
     )
 
 

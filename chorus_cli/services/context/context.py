@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.context import calibration
 from chorus_cli.core.context.budget import text_tokens
-from chorus_cli.core.context.plan import plan_request, plan_whole
+from chorus_cli.core.context.plan import plan_fitting, plan_whole
 from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt, system_text
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.log import journal
@@ -72,7 +72,7 @@ class Context:
     async def plan(self, snapshot: ContextSnapshot) -> RequestPlan:
         """Plan the request of a snapshot whose messages are counted; one that has to be cut is planned in a thread."""
         plan = plan_whole(snapshot)
-        return plan if plan is not None else await asyncio.to_thread(plan_request, snapshot, self.counter.count)
+        return plan if plan is not None else await asyncio.to_thread(plan_fitting, snapshot, self.counter.count)
 
     async def planned(self, target: Target, now: datetime) -> RequestPlan:
         """Return the plan of a request made at ``now``."""
@@ -102,10 +102,7 @@ class Context:
         key = meta_rows.calibration_key(model)
         # What cannot be stored now, the next report says again.
         with suppress(StorageError):
-            before = calibration.read(await self.store.read(meta_rows.value, key))
-            after = calibration.learned(before, estimated_tokens, reported_tokens)
-            if calibration.differ(before, after):
-                await self.store.write(meta_rows.store, key, calibration.written(after))
+            await self.store.write(_learn, key, estimated_tokens, reported_tokens)
 
     async def input_price(self, model: str) -> float | None:
         """Return the price of a token of input in US dollars, ``None`` where it is unknown."""
@@ -143,3 +140,10 @@ class Context:
 
     def _counts(self, messages: Sequence[Message]) -> dict[int, int]:
         return {row.id: text_tokens(row, self.counter.count) for row in messages}
+
+
+def _learn(connection: Connection, key: str, estimated_tokens: int, reported_tokens: int) -> None:
+    before = calibration.read(meta_rows.value(connection, key))
+    after = calibration.learned(before, estimated_tokens, reported_tokens)
+    if calibration.differ(before, after):
+        meta_rows.store(connection, key, calibration.written(after))

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
-from chorus_cli.core.log import journal
-from chorus_cli.core.log.acts import Subject
+from chorus_cli.core.log.marks import LogMarks, log_marks
 from chorus_cli.core.log.search_query import search_query
 from chorus_cli.services.log.transcript import message_as_json
 from chorus_cli.storage.sqlite.log import index_renewal, operation_rows, search_index
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from chorus_cli.core.log.messages import Message
-    from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.log.search_query import SearchQuery
     from chorus_cli.ports import Clock
     from chorus_cli.storage.sqlite.log.search_index import Found, Hit, Progress, Scope
@@ -33,7 +31,7 @@ _RENEWED = "The index of the search was damaged and is made again from the log; 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A message that was found, a marked line of it, and whether an undo or a retry took it out of the context."""
+    """A message that was found, a marked line of it, and whether an undo or a retry took it out."""
 
     message: Message
     excerpt: str
@@ -162,20 +160,12 @@ class Search:
     async def _judged(self, hits: Sequence[Hit]) -> tuple[Match, ...]:
         """Add to each message whether it was undone or replaced, by the journal of its thread."""
         threads = {(hit.message.persona, hit.message.thread_id) for hit in hits}
-        journals = {thread: await self.store.read(operation_rows.all_of, *thread) for thread in threads}
-        return tuple(
-            Match(
-                hit.message,
-                hit.excerpt,
-                _is_taken_back(hit.message, journals[hit.message.persona, hit.message.thread_id]),
-            )
-            for hit in hits
-        )
+        marks = {thread: log_marks(await self.store.read(operation_rows.all_of, *thread)) for thread in threads}
+        return tuple(_match(hit, marks[hit.message.persona, hit.message.thread_id]) for hit in hits)
 
 
-def _is_taken_back(message: Message, operations: Sequence[Operation]) -> bool:
-    replaced = journal.replaced(journal.effective(operations))
-    return message.id in replaced or Subject(turn_id=message.turn_id) in journal.undone(operations)
+def _match(hit: Hit, marks: LogMarks) -> Match:
+    return Match(hit.message, hit.excerpt, marks.is_undone(hit.message) or marks.is_replaced(hit.message))
 
 
 def _beyond_repair() -> DatabaseDamagedError:

@@ -99,7 +99,9 @@ class Conversation:
                 async for event in events:
                     yield event
         finally:
-            await run_to_completion(self._take_back_if_empty(opened.reply))
+            _, stopped = await run_to_completion(self._take_back_if_empty(opened.reply))
+            if stopped:
+                raise asyncio.CancelledError
 
     async def _open(self, target: Target, content: str) -> OpenedTurn:
         """Store the question and its empty reply."""

@@ -24,7 +24,7 @@ def refuse_unreadable(content: str) -> None:
     """Refuse a message that is empty or larger than anything is made for.
 
     Raises:
-        MessageRefusedError: it is.
+        MessageRefusedError: the message is empty or too large.
     """
     if not content.strip():
         raise MessageRefusedError("The message is empty, so there is nothing to send.")
@@ -40,7 +40,7 @@ def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble
     """Refuse a message that does not fit the model, even alone; the sentence has all sizes.
 
     Raises:
-        MessageRefusedError: it does not.
+        MessageRefusedError: the message does not fit the model.
     """
     system_tokens = snapshot.frame.system_prompt.tokens
     needed_tokens = system_tokens + preamble_tokens + message_tokens + TOKENS_PER_MESSAGE
@@ -73,7 +73,7 @@ def shortfalls(plan: RequestPlan) -> dict[str, str]:
     if number := len(plan.too_large):
         found["left out"] = (
             f"The oldest {counted(number, 'message')} in the window did not fit {model} and stayed out of this "
-            "request. They are still in the log."
+            "request. All are still in the log."
         )
     if plan.lacks_summary:
         found["summary"] = (
@@ -98,8 +98,10 @@ def members_notice(snapshot: ContextSnapshot, since_before: datetime | None, now
     if since_before is not None and boundary.created_at <= since_before:
         return ""
     hours = snapshot.target.persona.settings.context_hours
-    lead = f"The {len(boundary.members):,} messages of the {boundary.act.kind} have left the {hours}h window"
+    number = len(boundary.members)
+    have, them = ("has", "it") if number == 1 else ("have", "them")
+    lead = f"The {counted(number, 'message')} of the {boundary.act.kind} {have} left the {hours}h window"
     age = now - boundary.created_at
     if age >= timedelta(hours=MAXIMUM_CONTEXT_HOURS):
-        return f"{lead}, and no window reaches back that far. /context edit shows them."
-    return f"{lead}. /context {window_reaching(age)}h brings them back."
+        return f"{lead}, and no window reaches back that far. /context edit shows {them}."
+    return f"{lead}. /context {window_reaching(age)}h brings {them} back."

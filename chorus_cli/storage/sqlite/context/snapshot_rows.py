@@ -11,6 +11,7 @@ from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, RequestStar
 from chorus_cli.core.context.view import cutoff, view
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Fold
+from chorus_cli.core.settings.table import setting_of
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.context import summary_rows
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.log.operations import Operation
+
+_WINDOW = setting_of("context_hours")
 
 
 def read_snapshot(
@@ -66,7 +69,7 @@ def read_past_snapshot(connection: sqlite3.Connection, frame: Frame, moment: dat
     target, persona = frame.target, frame.target.persona
     every = journal.own(operation_rows.all_of(connection, persona.slug, target.thread_id))
     found = journal.window_at(every, moment, persona.settings.context_hours)
-    hours = found if isinstance(found, int) else persona.defaults.context_hours
+    hours = found if isinstance(found, int) and _WINDOW.accepts(found) else persona.defaults.context_hours
     past = replace(persona, settings=replace(persona.settings, context_hours=hours))
     frame = replace(frame, target=replace(target, persona=past))
     start = RequestStart(cutoff(moment, hours))

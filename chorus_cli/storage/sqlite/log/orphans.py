@@ -34,10 +34,10 @@ def mend(connection: sqlite3.Connection, is_alive: Callable[[str], bool], now: d
 
 def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datetime) -> None:
     """Take the retry back that a reply was to come of, as if it had not been made, if no word came."""
-    persona, thread_id, retry_id, said = connection.execute(
-        "SELECT persona, thread_id, introduced_by, TRIM(content) <> '' FROM messages WHERE id = ?", (reply_id,)
+    persona, thread_id, retry_id, content = connection.execute(
+        "SELECT persona, thread_id, introduced_by, content FROM messages WHERE id = ?", (reply_id,)
     ).fetchone()
-    if retry_id is None or said:
+    if retry_id is None or content.strip():
         return
     if any(each.id == retry_id for each in journal.effective(operation_rows.all_of(connection, persona, thread_id))):
         new = NewOperation(persona, Undo(Subject(operation_id=retry_id)), now, thread_id, automatic=True)
