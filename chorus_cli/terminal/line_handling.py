@@ -74,7 +74,7 @@ class LineHandler:
         except PersonaError as error:
             self._unsent.text = line
             raise PersonaError(f"{error}{_UNSENT}") from error
-        for notice in focus.sharing_notices():
+        for notice in (*focus.sharing_notices(), *focus.new_warnings(target)):
             self._screen.notice(notice)
         await self._show(self._services.conversation.answer(target, unescaped(line)))
         return False

@@ -214,3 +214,14 @@ def test_a_locale_without_utf8_gets_a_plain_prompt(home: Home) -> None:
 def await_first_word(asking: subprocess.Popen[bytes]) -> None:
     assert asking.stdout
     assert asking.stdout.read(1)
+
+
+def test_a_settings_file_broken_during_the_chat_is_told_with_the_next_message(home: Home) -> None:
+    with home.chat() as chat:
+        chat.say("Hello")
+        chat.await_text("I am ELIZA")
+        chat.await_line(PROMPT)
+        (home.path / "personas" / "chorus" / "system.jsonc").write_text('{"name": "Chorus", "temperature": [', "utf-8")
+        chat.type("Are you still there?")
+        chat.press("enter")
+        chat.await_text("nothing in this file counts")

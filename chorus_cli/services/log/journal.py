@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import JournalError, SettingsError
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Clear, Redo, Subject, Undo, Window
-from chorus_cli.core.log.messages import Status
 from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.storage.sqlite.context.window_changes import put_window_back
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
@@ -150,10 +149,7 @@ class Journal:
         """Return whether a message followed, in any thread, since an undo that concerns them all."""
         if undone.thread_id is not None:
             return False
-        rows = await self.context.store.read(
-            message_rows.history, target.persona.slug, None, None, undone.after_message_id
-        )
-        return any(row.introduced_by is None or _is_another_reply(row) for row in rows)
+        return await self.context.store.read(message_rows.is_spoken_after, target.persona.slug, undone.after_message_id)
 
     async def _question(self, turn_id: int) -> Message:
         found = await self.context.store.read(message_rows.rows, [turn_id])
@@ -180,7 +176,7 @@ class Journal:
     ) -> None:
         new = NewOperation(target.persona.slug, reversal, self.clock.now(), thread_id)
         if change is None:
-            await self.context.store.write(operation_rows.introduce, new)
+            await self.context.store.write(operation_rows.introduce_reversal, new)
             return
         try:
             await self.context.store.write(
@@ -203,8 +199,3 @@ def _subject(done: Operation | Message) -> Subject:
 
 def _made_at(done: Operation | Message) -> datetime:
     return done.created_at if isinstance(done, Operation) else done.timestamp
-
-
-def _is_another_reply(row: Message) -> bool:
-    """Return whether an introduced row is the reply of a retry, unless that stayed empty."""
-    return row.run is not None and (row.status is Status.STREAMING or bool(row.content.strip()))

@@ -35,6 +35,7 @@ class Focus:
         self._naming = naming
         self._open_threads = open_threads
         self._known_as_shared: tuple[str, int] | None = None
+        self._given_warnings: tuple[str, ...] = ()
         self._asking_ollama: asyncio.Future[str | None] | None = None
         self._detected: ModelChoice | None = None
         self._set_by_hand: dict[str, ModelChoice] = {}
@@ -92,7 +93,14 @@ class Focus:
 
     async def notices(self) -> tuple[str, ...]:
         """Return the notices for a user who turns to the persona and thread in focus."""
-        return (*self.sharing_notices(), *await notices(self._store, self.target(), self._clock.now()))
+        target = self.target()
+        self._given_warnings = target.persona.warnings
+        return (*self.sharing_notices(), *await notices(self._store, target, self._clock.now()))
+
+    def new_warnings(self, target: Target) -> tuple[str, ...]:
+        """Return the warnings about the persona's files that were not given before."""
+        given, self._given_warnings = self._given_warnings, target.persona.warnings
+        return tuple(warning for warning in target.persona.warnings if warning not in given)
 
     def sharing_notices(self) -> tuple[str, ...]:
         """Announce the thread in focus to other chats; return a notice if one has it open and it was not given yet."""

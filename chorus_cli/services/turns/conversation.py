@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.context.budget import text_tokens
 from chorus_cli.core.context.preamble import pause_notice, preamble
 from chorus_cli.core.context.view import cutoff
-from chorus_cli.core.errors import JournalError, ModelError, StorageError
+from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError
 from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.messages import MessageContent, Role, Status
 from chorus_cli.core.log.operations import NewOperation
@@ -151,14 +151,19 @@ class Conversation:
         """Find the last turn in context and begin its reply anew, in one transaction.
 
         Raises:
-            JournalError: there is none, or its reply is still being written.
-            MessageRefusedError: its question does not fit the model.
+            JournalError: there is none, its reply is still being written, or its question does not fit the model.
         """
         orphans.mend(connection, self.answering.outside.is_alive, now)
         snapshot = self.context.read(connection, frame, now)
         asked = _last_question(snapshot.view.messages)
         question, replies = snapshot.view.messages[asked], snapshot.view.messages[asked + 1 :]
-        refuse_unfitting(snapshot, text_tokens(question, self.answering.outside.counter.count))
+        try:
+            refuse_unfitting(snapshot, text_tokens(question, self.answering.outside.counter.count))
+        except MessageRefusedError as error:
+            raise JournalError(
+                f"Your last message no longer fits {frame.target.choice.model}, so it cannot be answered again. It "
+                "stays in the log. Choose a model with a larger limit, or shorten the system prompt and the documents."
+            ) from error
         act = Retry(frozenset(reply.id for reply in replies))
         new = NewOperation(question.persona, act, now, frame.target.thread_id)
         retry = operation_rows.introduce(connection, new)

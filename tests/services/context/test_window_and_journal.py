@@ -234,3 +234,9 @@ async def test_a_persona_is_found_by_folder_name_and_alias_in_any_case(world: Wo
     assert {world.personas.find(name) for name in ("CHORUS", "the chorus", "helper")} == {"chorus"}
     with pytest.raises(UnknownPersonaError, match=r"There is no persona called 'nobody'. Known personas: chorus\."):
         world.personas.find("nobody")
+
+
+async def test_a_past_window_that_the_setting_does_not_take_counts_as_the_default(talked: World) -> None:
+    talked.configure('{"context_hours": 100000000000}')
+    await talked.told("/context 24h")
+    assert "with a window of 8h" in await talked.told("/context at 1m")

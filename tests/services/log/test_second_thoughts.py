@@ -122,6 +122,14 @@ async def test_a_retry_that_brings_nothing_leaves_the_old_reply(world: World) ->
     assert await world.seen() == ["Hello", "first"]
 
 
+async def test_a_retry_that_brings_only_blank_lines_leaves_the_old_reply(world: World) -> None:
+    world.model.say("first")
+    await world.say("Hello")
+    world.model.say("\n\n")
+    await retried(world)
+    assert await world.seen() == ["Hello", "first"]
+
+
 async def test_after_a_retry_the_talk_goes_on_with_the_new_reply(world: World) -> None:
     world.model.say("first")
     await world.say("Hello")

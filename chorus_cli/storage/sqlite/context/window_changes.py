@@ -65,11 +65,12 @@ def put_window_back(connection: Connection, path: Path, change: Window, operatio
 
     Raises:
         SettingsError: the file has another value than ``change.before`` by now.
+        JournalError: another program has done the same meanwhile.
     """
     before = _in_file(change.before)
     settings_file.change_key(path, KEY, _in_file(change.after), expected=before)
     connection.unless_committed(lambda: settings_file.change_key(path, KEY, before))
-    operation_rows.introduce(connection, operation)
+    operation_rows.introduce_reversal(connection, operation)
 
 
 def replace_settings(connection: Connection, path: Path, expected: str, text: str, persona: str, now: datetime) -> bool:

@@ -154,6 +154,21 @@ def history(
     return _messages(cursor)
 
 
+def is_spoken_after(connection: sqlite3.Connection, persona: str, after: int) -> bool:
+    """Return whether something was said to or by a persona after message ``after``.
+
+    What an operation put in was not said, but the reply of a retry was, unless it stayed empty.
+    """
+    cursor = connection.execute(
+        "SELECT introduced_by, run, status, content FROM messages WHERE id > ? AND persona = ? ORDER BY id",
+        (after, persona),
+    )
+    return any(
+        introduced_by is None or (run is not None and (status == Status.STREAMING or content.strip()))
+        for introduced_by, run, status, content in cursor
+    )
+
+
 def newest_id(connection: sqlite3.Connection) -> int:
     """Return the id of the newest message of all, 0 when there is none."""
     (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM messages").fetchone()

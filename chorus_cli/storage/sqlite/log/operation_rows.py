@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.errors import DatabaseDamagedError, JournalError
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import ACTS, Redo, Replacement, Subject, Undo
 from chorus_cli.core.log.operations import NewOperation, Operation
@@ -56,6 +56,18 @@ def introduce_unless_spoken(connection: sqlite3.Connection, new: NewOperation, a
         {"after": after, "persona": new.persona},
     ).fetchone()
     return None if spoken else introduce(connection, new)
+
+
+def introduce_reversal(connection: sqlite3.Connection, new: NewOperation) -> Operation:
+    """Store an undo or a redo, unless another program has done the same meanwhile.
+
+    Raises:
+        JournalError: its subject is undone already, or no longer undone.
+    """
+    act, undone = new.act, journal.undone(all_of(connection, new.persona, new.thread_id))
+    if isinstance(act, Undo | Redo) and (act.subject in undone) == isinstance(act, Undo):
+        raise JournalError("Another Chorus has undone or redone the same meanwhile. Nothing was changed.")
+    return introduce(connection, new)
 
 
 def newest_id_of_all(connection: sqlite3.Connection) -> int:
