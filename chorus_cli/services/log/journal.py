@@ -13,7 +13,6 @@ from chorus_cli.storage.sqlite.context.window_changes import put_window_back
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 
 if TYPE_CHECKING:
-    import sqlite3
     from datetime import datetime
 
     from chorus_cli.core.context.snapshot import Target
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from chorus_cli.ports import Clock
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.personas.personas import Personas
+    from chorus_cli.storage.sqlite.store import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class Journal:
             raise SettingsError(f"{error} Earlier operations go by their number: /context ops lists them.") from error
 
 
-def _with_undone_turns(connection: sqlite3.Connection, target: Target) -> tuple[list[Operation], dict[int, str]]:
+def _with_undone_turns(connection: Connection, target: Target) -> tuple[list[Operation], dict[int, str]]:
     """Return the user's operations, and by its id the question of each turn that one takes back or puts back."""
     operations = journal.own(operation_rows.all_of(connection, target.persona.slug, target.thread_id))
     turn_ids = {each.subject.turn_id for each in operations if each.subject and each.subject.turn_id}
