@@ -248,7 +248,8 @@ def resolve(layers: Sequence[Layer]) -> Resolution:
     sources: dict[str, str] = {}
     warnings: list[tuple[int, int, str]] = []
     for rank, layer in enumerate(layers):
-        warnings += [(rank, layer.lines.get(key, 0), _unknown(layer, key)) for key in _unknown_keys(layer)]
+        unknown = layer.values.keys() - _BY_KEY.keys() - {SCHEMA_KEY}
+        warnings += [(rank, layer.lines.get(key, 0), _unknown(layer, key)) for key in unknown]
     for setting in SETTINGS:
         value, sources[setting.key], refusing = _choose(setting, layers)
         values[setting.key] = tuple(value) if isinstance(value, list) else value
@@ -280,10 +281,6 @@ def _says_nothing(setting: Setting, value: JsonValue) -> bool:
 
 def _is_misfit(setting: Setting, value: JsonValue) -> bool:
     return not _says_nothing(setting, value) and not setting.accepts(value)
-
-
-def _unknown_keys(layer: Layer) -> list[str]:
-    return [key for key in layer.values if key not in _BY_KEY and key != SCHEMA_KEY]
 
 
 def _unknown(layer: Layer, key: str) -> str:
