@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from chorus_cli.core.errors import MessageRefusedError, ModelError
+from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from chorus_cli.services.context.report import context_report
 from tests.remembering import PREFIX
@@ -247,7 +247,7 @@ async def test_a_question_that_has_outgrown_its_model_is_not_answered_once_more(
     await talk.say("long!", words=3000)
     await talk.world.told("/settings unset context_token_limit")
     before = len(talk.model.requests)
-    with pytest.raises(MessageRefusedError, match="too large for openai/test"):
+    with pytest.raises(JournalError, match="no longer fits openai/test"):
         [event async for event in talk.world.conversation.retry(talk.world.focus.target())]
     assert len(talk.model.requests) == before
     assert len(await talk.world.seen()) == 2
