@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PROVIDERS = {"litellm", "openai", "httpx", "aiohttp", "pydantic"}
-LATE = PROVIDERS | {"dateparser", "tiktoken", "rich"}
+LATE = PROVIDERS | {"dateparser", "tiktoken", "rich", "platformdirs", "difflib"}
 
 
 def loaded_by(statements: str, environment: dict[str, str]) -> set[str]:

@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from platformdirs import PlatformDirs
-
 from chorus_cli.core.errors import HomeError
 from chorus_cli.core.text.redaction import redact, secrets_in
 
@@ -114,6 +112,8 @@ def paths(environment: Mapping[str, str], home: str | None) -> Paths:
         except (OSError, RuntimeError) as error:
             raise HomeError(f"The folder {chosen} cannot be found: {error}. {_ADVICE}") from error
         return Paths(data=folder, config=folder, state=folder / "state")
+    from platformdirs import PlatformDirs  # noqa: PLC0415 - a start with a folder of its own does not need it
+
     places = PlatformDirs("chorus", appauthor=False)
     try:
         found = Paths(places.user_data_path, places.user_config_path, places.user_state_path)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -288,6 +287,8 @@ def _unknown(layer: Layer, key: str) -> str:
 
 
 def _suggestion(key: str) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - only a misspelt key needs it, and the start does not
+
     near = get_close_matches(key.lower(), _BY_KEY, n=1)
     return f" (did you mean {_shown(near[0])}?)" if near else ""
 
