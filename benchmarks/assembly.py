@@ -16,8 +16,8 @@ from chorus_cli.adapters.models.token_counter import VocabularyCounter
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Limit
 from chorus_cli.core.context.plan import RequestPlan, plan_request
 from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt
-from chorus_cli.core.context.view import cutoff
 from chorus_cli.core.time import timestamps
+from chorus_cli.core.time.window import cutoff
 from chorus_cli.storage.sqlite.context.snapshot_rows import read_snapshot
 from chorus_cli.storage.sqlite.log import operation_rows
 

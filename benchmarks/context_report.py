@@ -14,8 +14,8 @@ from benchmarks.surroundings import libraries_frozen, temporary_folder
 from chorus_cli.adapters.models.token_counter import VocabularyCounter
 from chorus_cli.commands.context.picture import drawn_parts, drawn_window, usage
 from chorus_cli.core.context.budget import Limit
-from chorus_cli.core.context.view import cutoff
 from chorus_cli.core.time import timestamps
+from chorus_cli.core.time.window import cutoff
 from chorus_cli.services.context.context import Context
 from chorus_cli.services.context.report import context_report
 from chorus_cli.services.context.window import window_state

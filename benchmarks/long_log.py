@@ -13,8 +13,8 @@ from benchmarks.surroundings import temporary_folder
 from chorus_cli.core.context.budget import Limit
 from chorus_cli.core.context.plan import RequestPlan, plan_request
 from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt
-from chorus_cli.core.context.view import cutoff
 from chorus_cli.core.time import timestamps
+from chorus_cli.core.time.window import cutoff
 from chorus_cli.storage.sqlite.context.snapshot_rows import read_snapshot
 from chorus_cli.storage.sqlite.log import operation_rows
 

@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.snapshot import Target
+from chorus_cli.core.context.target import Target
 from chorus_cli.core.models.choice import ModelChoice
 from chorus_cli.core.personas.persona import Persona
 from chorus_cli.core.settings.table import Settings

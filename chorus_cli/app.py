@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.adapters.machine.clock import SystemClock
-from chorus_cli.adapters.machine.paths import Paths, paths, report_bug, shipped_personas
+from chorus_cli.adapters.machine.paths import Paths, paths, shipped_personas
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.models.choice import Naming
 from chorus_cli.services.cancellation import run_to_completion
@@ -103,6 +103,8 @@ class App:
 
     def report_bug(self, error: Exception) -> str:
         """Keep a traceback, and return the sentence that says where."""
+        from chorus_cli.adapters.machine.bug_report import report_bug  # noqa: PLC0415 - only a bug needs it
+
         return report_bug(self.paths.log_file, error, self._environment)
 
     def _compose(self) -> Services:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.app import App, Frontend, Options, opened
 from chorus_cli.core.errors import StorageError
-from chorus_cli.core.text.safe_text import cleaned_input
+from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.services.editing.drafts import UnsentInput
 from chorus_cli.storage.sqlite.log import input_rows
 from chorus_cli.terminal.prompt.history import InputHistories

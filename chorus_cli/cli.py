@@ -184,7 +184,7 @@ async def _until_signal(work: Coroutine[None, None, int]) -> int:
 
 
 def _bug_sentence(error: Exception, chosen: argparse.Namespace, environment: Mapping[str, str]) -> str:
-    from chorus_cli.adapters.machine.paths import report_bug  # noqa: PLC0415 - only a bug needs it
+    from chorus_cli.adapters.machine.bug_report import report_bug  # noqa: PLC0415 - only a bug needs it
 
     try:
         log_file = paths(environment, getattr(chosen, "home", None)).log_file

@@ -13,7 +13,7 @@ from chorus_cli.services.cancellation import run_to_completion
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from chorus_cli.core.context.snapshot import Target
+    from chorus_cli.core.context.target import Target
     from chorus_cli.services.personas.focus import Focus
     from chorus_cli.terminal.prompt.line import Prompt
     from chorus_cli.terminal.prompt.toolbar import Toolbar

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.services.cancellation import run_to_completion
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.commands.framework.services import Services
     from chorus_cli.core.context.budget import Meter
-    from chorus_cli.core.context.snapshot import Target
+    from chorus_cli.core.context.target import Target
     from chorus_cli.services.editing.drafts import UnsentInput
     from chorus_cli.services.notifier import Notifier
     from chorus_cli.services.personas.focus import Focus
@@ -62,8 +61,7 @@ class Recurrence:
             raise error
 
 
-@dataclass(frozen=True, slots=True)
-class Backend:
+class Backend(NamedTuple):
     """The parts that the prompt needs at once, and ``services``, whose first call takes long.
 
     ``report_bug`` logs a traceback and returns the sentence that says where.

@@ -1,16 +1,12 @@
-"""Where everything is kept on this machine, and how a traceback gets into the log file there."""
+"""Where everything is kept on this machine."""
 
 from __future__ import annotations
 
 import os
-import traceback
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import HomeError
-from chorus_cli.core.text.redaction import redact, secrets_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,8 +14,7 @@ if TYPE_CHECKING:
 _ADVICE = "Choose another place with --home DIR or CHORUS_HOME."
 
 
-@dataclass(frozen=True, slots=True)
-class Paths:
+class Paths(NamedTuple):
     """The folders; the files in them follow from their names."""
 
     data: Path
@@ -129,23 +124,6 @@ def shipped_personas() -> Path:
     package = Path(__file__).resolve().parents[2]
     installed = package / "personas"
     return installed if installed.is_dir() else package.parent / "personas"
-
-
-def report_bug(log_file: Path, error: BaseException, environment: Mapping[str, str]) -> str:
-    """Append the traceback of ``error`` to the log file and return a sentence for the user that names it."""
-    text = redact("".join(traceback.format_exception(error)), secrets_in(environment))
-    entry = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n{text}\n"
-    kind = type(error).__name__
-    try:
-        log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(entry)
-    except OSError as problem:
-        return (
-            f"That is a bug in Chorus ({kind}), and its traceback cannot be written to {log_file}: {problem.strerror}."
-        )
-    return f"That is a bug in Chorus ({kind}). Its traceback is in {log_file}; please report it."
 
 
 def _make_private(folder: Path) -> None:

@@ -14,7 +14,7 @@ from chorus_cli.adapters.models.server_addresses import address_problem, is_olla
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.text.redaction import redact, secrets_in
-from chorus_cli.core.text.safe_text import join_surrogates
+from chorus_cli.core.text.surrogates import join_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequence

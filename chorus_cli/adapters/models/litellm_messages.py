@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.text.safe_text import join_surrogates
+from chorus_cli.core.text.surrogates import join_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

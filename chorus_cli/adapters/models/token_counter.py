@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.models.litellm_library import installation_folder
 from chorus_cli.core.errors import ModelError
-from chorus_cli.core.text.safe_text import join_surrogates
+from chorus_cli.core.text.surrogates import join_surrogates
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ from chorus_cli.core.context.view import Summary, View
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.cutting import quoted
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.core.text.safe_text import cleaned_input
+from chorus_cli.core.text.surrogates import cleaned_input
 
 GROUP: CommandGroup[Services] = CommandGroup("context")
 

@@ -12,19 +12,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.context.calibration import Calibration
+    from chorus_cli.core.context.target import Target
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.operations import Operation
-    from chorus_cli.core.models.choice import ModelChoice
-    from chorus_cli.core.personas.persona import Document, Persona
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Persona, thread and model that a message is addressed to; the persona as its files are now."""
-
-    persona: Persona
-    thread_id: int
-    choice: ModelChoice
+    from chorus_cli.core.personas.persona import Document
 
 
 @dataclass(frozen=True, slots=True)

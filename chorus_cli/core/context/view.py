@@ -13,7 +13,6 @@ Order is the order of turns, never of clocks: a timestamp only decides age, and 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -103,11 +102,6 @@ class View:
         if self.folded_number < number:
             return replace(self, messages=self.messages[:number])
         return replace(self, messages=self.messages[:number], summary=None, folded_number=0)
-
-
-def cutoff(now: datetime, context_hours: float) -> datetime:
-    """Return the moment that the window reaches back to, in elapsed hours, so that clock changes do not bend it."""
-    return now.astimezone(UTC) - timedelta(hours=context_hours)
 
 
 def view(

@@ -16,7 +16,7 @@ from chorus_cli.core.editing.format import Block, render, shown_name
 from chorus_cli.core.editing.lines import with_line_feeds
 from chorus_cli.core.errors import EditFormatError
 from chorus_cli.core.log.messages import Role
-from chorus_cli.core.text.safe_text import join_surrogates
+from chorus_cli.core.text.surrogates import join_surrogates
 from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:

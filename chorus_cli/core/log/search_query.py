@@ -12,7 +12,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from chorus_cli.core.errors import CommandError
-from chorus_cli.core.text.safe_text import cleaned_input
+from chorus_cli.core.text.surrogates import cleaned_input
 
 APART = "\x1f"
 """What is put between characters that are set apart; it parts words and is never text."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -11,8 +10,7 @@ if TYPE_CHECKING:
 ELIZA = "chorus/eliza"
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(NamedTuple):
     """A provider that is recognised by its key in the environment, and the model that is then used.
 
     ``other_variables`` are further names under which litellm takes the same key.
@@ -69,8 +67,7 @@ PROVIDERS: tuple[Provider, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChoice:
+class ModelChoice(NamedTuple):
     """A model as litellm names it, and where the choice comes from."""
 
     model: str

@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import JsoncError
 
@@ -36,8 +35,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?P<fraction>(?:\.[0-9]++)?(?:[eE][+-
 _CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None}
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A value and the span of its text; an object has members."""
 
     value: JsonValue
@@ -46,8 +44,7 @@ class Node:
     members: tuple[Member, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """A key with its value and the positions of its tokens; ``comma`` is the one after it, if any."""
 
     key: str

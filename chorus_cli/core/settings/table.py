@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.errors import SettingsError
 
@@ -199,8 +199,7 @@ class Layer:
         return f"{self.name}:{self.lines[key]}" if key in self.lines else self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
+class Resolution(NamedTuple):
     """The effective settings, the source of each (``file:line`` or "default"), and warnings."""
 
     settings: Settings

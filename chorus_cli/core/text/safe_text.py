@@ -30,6 +30,7 @@ from chorus_cli.core.text.code_points import (
     ZERO_WIDTH_JOINER,
     ZERO_WIDTH_NON_JOINER,
 )
+from chorus_cli.core.text.surrogates import paired
 
 MARKS_PER_BASE = 30
 """How many combining marks one base may carry: the limit of UAX #15's stream-safe text format."""
@@ -42,12 +43,22 @@ _LONGEST_UNDECIDED_TAIL = 8  # a black flag, six tags and half a surrogate pair
 _TAG_OFFSET = 0xE0000
 _CONTROL_PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421}
 
-_SURROGATE = re.compile(f"[{SURROGATES}]")
-_PLAIN_TEXT = re.compile(f"[{PLAIN}]+")
-_JOINING = re.compile(f"[{JOINING}]")
+_PLAIN_ASCII = re.compile(r"[\n\t -~]+")
 _UNDECIDED_TAIL = re.compile(rf"(?:\r|(?:{UNFINISHED_FLAG_PATTERN})?[{HIGH_SURROGATES}]?)\Z")
 _SELECTOR = re.compile(f"[{EMOJI_SELECTORS}]")
 _BREAKS_AND_TABS = re.compile(r"[\n\t]+")
+
+
+@cache
+def _plain_text() -> re.Pattern[str]:
+    """Text without any rule; compiled when first needed, since ASCII does not need it."""
+    return re.compile(f"[{PLAIN}]+")
+
+
+@cache
+def _joining() -> re.Pattern[str]:
+    """Characters that a joiner may join; compiled when first needed, since joiners are rare."""
+    return re.compile(f"[{JOINING}]")
 
 
 @cache
@@ -109,9 +120,9 @@ class SafeTextStream:
 
     def feed(self, chunk: str) -> str:
         """Return the text that can be shown now, of ``chunk`` and of the undecided rest before it."""
-        if not (self._undecided or self._joiner_waits) and _PLAIN_TEXT.fullmatch(chunk):
+        if not (self._undecided or self._joiner_waits) and _is_plain(chunk):
             return self._shown(chunk)
-        text = _paired(self._undecided + chunk)
+        text = paired(self._undecided + chunk)
         tail = _UNDECIDED_TAIL.search(text, max(0, len(text) - _LONGEST_UNDECIDED_TAIL))
         decided = tail.start() if tail else len(text)
         self._undecided = text[decided:]
@@ -162,7 +173,7 @@ class SafeTextStream:
 
     def _joiner(self, joiner: str) -> str:
         """Hold the joiner until its right neighbour is known, if the left one can be joined and none is held."""
-        if self._joiner_waits or not _JOINING.match(self._base):
+        if self._joiner_waits or not _joining().match(self._base):
             return self._hidden(joiner)
         self._joiner_waits = True
         return ""
@@ -172,7 +183,7 @@ class SafeTextStream:
         if not self._joiner_waits:
             return ""
         self._joiner_waits = False
-        return ZERO_WIDTH_JOINER if _JOINING.match(following) else self._hidden(ZERO_WIDTH_JOINER)
+        return ZERO_WIDTH_JOINER if _joining().match(following) else self._hidden(ZERO_WIDTH_JOINER)
 
     def _non_joiner(self, non_joiner: str) -> str:
         """Keep it after a letter, with its marks, of the scripts that use it."""
@@ -212,7 +223,7 @@ def safe_line(text: str) -> str:
 
 def may_hide(line: str) -> bool:
     """Return whether something in ``line`` may hide or mislead."""
-    return not (line.isascii() or _PLAIN_TEXT.fullmatch(line)) and _hiding().search(line) is not None
+    return not (line.isascii() or _is_plain(line)) and _hiding().search(line) is not None
 
 
 def revealed(line: str) -> list[str]:
@@ -245,28 +256,8 @@ def hidden_warning(stream: SafeTextStream, place: str = "this reply") -> str | N
     return f"{stream.hidden_count} {characters} in {place}" + (f' (decoded: "{decoded}")' if decoded else "")
 
 
-def join_surrogates(text: str) -> str:
-    """Return ``text`` with surrogate pairs joined and lone surrogates replaced by U+FFFD, so that it can be encoded."""
-    return _SURROGATE.sub(REPLACEMENT_CHARACTER, _paired(text))
-
-
-def cleaned_input(text: str) -> tuple[str, bool]:
-    """Return typed or pasted text in the form in which it is stored, and whether characters had to be replaced.
-
-    Line endings become LF and surrogate pairs are joined, which does not count as a replacement. A lone surrogate (a
-    byte that was not UTF-8) becomes U+FFFD and NUL its picture, which does.
-    """
-    paired = _paired(text)
-    replaced = "\0" in paired or _SURROGATE.search(paired) is not None
-    whole_lines = join_surrogates(paired).replace("\r\n", "\n").replace("\r", "\n")
-    return whole_lines.replace("\0", "\u2400"), replaced
-
-
-def _paired(text: str) -> str:
-    """Join surrogate pairs, which a JSON stream cut between two chunks leaves apart; leave lone ones alone."""
-    if not _SURROGATE.search(text):
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+def _is_plain(text: str) -> bool:
+    return bool(_PLAIN_ASCII.fullmatch(text) or _plain_text().fullmatch(text))
 
 
 def _made_visible(kind: str | None, text: str) -> str:

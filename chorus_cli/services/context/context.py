@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.context.budget import Budget, Limit
     from chorus_cli.core.context.plan import RequestPlan
-    from chorus_cli.core.context.snapshot import ContextSnapshot, Target
+    from chorus_cli.core.context.snapshot import ContextSnapshot
+    from chorus_cli.core.context.target import Target
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.personas.persona import Persona

@@ -11,13 +11,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.snapshot import RequestStart
-from chorus_cli.core.context.view import cutoff
+from chorus_cli.core.time.window import cutoff
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.context.plan import RequestPlan
-    from chorus_cli.core.context.snapshot import Target
+    from chorus_cli.core.context.target import Target
 
 _COLD_AFTER = timedelta(minutes=5)
 _LONGEST_HELD = timedelta(hours=1)

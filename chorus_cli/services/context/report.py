@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.context.budget import Meter
     from chorus_cli.core.context.plan import RequestPlan
-    from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, Target
+    from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
+    from chorus_cli.core.context.target import Target
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.models.exchange import PromptMessage
     from chorus_cli.services.context.context import Context

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from chorus_cli.core.context.budget import tokens_of
-from chorus_cli.core.context.view import cutoff
 from chorus_cli.core.log import journal
 from chorus_cli.core.time import timespan
+from chorus_cli.core.time.window import cutoff
 from chorus_cli.storage.sqlite.log import operation_rows
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, Target
+    from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
+    from chorus_cli.core.context.target import Target
     from chorus_cli.core.editing.matching import Member, Sheet
     from chorus_cli.core.editing.scope import EditScope
     from chorus_cli.core.log.messages import Message

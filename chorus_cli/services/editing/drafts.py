@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import EditorError
 from chorus_cli.core.settings.jsonc_reader import BYTE_ORDER_MARK
-from chorus_cli.core.text.safe_text import cleaned_input
+from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.storage.files import drafts
 
@@ -27,8 +26,7 @@ _RETURNED_AT_ONCE = (
 _ENDED = "The editor was ended along with the chat."
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
+class Edited(NamedTuple):
     """A text before and after the user had it in the editor, and the draft at ``path`` that holds it.
 
     ``doubt`` is a sentence if the user must be asked whether the text is final. ``may_be_open`` says that the editor
@@ -47,15 +45,15 @@ class Edited:
         return self.text != self.original
 
 
-@dataclass(slots=True)
 class Editing:
     """Opens texts in the editor as drafts in ``folder``, owned by the process ``run`` while it lives."""
 
-    editor: Editor
-    folder: Path
-    clock: Clock
-    run: str = ""
-    _is_ended: bool = field(default=False, init=False)
+    def __init__(self, editor: Editor, folder: Path, clock: Clock, run: str = "") -> None:
+        self._editor = editor
+        self.folder = folder
+        self._clock = clock
+        self._run = run
+        self._is_ended = False
 
     async def edit(self, name: str, text: str, line: int | None = None) -> Edited:
         """Open ``text`` in the editor, as a draft whose name ends in ``name``, and return the edited text.
@@ -66,7 +64,7 @@ class Editing:
         Raises:
             EditorError: no editor was started, or the draft cannot be written or read back.
         """
-        path = drafts.create(self.folder, name, text, self.run)
+        path = drafts.create(self.folder, name, text, self._run)
         try:
             complaint, may_be_open = await self._visit(path, line)
         except EditorError:
@@ -89,7 +87,7 @@ class Editing:
     def end(self) -> None:
         """End the editor if one is open; its text is then used only if the user says so."""
         self._is_ended = True
-        self.editor.end()
+        self._editor.end()
 
     def finish(self, edited: Edited) -> None:
         """Delete the draft, once its text is stored or given up."""
@@ -97,15 +95,15 @@ class Editing:
 
     async def _visit(self, path: Path, line: int | None) -> tuple[str, bool]:
         """Open a draft in the editor; return its error message, and whether it may only have opened a window."""
-        began = self.clock.monotonic()
+        began = self._clock.monotonic()
         self._is_ended = False
-        complaint, cancelled = await run_to_completion(self.editor.open(path, line), self.end)
+        complaint, cancelled = await run_to_completion(self._editor.open(path, line), self.end)
         if cancelled:
             raise asyncio.CancelledError
         if self._is_ended:
             return complaint or _ENDED, True
-        is_quick = self.clock.monotonic() - began < _AT_ONCE_SECONDS
-        return complaint, is_quick and not complaint and not self.editor.stays_in_terminal()
+        is_quick = self._clock.monotonic() - began < _AT_ONCE_SECONDS
+        return complaint, is_quick and not complaint and not self._editor.stays_in_terminal()
 
 
 class UnsentInput:
@@ -118,7 +116,7 @@ class UnsentInput:
     def __init__(self, folder: Path, run: str, clock: Clock, is_alive: Callable[[str], bool]) -> None:
         self.text = ""
         self.gives_way = False
-        self._folder = folder
+        self.folder = folder
         self._run = run
         self._clock = clock
         self._is_alive = is_alive
@@ -130,7 +128,7 @@ class UnsentInput:
         if text.strip():
             # The terminal may be gone, so there is no place to report an error.
             with suppress(EditorError):
-                drafts.create(self._folder, _input_name(slug), text, self._run)
+                drafts.create(self.folder, _input_name(slug), text, self._run)
                 self.settle()
 
     def take_up(self, slug: str) -> tuple[Path, ...]:
@@ -139,7 +137,7 @@ class UnsentInput:
         Return the other unused drafts of processes that have ended, the newest last.
         """
         try:
-            kept = drafts.kept(self._folder, self._clock.now(), self._is_alive)
+            kept = drafts.kept(self.folder, self._clock.now(), self._is_alive)
         except OSError:
             # A folder that cannot be read must not prevent the chat.
             return ()

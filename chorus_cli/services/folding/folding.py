@@ -27,7 +27,8 @@ from chorus_cli.storage.sqlite.log import operation_rows
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from chorus_cli.core.context.snapshot import ContextSnapshot, Target
+    from chorus_cli.core.context.snapshot import ContextSnapshot
+    from chorus_cli.core.context.target import Target
     from chorus_cli.core.log.messages import Message
     from chorus_cli.ports import Clock
     from chorus_cli.services.context.context import Context

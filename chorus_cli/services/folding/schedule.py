@@ -13,7 +13,7 @@ from chorus_cli.services.cancellation import run_to_completion
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from chorus_cli.core.context.snapshot import Target
+    from chorus_cli.core.context.target import Target
     from chorus_cli.core.context.view import Summary
     from chorus_cli.services.folding.folding import Folding
 

@@ -14,13 +14,13 @@ from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
 from chorus_cli.core.models.outcome import outcome
 from chorus_cli.core.sessions.slices import next_slice
-from chorus_cli.core.text.safe_text import join_surrogates
+from chorus_cli.core.text.surrogates import join_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from chorus_cli.core.context.budget import Budget
-    from chorus_cli.core.context.snapshot import Target
+    from chorus_cli.core.context.target import Target
     from chorus_cli.ports import ModelClient
     from chorus_cli.services.context.context import Context
 

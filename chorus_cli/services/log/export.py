@@ -21,7 +21,7 @@ from chorus_cli.storage.files.durable_files import write_atomically
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from chorus_cli.core.context.snapshot import Target
+    from chorus_cli.core.context.target import Target
     from chorus_cli.ports import Clock
     from chorus_cli.services.context.context import Context
 

@@ -15,7 +15,7 @@ from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from chorus_cli.core.context.snapshot import Target
+    from chorus_cli.core.context.target import Target
     from chorus_cli.core.log.messages import Message
     from chorus_cli.ports import Clock
     from chorus_cli.services.context.context import Context

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.snapshot import Target
+from chorus_cli.core.context.target import Target
 from chorus_cli.core.models.choice import ModelChoice, Naming, detected_model, way_to_a_model
 from chorus_cli.core.personas.persona import DEFAULT_PERSONA
 from chorus_cli.services.personas.greeting import SHARED, notices

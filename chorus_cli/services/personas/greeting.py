@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.view import cutoff
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.time.timeline import gap
+from chorus_cli.core.time.window import cutoff
 from chorus_cli.storage.sqlite.context.thread_counts import window_fill
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from chorus_cli.core.context.snapshot import Target
+    from chorus_cli.core.context.target import Target
     from chorus_cli.storage.sqlite.context.thread_counts import WindowFill
     from chorus_cli.storage.sqlite.store import Store
 

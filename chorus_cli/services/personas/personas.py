@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
@@ -20,17 +19,17 @@ if TYPE_CHECKING:
     from chorus_cli.storage.files.persona_files import Fingerprint
 
 
-@dataclass(frozen=True, slots=True)
 class Personas:
     """The personas of a folder, with the defaults that ``config.jsonc`` gives to all of them.
 
     ``wall_clock_ns`` returns nanoseconds since 1970, as the times of the files do.
     """
 
-    folder: Path
-    config_file: Path
-    wall_clock_ns: Callable[[], int] = time.time_ns
-    _loaded: dict[str, tuple[Fingerprint, Persona]] = field(default_factory=dict, init=False, compare=False)
+    def __init__(self, folder: Path, config_file: Path, wall_clock_ns: Callable[[], int] = time.time_ns) -> None:
+        self.folder = folder
+        self.config_file = config_file
+        self._wall_clock_ns = wall_clock_ns
+        self._loaded: dict[str, tuple[Fingerprint, Persona]] = {}
 
     def slugs(self) -> tuple[str, ...]:
         """Return the slugs of the personas in use."""
@@ -141,7 +140,7 @@ class Personas:
         if not persona_files.exists(self.folder, slug):
             raise UnknownPersonaError(slug, self.slugs())
         # Taken before reading, so that a change meanwhile is noticed by the next call.
-        fingerprint = persona_files.fingerprint(self.folder, slug, self.config_file, self.wall_clock_ns())
+        fingerprint = persona_files.fingerprint(self.folder, slug, self.config_file, self._wall_clock_ns())
         known = self._loaded.get(slug)
         if known is not None and known[0] == fingerprint:
             return known[1]

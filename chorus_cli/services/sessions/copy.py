@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.view import cutoff
 from chorus_cli.core.log.messages import Role, Status
 from chorus_cli.core.sessions.format import SavedThread
+from chorus_cli.core.time.window import cutoff
 from chorus_cli.storage.sqlite.log import operation_rows, thread_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, Target
+    from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
+    from chorus_cli.core.context.target import Target
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.messages import Message
     from chorus_cli.services.context.context import Context

@@ -14,7 +14,7 @@ from chorus_cli.core.sessions import summary as session_summary
 from chorus_cli.core.sessions.format import Session
 from chorus_cli.core.sessions.names import slug, stem
 from chorus_cli.core.sessions.slices import transcript
-from chorus_cli.core.text.safe_text import cleaned_input
+from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.sessions.copy import copied
 from chorus_cli.storage.files import session_files
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from chorus_cli.core.context.snapshot import Target
+    from chorus_cli.core.context.target import Target
     from chorus_cli.core.log.messages import Message, MessageContent
     from chorus_cli.core.sessions.format import SavedThread
     from chorus_cli.ports import Clock

@@ -17,7 +17,7 @@ from chorus_cli.storage.sqlite.sessions import session_rows
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from chorus_cli.core.context.snapshot import Target
+    from chorus_cli.core.context.target import Target
     from chorus_cli.core.sessions.format import Session
     from chorus_cli.core.sessions.reader import Head
     from chorus_cli.ports import Clock

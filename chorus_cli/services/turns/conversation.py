@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.budget import text_tokens
 from chorus_cli.core.context.preamble import pause_notice, preamble
-from chorus_cli.core.context.view import cutoff
 from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError
 from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.messages import MessageContent, Role, Status
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.models.events import Notice, TurnDone
-from chorus_cli.core.text.safe_text import cleaned_input
+from chorus_cli.core.text.surrogates import cleaned_input
+from chorus_cli.core.time.window import cutoff
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.turns.notices import members_notice, refuse_unfitting, refuse_unreadable, shortfalls
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, orphans
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.context.plan import RequestPlan
-    from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, Target
+    from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
+    from chorus_cli.core.context.target import Target
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.services.context.context import Context

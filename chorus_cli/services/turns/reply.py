@@ -11,7 +11,7 @@ from chorus_cli.core.errors import ModelError, StorageError
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import Asking, Notice, ReplyEnd, TextDelta, TurnDone
 from chorus_cli.core.models.outcome import PAUSES_SECONDS, outcome, pause_before_retry
-from chorus_cli.core.text.safe_text import join_surrogates
+from chorus_cli.core.text.surrogates import join_surrogates
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.storage.sqlite.log import message_rows
 

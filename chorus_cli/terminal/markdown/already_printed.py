@@ -9,7 +9,6 @@ are side by side, as a mark.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -59,7 +58,7 @@ def without_printed(rows: Sequence[Row], printed: str) -> tuple[list[Row], int]:
 
 
 def _without(row: Row, count: int) -> Row:
-    return replace(row, text=_blanked(row.text, count), plain=_blanked(row.plain, count))
+    return row._replace(text=_blanked(row.text, count), plain=_blanked(row.plain, count))
 
 
 def _blanked(text: str, count: int) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from chorus_cli.core.context.budget import Meter
-    from chorus_cli.core.context.snapshot import Target
+    from chorus_cli.core.context.target import Target
 
     Measure = Callable[[Target], Awaitable[Meter]]
     Piece = tuple[int, str]

@@ -25,7 +25,7 @@ from chorus_cli.core.text.code_points import (
     UNFINISHED_FLAG_PATTERN,
     UNICODE_LINE_BREAKS,
 )
-from chorus_cli.core.text.safe_text import join_surrogates
+from chorus_cli.core.text.surrogates import join_surrogates
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -43,12 +43,12 @@ _UNFINISHED_CSI = rf"\[\??{_NUMBERS}"
 _UNFINISHED_LINK = r"\](?:8(?:;[0-9A-Za-z._=-]{0,67}(?:;[\x21-\x7e]{0,2048}\x1b?)?)?)?"
 
 _SUSPECT = re.compile(f"[{_FORBIDDEN}{_INVISIBLE}{SURROGATES}{BLACK_FLAG}]")
-_BLOCKED = re.compile(f"(?P<forbidden>[{_FORBIDDEN}])|(?P<invisible>[{_INVISIBLE}])")
+_BLOCKED = f"(?P<forbidden>[{_FORBIDDEN}])|(?P<invisible>[{_INVISIBLE}])"
 _TOKEN = re.compile(
     rf"(?P<own>\r?{_CSI}|{_LINK})"
     rf"|(?P<text>\r\n|{FLAG_PATTERN})"
     rf"|(?P<unfinished>(?:\r?\x1b(?:{_UNFINISHED_CSI}|{_UNFINISHED_LINK})?|\r|{UNFINISHED_FLAG_PATTERN})\Z)"
-    rf"|{_BLOCKED.pattern}"
+    rf"|{_BLOCKED}"
 )
 
 
@@ -98,7 +98,8 @@ class TerminalGuard:
         """Write an incomplete sequence as text, because no completion came, and flush the stream."""
         with self._lock:
             unfinished, self._unfinished = self._unfinished, ""
-            self._send(_BLOCKED.sub(self._block, unfinished))
+            if unfinished:
+                self._send(re.sub(_BLOCKED, self._block, unfinished))
             self._stream.flush()
 
     def _guarded(self, text: str) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -14,8 +13,7 @@ _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _WRAP_OFF, _WRAP_ON = "\x1b[?7l", "\x1b[?7h"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One row: its text with escape sequences, its plain text, and its width in columns.
 
     ``table_mark`` replaces its words in ``markdown.already_printed``; ``None`` outside tables.

@@ -9,9 +9,8 @@ import asyncio
 import shutil
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import cycle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.terminal.screen.dim_row import beginning_of, dim_row, dots
 from chorus_cli.terminal.screen.painted_rows import PaintedRows, widest
@@ -27,8 +26,7 @@ _SIGNS, _PLAIN_SIGNS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
 _FRAME_SECONDS = 1 / 8
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """Label of a wait, shown after ``silent_seconds``, with the ``hint`` if there is room."""
 
     label: str

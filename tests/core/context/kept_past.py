@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine
 
-from chorus_cli.core.context.view import cutoff
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Act, Redo, Retry, Subject, Undo, Window
 from chorus_cli.core.log.messages import Message, Status
 from chorus_cli.core.log.operations import NewOperation, Operation
+from chorus_cli.core.time.window import cutoff
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 from tests.core.context.naive_view import PERSONAS, Deed, Past, Place, Said, naive_view, said_in
 from tests.fakes import START

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from chorus_cli.core.context.view import View, cutoff, view
+from chorus_cli.core.context.view import View, view
 from chorus_cli.core.log.acts import Clear, Edit, Redo, Restore, Retry, Subject, Undo
 from chorus_cli.core.log.messages import Message, Role
 from chorus_cli.core.log.operations import Operation
+from chorus_cli.core.time.window import cutoff
 
 NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 THREAD = 1

@@ -18,7 +18,8 @@ from chorus_cli.core.context.budget import (
     tokens_of,
 )
 from chorus_cli.core.context.plan import LEAD, RequestPlan, plan_request
-from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, SystemPrompt, Target
+from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, SystemPrompt
+from chorus_cli.core.context.target import Target
 from chorus_cli.core.context.view import Summary, View
 from chorus_cli.core.log.messages import Message, Role, Status
 from chorus_cli.core.models.choice import ModelChoice

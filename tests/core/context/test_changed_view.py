@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from chorus_cli.core.context.view import cutoff, view
+from chorus_cli.core.context.view import view
 from chorus_cli.core.log.acts import Restore, Undo
+from chorus_cli.core.time.window import cutoff
 from tests.core.context.small_logs import NOW, ago, boundary, clear, ids, in_view, retry, reversal, row, turn
 
 # Edit and restore

@@ -7,11 +7,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from chorus_cli.core.context.view import cutoff, view
+from chorus_cli.core.context.view import view
 from chorus_cli.core.log.acts import Flash, Fold, Redo, Undo, Window
 from chorus_cli.core.log.messages import Message, Role, Status
 from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.settings.table import Settings
+from chorus_cli.core.time.window import cutoff
 from tests.core.context.small_logs import NOW, THREAD, ago, boundary, clear, ids, in_view, reversal, row, turn
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -14,11 +14,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule, run_state_machine_as_test
 
-from chorus_cli.core.context.view import cutoff, reasons_outside, view
+from chorus_cli.core.context.view import reasons_outside, view
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Clear, Edit, Flash, Fold, Redo, Restore, Retry, Subject, Undo, Window
 from chorus_cli.core.log.messages import MessageContent, Role
 from chorus_cli.core.log.operations import NewOperation
+from chorus_cli.core.time.window import cutoff
 from chorus_cli.storage.sqlite.context.thread_counts import count_outside
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, orphans
 from tests.core.context.kept_past import RUN, KeptPast, number, written

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chorus_cli.core.text.safe_text import cleaned_input, join_surrogates
+from chorus_cli.core.text.surrogates import cleaned_input, join_surrogates
 from tests.core.text.hostile_text import CANCEL, FLAG, any_character, fed, tags
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from chorus_cli.core.context.snapshot import Target
+from chorus_cli.core.context.target import Target
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.choice import ELIZA, ModelChoice
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta

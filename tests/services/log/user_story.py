@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 
 from chorus_cli.commands.framework.replies import Question, plain
 from chorus_cli.core.context.plan import LEAD
-from chorus_cli.core.context.snapshot import Target
+from chorus_cli.core.context.target import Target
 from chorus_cli.core.errors import ChorusError, ModelError
 from chorus_cli.core.log.messages import Role
 from chorus_cli.core.models.events import TurnEvent

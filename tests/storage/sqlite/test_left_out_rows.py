@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.context.view import Reason, cutoff
+from chorus_cli.core.context.view import Reason
 from chorus_cli.core.log.acts import Act, Clear, Edit, Redo, Restore, Retry, Subject, Undo
 from chorus_cli.core.log.messages import MessageContent, Role, Status
 from chorus_cli.core.log.operations import NewOperation
+from chorus_cli.core.time.window import cutoff
 from chorus_cli.storage.sqlite.context.thread_counts import Outside, count_outside
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 from tests.fakes import START

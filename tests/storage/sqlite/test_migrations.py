@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.context.view import cutoff
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError
 from chorus_cli.core.log.messages import Message, Role, Status
+from chorus_cli.core.time.window import cutoff
 from chorus_cli.storage.sqlite.log import message_rows
 from chorus_cli.storage.sqlite.migrations import APPLICATION_ID, STEPS, Step, applied, migrate
 from tests.storage.sqlite.views import view_in

@@ -6,7 +6,8 @@ import sqlite3
 from datetime import datetime
 
 from chorus_cli.core.context.budget import Limit
-from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, RequestStart, SystemPrompt, Target
+from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, RequestStart, SystemPrompt
+from chorus_cli.core.context.target import Target
 from chorus_cli.core.context.view import View
 from chorus_cli.core.models.choice import ModelChoice
 from chorus_cli.core.personas.persona import Persona

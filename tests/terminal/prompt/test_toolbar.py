@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from chorus_cli.core.context.budget import Meter
-from chorus_cli.core.context.snapshot import Target
+from chorus_cli.core.context.target import Target
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.models.choice import ModelChoice
 from chorus_cli.core.personas.persona import Persona

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.context import calibration
 from chorus_cli.core.context.calibration import Calibration
 from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, RequestStart
-from chorus_cli.core.context.view import cutoff, view
+from chorus_cli.core.context.view import view
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Fold
 from chorus_cli.core.settings.table import setting_of
+from chorus_cli.core.time.window import cutoff
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.context import summary_rows
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows

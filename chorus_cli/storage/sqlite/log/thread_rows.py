@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ThreadError
 from chorus_cli.core.log.messages import Status
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Thread:
+class Thread(NamedTuple):
     """One line of conversation: its number, its title or first words, and its ``status``.
 
     That is the status of its newest message, or streaming if any reply in it still arrives.

@@ -1,0 +1,31 @@
+"""The log file of bugs: tracebacks without secrets."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.text.redaction import redact, secrets_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def report_bug(log_file: Path, error: BaseException, environment: Mapping[str, str]) -> str:
+    """Append the traceback of ``error`` to the log file and return a sentence for the user that names it."""
+    text = redact("".join(traceback.format_exception(error)), secrets_in(environment))
+    entry = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n{text}\n"
+    kind = type(error).__name__
+    try:
+        log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(entry)
+    except OSError as problem:
+        return (
+            f"That is a bug in Chorus ({kind}), and its traceback cannot be written to {log_file}: {problem.strerror}."
+        )
+    return f"That is a bug in Chorus ({kind}). Its traceback is in {log_file}; please report it."

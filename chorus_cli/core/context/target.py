@@ -1,0 +1,19 @@
+"""The target of a message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chorus_cli.core.models.choice import ModelChoice
+    from chorus_cli.core.personas.persona import Persona
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Persona, thread and model that a message is addressed to; the persona as its files are now."""
+
+    persona: Persona
+    thread_id: int
+    choice: ModelChoice

@@ -1,0 +1,33 @@
+"""Surrogates: halves of characters, which arrive alone where a stream was cut or a byte was not UTF-8."""
+
+from __future__ import annotations
+
+import re
+
+from chorus_cli.core.text.code_points import REPLACEMENT_CHARACTER, SURROGATES
+
+_SURROGATE = re.compile(f"[{SURROGATES}]")
+
+
+def paired(text: str) -> str:
+    """Join surrogate pairs, which a JSON stream cut between two chunks leaves apart; leave lone ones alone."""
+    if not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def join_surrogates(text: str) -> str:
+    """Return ``text`` with surrogate pairs joined and lone surrogates replaced by U+FFFD, so that it can be encoded."""
+    return _SURROGATE.sub(REPLACEMENT_CHARACTER, paired(text))
+
+
+def cleaned_input(text: str) -> tuple[str, bool]:
+    """Return typed or pasted text in the form in which it is stored, and whether characters had to be replaced.
+
+    Line endings become LF and surrogate pairs are joined, which does not count as a replacement. A lone surrogate (a
+    byte that was not UTF-8) becomes U+FFFD and NUL its picture, which does.
+    """
+    whole = paired(text)
+    replaced = "\0" in whole or _SURROGATE.search(whole) is not None
+    whole_lines = join_surrogates(whole).replace("\r\n", "\n").replace("\r", "\n")
+    return whole_lines.replace("\0", "\u2400"), replaced
