@@ -1,8 +1,8 @@
 """Acts: what an operation does to a context, one class for each kind.
 
-Each class has the column ``kind``, reads and writes the column ``detail``, says whether it is a boundary, which messages
-it puts into the context, and describes itself to the user. Which operations count is decided in ``journal``, and their
-effect on the context in the view.
+Each class has the column ``kind``, reads and writes the column ``detail``, says whether it is a boundary and which
+messages it puts into the context, and describes itself to the user. Which operations count is decided in ``journal``,
+and their effect on the context in the view.
 """
 
 from __future__ import annotations

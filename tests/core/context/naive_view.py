@@ -94,10 +94,12 @@ def naive_view(past: Past, place: Place, now: datetime, hours: int) -> list[int]
         if row not in members
         and (
             row.id in kept
-            or row.id > boundary
-            and row.at > since
-            and row.introduced_by in allowed
-            and (row.turn > boundary or row.turn in {member.turn for member in members})
+            or (
+                row.id > boundary
+                and row.at > since
+                and row.introduced_by in allowed
+                and (row.turn > boundary or row.turn in {member.turn for member in members})
+            )
         )
     ]
     gone = {row for deed in retries for row in deed.replaced}
