@@ -128,7 +128,7 @@ def view(
     boundary = journal.boundary(operations)
     later = _later(operations, boundary)
     members = [rows[member] for member in _members(boundary, since) if member in rows]
-    chosen = [*members, *_kept_and_spoken(rows, boundary, later, members, since)]
+    chosen = [*members, *_kept_and_spoken(rows, operations, boundary, members, since)]
     out = _out(operations, later, boundary)
     seen = tuple(row for row in chosen if not out(row))
     summary, folded_number = standing(summaries, boundary.id if boundary else None, [row.id for row in seen])
@@ -147,8 +147,13 @@ def put_in(operations: Sequence[Operation], since: datetime) -> set[int]:
 
     ``operations`` must reach back to the boundary.
     """
-    boundary = journal.boundary(operations)
-    return {*_members(boundary, since), *_kept(_later(operations, boundary))}
+    return {*_members(journal.boundary(operations), since), *kept(operations)}
+
+
+def kept(operations: Sequence[Operation]) -> set[int]:
+    """Return the ids of the messages that operations since the boundary keep in context, whatever their age."""
+    later = _later(operations, journal.boundary(operations))
+    return {member for each in later for member in each.members}
 
 
 def standing(
@@ -224,20 +229,16 @@ def _members(boundary: Operation | None, since: datetime) -> tuple[int, ...]:
     return () if boundary is None or boundary.created_at <= since else boundary.members
 
 
-def _kept(later: Sequence[Operation]) -> set[int]:
-    return {member for each in later for member in each.members}
-
-
 def _kept_and_spoken(
     rows: dict[int, Message],
+    operations: Sequence[Operation],
     boundary: Operation | None,
-    later: Sequence[Operation],
     members: Sequence[Message],
     since: datetime,
 ) -> list[Message]:
     after = boundary.after_message_id if boundary else 0
-    kept = _kept(later)
-    retries = {operation.id for operation in later if isinstance(operation.act, Retry)}
+    kept_ids = kept(operations)
+    retries = {each.id for each in _later(operations, boundary) if isinstance(each.act, Retry)}
     member_ids = {row.id for row in members}
     member_turns = {row.turn_id for row in members}
 
@@ -249,7 +250,7 @@ def _kept_and_spoken(
             and (row.turn_id > after or row.turn_id in member_turns)
         )
 
-    chosen = (row for row in rows.values() if row.id not in member_ids and (row.id in kept or is_spoken(row)))
+    chosen = (row for row in rows.values() if row.id not in member_ids and (row.id in kept_ids or is_spoken(row)))
     return sorted(chosen, key=lambda row: (row.turn_id, row.id))
 
 

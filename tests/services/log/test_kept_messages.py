@@ -52,6 +52,17 @@ async def test_a_message_from_before_the_boundary_comes_back_in_its_place(talked
     assert await contents(talked) == ["Who are you?", "Where to?", "Hi", "Hello."]
 
 
+async def test_the_report_counts_the_kept_messages_apart(talked: World) -> None:
+    await keep(talked, 1)
+    assert "3 in the 8h window, 1 kept whatever their age" in await talked.told("/why")
+    talked.clock.advance(timedelta(days=30))
+    told = await talked.told("/why")
+    assert "0 in the 8h window, 1 kept whatever their age" in told
+    assert [line.split()[:5] for line in told.splitlines() if line.startswith("older than")] == [
+        ["older", "than", "the", "window", "3"]
+    ]
+
+
 async def test_a_kept_message_that_is_in_view_keeps_its_place(talked: World) -> None:
     before = await contents(talked)
     await keep(talked, 3)
