@@ -62,7 +62,7 @@ class App:
         self, paths: Paths, run: str, environment: Mapping[str, str], model: str | None, frontend: Frontend
     ) -> None:
         self.paths = paths
-        self.store = Store(paths.database)
+        self.store = Store(paths.database, paths.backups)
         self.run = run
         self.clock = SystemClock()
         self.notifier = Notifier()

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -60,6 +62,22 @@ async def test_the_context_of_a_kept_home_is_as_before(kept: World, folder: Path
     await kept.focus.turn_to(persona)
     before = expected(folder, f"context_{persona}")
     assert (kept.focus.thread_id, await contents(kept)) == (before["thread"], before["messages"])
+
+
+def test_the_database_of_a_kept_home_is_copied_once_before_it_is_changed(folder: Path) -> None:
+    before = rows(folder / "home" / "chorus.db")
+    for _ in range(2):
+        Home(folder / "home").run("log")
+    (copy,) = (folder / "home" / "backups").iterdir()
+    assert rows(copy) == rows(folder / "home" / "chorus.db") == before
+
+
+def rows(database: Path) -> dict[str, list[tuple[object, ...]]]:
+    """Return the log, the journal and the highest ids ever given, as they stand in a database."""
+    tables = ("messages", "operations", "operation_members", "summaries", "threads", "sqlite_sequence")
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        return {table: sorted(connection.execute(f"SELECT * FROM {table}")) for table in tables}  # noqa: S608 - names of this file
 
 
 async def test_every_operation_of_a_kept_home_is_listed(kept: World) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chorus_cli.commands import composing, export, general, model, persona, search, sessions, settings, thread
-from chorus_cli.commands.context import edit, summary, undo, window
+from chorus_cli.commands.context import edit, journal, latest_action, summary, window
 from chorus_cli.commands.framework.registry import CommandRegistry
 from chorus_cli.commands.framework.services import Services
 
@@ -11,7 +11,7 @@ from chorus_cli.commands.framework.services import Services
 def registry() -> CommandRegistry[Services]:
     """Build the registry of all commands."""
     groups = (
-        *(window, edit, summary, sessions, undo, persona, thread, settings, model),
+        *(window, journal, edit, summary, sessions, latest_action, persona, thread, settings, model),
         *(search, composing, export, general),
     )
     return CommandRegistry(module.GROUP for module in groups)

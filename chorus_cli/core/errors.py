@@ -119,7 +119,7 @@ class SessionError(ChorusError):
 
 
 class JournalError(ChorusError):
-    """An operation that cannot be undone or redone."""
+    """An operation that cannot be made, undone or redone."""
 
 
 class StorageError(ChorusError):

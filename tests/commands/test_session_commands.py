@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.commands import general, sessions
-from chorus_cli.commands.context import window as context
+from chorus_cli.commands.context import journal, window
 from chorus_cli.commands.framework.command_line import completions, look_up, resolve
 from chorus_cli.commands.framework.registry import CommandRegistry
 from chorus_cli.commands.framework.replies import Report, Table, plain
@@ -31,7 +31,7 @@ class Desk:
 
     @property
     def context(self) -> Services:
-        groups = (context.GROUP, sessions.GROUP, general.GROUP)
+        groups = (window.GROUP, journal.GROUP, sessions.GROUP, general.GROUP)
         return replace(self.world.services, registry=CommandRegistry(groups))
 
     async def told(self, line: str) -> str:
@@ -226,5 +226,5 @@ async def test_the_short_forms_of_times_still_go_to_the_window(desk: Desk) -> No
 
 @pytest.mark.parametrize("command", ["save", "history", "show", "restore"])
 def test_every_command_is_helped_with(command: str) -> None:
-    registry = CommandRegistry((context.GROUP, sessions.GROUP))
+    registry = CommandRegistry((window.GROUP, journal.GROUP, sessions.GROUP))
     assert f"/context {command}" in look_up(registry, f"/context {command}").help_text

@@ -1,9 +1,10 @@
 """The view: the messages of one thread that are in context now, and the reason for each that is not.
 
-The log is permanent; the context is computed from it and the journal. Four sets make it up:
+The log is permanent; the context is computed from it and the journal. Five sets make it up:
 
     boundary  the newest effective clear, edit or restore
     members   the messages that the boundary put into the context, in its order, while it is younger than the window
+    kept      the messages that later operations put into the context, whatever their age
     spoken    the messages since the boundary, younger than the window
     out       the messages that a retry replaced or an undo took back since the boundary
 
@@ -113,15 +114,15 @@ def view(
 ) -> View:
     """Compute the view of a thread from rows of the log and the operations that concern the thread.
 
-    ``messages`` may hold more than is in view, in any order; it must hold the members of the boundary and every row
-    of the thread after it and after ``since``. ``operations`` must reach back to the boundary. ``summaries`` are
+    ``messages`` may hold more than is in view, in any order; it must hold what is ``put_in`` and every row of the
+    thread after the boundary and after ``since``. ``operations`` must reach back to the boundary. ``summaries`` are
     those of effective folds of the thread.
     """
     rows = {row.id: row for row in messages if row.thread_id == thread_id}
     boundary = journal.boundary(operations)
-    later = [each for each in journal.effective(operations) if boundary is None or each.id > boundary.id]
-    members = _members(rows, boundary, since)
-    chosen = [*members, *_spoken(rows, boundary, later, members, since)]
+    later = _later(operations, boundary)
+    members = [rows[member] for member in _members(boundary, since) if member in rows]
+    chosen = [*members, *_kept_and_spoken(rows, operations, boundary, members, since)]
     out = _out(operations, later, boundary)
     seen = tuple(row for row in chosen if not out(row))
     summary, folded_number = standing(summaries, boundary.id if boundary else None, [row.id for row in seen])
@@ -133,6 +134,20 @@ def view(
         summary=summary,
         folded_number=folded_number,
     )
+
+
+def put_in(operations: Sequence[Operation], since: datetime) -> set[int]:
+    """Return the ids of the members and of the kept messages: those that the view holds because an operation says so.
+
+    ``operations`` must reach back to the boundary.
+    """
+    return {*_members(journal.boundary(operations), since), *kept(operations)}
+
+
+def kept(operations: Sequence[Operation]) -> set[int]:
+    """Return the ids of the messages that operations since the boundary keep in context, whatever their age."""
+    later = _later(operations, journal.boundary(operations))
+    return {member for each in later for member in each.members}
 
 
 def standing(
@@ -200,34 +215,37 @@ def _with_originals(ids: set[int], rows: dict[int, Message]) -> set[int]:
     return found
 
 
-def _members(rows: dict[int, Message], boundary: Operation | None, since: datetime) -> list[Message]:
-    if boundary is None or boundary.created_at <= since:
-        return []
-    return [rows[member] for member in boundary.members if member in rows]
+def _later(operations: Sequence[Operation], boundary: Operation | None) -> list[Operation]:
+    return [each for each in journal.effective(operations) if boundary is None or each.id > boundary.id]
 
 
-def _spoken(
+def _members(boundary: Operation | None, since: datetime) -> tuple[int, ...]:
+    return () if boundary is None or boundary.created_at <= since else boundary.members
+
+
+def _kept_and_spoken(
     rows: dict[int, Message],
+    operations: Sequence[Operation],
     boundary: Operation | None,
-    later: Sequence[Operation],
     members: Sequence[Message],
     since: datetime,
 ) -> list[Message]:
     after = boundary.after_message_id if boundary else 0
-    retries = {operation.id for operation in later if isinstance(operation.act, Retry)}
+    kept_ids = kept(operations)
+    retries = {each.id for each in _later(operations, boundary) if isinstance(each.act, Retry)}
     member_ids = {row.id for row in members}
     member_turns = {row.turn_id for row in members}
 
-    def belongs(row: Message) -> bool:
+    def is_spoken(row: Message) -> bool:
         return (
-            row.id not in member_ids
-            and row.id > after
+            row.id > after
             and row.timestamp > since
             and (row.introduced_by is None or row.introduced_by in retries)
             and (row.turn_id > after or row.turn_id in member_turns)
         )
 
-    return sorted(filter(belongs, rows.values()), key=lambda row: (row.turn_id, row.id))
+    chosen = (row for row in rows.values() if row.id not in member_ids and (row.id in kept_ids or is_spoken(row)))
+    return sorted(chosen, key=lambda row: (row.turn_id, row.id))
 
 
 def _out(

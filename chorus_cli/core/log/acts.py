@@ -1,11 +1,13 @@
 """Acts: what an operation does to a context, one class for each kind.
 
-Each class has the column ``kind``, reads and writes the column ``detail``, says whether it is a boundary and describes
-itself to the user. Which operations count is decided in ``journal``, and their effect on the context in the view.
+Each class has the column ``kind``, reads and writes the column ``detail``, says whether it is a boundary and which
+messages it puts into the context, and describes itself to the user. Which operations count is decided in ``journal``,
+and their effect on the context in the view.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
     from chorus_cli.core.settings.jsonc import JsonValue
 
 
-class _Act:
-    """The defaults of an act: no detail, no members, no boundary.
+class Act(ABC):
+    """An act, by default without detail and members and no boundary.
 
     ``changes_messages`` says whether the act changes which messages are in context.
     """
@@ -29,6 +31,11 @@ class _Act:
     kind: ClassVar[str]
     is_boundary: ClassVar[bool] = False
     changes_messages: ClassVar[bool] = True
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """The messages that the act puts into the context, by their ids."""
+        return ()
 
     @classmethod
     def from_detail(cls, _detail: Mapping[str, Any], _members: tuple[int, ...]) -> Self:
@@ -39,6 +46,10 @@ class _Act:
         """Return the JSON of the row."""
         return {}
 
+    @abstractmethod
+    def describe(self) -> str:
+        """Name the act to the user."""
+
     @property
     def start(self) -> str:
         """The words for a context that starts at the act, to be followed by its time; empty for no boundary."""
@@ -46,7 +57,7 @@ class _Act:
 
 
 @dataclass(frozen=True, slots=True)
-class Clear(_Act):
+class Clear(Act):
     """A new conversation.
 
     ``begins`` parts a persona from an earlier one of the same folder; no undo takes that back.
@@ -76,10 +87,13 @@ class Clear(_Act):
 
 
 @dataclass(frozen=True, slots=True)
-class Replacement(_Act):
-    """A boundary that puts ``members``, the ids of messages in order, into the context."""
+class Inclusion(Act):
+    """An act that puts ``members``, the ids of messages, into the context.
 
-    is_boundary = True
+    The members of a boundary begin the context in their order and are as old as the boundary. Those of any other act
+    stay whatever their age, in the order of the log, until the act is undone or a boundary follows.
+    """
+
     members: tuple[int, ...] = ()
 
     @classmethod
@@ -89,10 +103,11 @@ class Replacement(_Act):
 
 
 @dataclass(frozen=True, slots=True)
-class Edit(Replacement):
+class Edit(Inclusion):
     """An edit of the context."""
 
     kind = "edit"
+    is_boundary = True
 
     def describe(self) -> str:
         """Name the act with the number of its members."""
@@ -105,10 +120,11 @@ class Edit(Replacement):
 
 
 @dataclass(frozen=True, slots=True)
-class Restore(Replacement):
+class Restore(Inclusion):
     """A session put in place of the context."""
 
     kind = "restore"
+    is_boundary = True
 
     def describe(self) -> str:
         """Name the act with the number of its members."""
@@ -121,7 +137,7 @@ class Restore(Replacement):
 
 
 @dataclass(frozen=True, slots=True)
-class Retry(_Act):
+class Retry(Act):
     """Another reply to the last message; ``replaced`` are the ids of the messages that it takes out."""
 
     kind = "retry"
@@ -142,7 +158,7 @@ class Retry(_Act):
 
 
 @dataclass(frozen=True, slots=True)
-class Window(_Act):
+class Window(Act):
     """A change of ``context_hours`` in the persona's file; ``None`` stands for an absent key."""
 
     kind = "window"
@@ -170,7 +186,7 @@ class Window(_Act):
 
 
 @dataclass(frozen=True, slots=True)
-class Fold(_Act):
+class Fold(Act):
     """The oldest messages, by their ids, put into the summary; one that ``rewords`` only changes its text."""
 
     kind = "compact"
@@ -197,7 +213,7 @@ class Fold(_Act):
 
 
 @dataclass(frozen=True, slots=True)
-class Flash(_Act):
+class Flash(Act):
     """A flash save of the memory."""
 
     kind = "flash"
@@ -221,7 +237,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Reversal(_Act):
+class Reversal(Act):
     """An undo or a redo of its ``subject``."""
 
     subject: Subject
@@ -257,7 +273,6 @@ class Redo(Reversal):
     kind = "redo"
 
 
-Act = Clear | Edit | Restore | Retry | Window | Fold | Flash | Undo | Redo
 ACTS: Mapping[str, type[Act]] = {
     act.kind: act for act in (Clear, Edit, Restore, Retry, Window, Fold, Flash, Undo, Redo)
 }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.log.acts import Act, Replacement, Reversal, Subject
+from chorus_cli.core.log.acts import Act, Reversal, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,8 +54,8 @@ class Operation:
 
     @property
     def members(self) -> tuple[int, ...]:
-        """The messages that an edit or a restore puts into the context, in order."""
-        return self.act.members if isinstance(self.act, Replacement) else ()
+        """The messages that the act puts into the context, by their ids."""
+        return self.act.members
 
     @property
     def subject(self) -> Subject | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, tokens_of
 from chorus_cli.core.context.plan import summary_tokens, usable
-from chorus_cli.core.context.view import Reason
+from chorus_cli.core.context.view import Reason, kept
 from chorus_cli.storage.sqlite.context.thread_counts import count_outside, moments
 
 if TYPE_CHECKING:
@@ -133,9 +133,16 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
         stands_for = f"stands for the {len(usable(view.folded))} messages before"
         yield "summary", summary_tokens(plan.summary), f"{stands_for}, as of operation {plan.summary.operation_id}"
     since = " since the boundary" if view.boundary is not None else ""
+    kept_ids = kept(plan.snapshot.operations)
+    number = sum(row.id in kept_ids for row in plan.sent)
+    by_operations = f", {number} kept whatever their age" if number else ""
     cut = f", {len(plan.cut)} of them without the middle" if plan.cut else ""
     hours = persona.settings.context_hours
-    yield "messages", plan.message_tokens, f"{len(plan.sent)} in the {hours}h window{since}{cut}"
+    yield (
+        "messages",
+        plan.message_tokens,
+        f"{len(plan.sent) - number} in the {hours}h window{since}{by_operations}{cut}",
+    )
 
 
 def _as_json(message: PromptMessage) -> dict[str, object]:

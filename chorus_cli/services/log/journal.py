@@ -1,4 +1,4 @@
-"""Clearing the context, and undo and redo of operations and turns."""
+"""Acts on the context, and undo and redo of operations and turns."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from chorus_cli.storage.sqlite.context.window_changes import put_window_back
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from chorus_cli.core.context.target import Target
+    from chorus_cli.core.log.acts import Act
     from chorus_cli.core.log.messages import Message
     from chorus_cli.ports import Clock
     from chorus_cli.services.context.context import Context
@@ -48,10 +50,19 @@ class Journal:
     clock: Clock
     personas: Personas
 
+    async def introduce(self, target: Target, act: Act, *, in_all_threads: bool = False) -> Operation:
+        """Store an act on the context of the target's thread, or of all threads of its persona.
+
+        Raises:
+            JournalError: a member of the act is no message of the thread.
+        """
+        thread_id = None if in_all_threads else target.thread_id
+        new = NewOperation(target.persona.slug, act, self.clock.now(), thread_id, members=act.members)
+        return await self.context.store.write(_introduce, new, act.members)
+
     async def clear(self, target: Target) -> Operation:
         """Begin a new conversation in every thread of the persona; a reply still running stays behind."""
-        new = NewOperation(target.persona.slug, Clear(), self.clock.now())
-        return await self.context.store.write(operation_rows.introduce, new)
+        return await self.introduce(target, Clear(), in_all_threads=True)
 
     async def clear_unless_spoken(self, slug: str, through_message_id: int) -> bool:
         """Begin a new conversation unless the user said something after that message; return whether one was begun."""
@@ -184,6 +195,13 @@ class Journal:
             )
         except SettingsError as error:
             raise SettingsError(f"{error} Earlier operations go by their number: /context ops lists them.") from error
+
+
+def _introduce(connection: Connection, new: NewOperation, members: Sequence[int]) -> Operation:
+    known = {row.id for row in message_rows.rows(connection, members) if row.thread_id == new.thread_id}
+    for unknown in set(members) - known:
+        raise JournalError(f"There is no message #{unknown} in this thread. /search shows the numbers of messages.")
+    return operation_rows.introduce(connection, new)
 
 
 def _with_undone_turns(connection: Connection, target: Target) -> tuple[list[Operation], dict[int, str]]:

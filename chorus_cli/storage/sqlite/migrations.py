@@ -1,32 +1,39 @@
 """The tables, as named steps that are applied once each and never edited afterwards.
 
-A step and the record of it are one transaction. A recorded name that is not known here means that the file was made by
-a newer Chorus.
+A step and the record of it are one transaction; before it, a database that has rows already is copied to the backups.
+A recorded name that is not known here means that the file was made by a newer Chorus.
 """
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError
+from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, StorageError
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.sqlite.schema import LOG_AND_JOURNAL
+from chorus_cli.storage.files.durable_files import sync_folder
+from chorus_cli.storage.sqlite.schema import ACTS_OF_ANY_KIND, LOG_AND_JOURNAL
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Sequence
 
 APPLICATION_ID = 0x43484F52  # "CHOR"
 
 Step = tuple[str, tuple[str, ...]]
-STEPS: tuple[Step, ...] = (("0001_log_and_journal", LOG_AND_JOURNAL),)
+STEPS: tuple[Step, ...] = (
+    ("0001_log_and_journal", LOG_AND_JOURNAL),
+    ("0002_acts_of_any_kind", ACTS_OF_ANY_KIND),
+)
 
 
-def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> None:
-    """Apply the missing steps.
+def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backups: Path | None = None) -> None:
+    """Apply the missing steps, each after a copy of the database to the folder ``backups``; ``None`` for a new one.
 
     Raises:
+        StorageError: the copy cannot be made; nothing was changed.
         DatabaseTooNewError: a newer Chorus has changed this file.
         DatabaseDamagedError: the file belongs to another program.
     """
@@ -36,7 +43,7 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> No
             return
         connection.execute("BEGIN IMMEDIATE")
         try:
-            _apply_first(connection, steps)
+            _apply_first(connection, steps, backups)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
@@ -63,12 +70,14 @@ def _missing(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[Step
     return [step for step in steps if step[0] not in done]
 
 
-def _apply_first(connection: sqlite3.Connection, steps: Sequence[Step]) -> None:
+def _apply_first(connection: sqlite3.Connection, steps: Sequence[Step], backups: Path | None) -> None:
     """Apply the first missing step; another process may have done so while this one waited for the lock."""
     missing = _missing(connection, steps)
     if not missing:
         return
     name, statements = missing[0]
+    if backups is not None:
+        _back_up(connection, backups, name)
     connection.execute(
         "CREATE TABLE IF NOT EXISTS schema_migrations(name TEXT PRIMARY KEY, applied_at TEXT NOT NULL) STRICT"
     )
@@ -77,6 +86,28 @@ def _apply_first(connection: sqlite3.Connection, steps: Sequence[Step]) -> None:
     connection.execute("INSERT INTO schema_migrations VALUES (?, ?)", (name, timestamps.to_text(datetime.now(UTC))))
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {len(applied(connection))}")
+
+
+def _back_up(connection: sqlite3.Connection, folder: Path, step: str) -> None:
+    """Copy the database to a file of its own in ``folder``; the lock of ``connection`` keeps other writers away."""
+    path = Path(_file(connection))
+    copy = folder / f"{path.stem}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-before-{step}{path.suffix}"
+    draft = copy.with_name(f".{copy.name}.new")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft.unlink(missing_ok=True)
+        draft.touch(mode=0o600, exist_ok=False)
+        # A second connection reads, because SQLite copies nothing from one that holds the lock for writing.
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(draft)) as target:
+            source.backup(target)
+        draft.replace(copy)
+        sync_folder(folder)
+    except (OSError, sqlite3.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise StorageError(
+            f"{path} must be copied to {folder} before this Chorus can use it, which failed: {reason}. "
+            "Nothing was changed; make room there and start again."
+        ) from error
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:

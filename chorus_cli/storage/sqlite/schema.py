@@ -1,4 +1,4 @@
-"""The statements of the first migration: the log, the journal and what grows beside them.
+"""The statements of the migrations: the tables of the log and the journal and those beside them.
 
 Every column but the identifying ones has a default or may be NULL, so that a row can be put in with plain SQL.
 Times are UTC text; the pattern only keeps out what could not be compared as text.
@@ -138,3 +138,29 @@ LOG_AND_JOURNAL: tuple[str, ...] = (
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
     MESSAGE_WORDS,
 )
+
+ACTS_OF_ANY_KIND: tuple[str, ...] = (
+    # The rows go out and come back under their ids, so the references to them hold again when the step is committed.
+    "PRAGMA defer_foreign_keys = ON",
+    "CREATE TABLE operations_before AS SELECT * FROM operations",
+    "CREATE TABLE sequence_before AS SELECT name, seq FROM sqlite_sequence WHERE name = 'operations'",
+    "DROP TABLE operations",
+    f"""
+    CREATE TABLE operations(
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        persona TEXT NOT NULL,
+        thread_id INTEGER,
+        kind TEXT NOT NULL,
+        after_message_id INTEGER NOT NULL DEFAULT 0,
+        detail TEXT NOT NULL DEFAULT '{{}}',
+        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {_TIME})
+    ) STRICT""",
+    "INSERT INTO sqlite_sequence(name, seq) SELECT name, seq FROM sequence_before",
+    """
+    INSERT INTO operations(id, persona, thread_id, kind, after_message_id, detail, created_at)
+    SELECT id, persona, thread_id, kind, after_message_id, detail, created_at FROM operations_before ORDER BY id""",
+    "CREATE INDEX operations_of_persona ON operations(persona)",
+    "DROP TABLE operations_before",
+    "DROP TABLE sequence_before",
+)
+"""``operations`` without a list of kinds: ``core/log/acts`` alone knows them."""

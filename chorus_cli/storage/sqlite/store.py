@@ -52,10 +52,16 @@ class Connection(sqlite3.Connection):
 
 
 class Store:
-    """The open database; every call runs on its thread, one after the other."""
+    """The open database; every call runs on its thread, one after the other.
 
-    def __init__(self, path: Path, *, busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS) -> None:
+    Before its tables are changed it is copied to the folder ``backups``, if there is one.
+    """
+
+    def __init__(
+        self, path: Path, backups: Path | None = None, *, busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS
+    ) -> None:
         self._path = path
+        self._backups = backups
         self._busy_timeout_seconds = busy_timeout_seconds
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         self._connection: Connection | None = None
@@ -119,7 +125,7 @@ class Store:
             )
         connection = _connect(self._path, self._busy_timeout_seconds)
         try:
-            migrations.migrate(connection)
+            migrations.migrate(connection, backups=self._backups)
         except BaseException:
             connection.close()
             raise

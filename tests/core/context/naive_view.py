@@ -86,15 +86,21 @@ def naive_view(past: Past, place: Place, now: datetime, hours: int) -> list[int]
         members = listed if bases[-1].at > since else []
     newer = deeds[deeds.index(bases[-1]) + 1 :] if bases else deeds
     retries = [deed for deed in standing(deeds) if deed.kind == "retry" and deed in newer]
+    kept = {member for deed in standing(deeds) if deed.kind == "keep" and deed in newer for member in deed.members}
     allowed = {None, *(deed.id for deed in retries)}
     spoken = [
         row
         for row in rows
         if row not in members
-        and row.id > boundary
-        and row.at > since
-        and row.introduced_by in allowed
-        and (row.turn > boundary or row.turn in {member.turn for member in members})
+        and (
+            row.id in kept
+            or (
+                row.id > boundary
+                and row.at > since
+                and row.introduced_by in allowed
+                and (row.turn > boundary or row.turn in {member.turn for member in members})
+            )
+        )
     ]
     gone = {row for deed in retries for row in deed.replaced}
     return [

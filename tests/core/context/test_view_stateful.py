@@ -36,6 +36,7 @@ from tests.core.context.naive_view import (
     standing,
     untouched_view,
 )
+from tests.core.log.keeping import Keep, registered
 from tests.storage.sqlite.views import view_in
 
 # Stories become intricate only where most of what happens happens.
@@ -108,6 +109,11 @@ class ViewMachine(KeptPast):
         kept = self._draw_members(data, places)
         missing = [self._introduced(place) for place in places if data.draw(st.booleans())]
         self._do(NewOperation(persona, Restore(), self.now, members=(*kept, *missing)))
+
+    @rule(place=SOMEWHERE, data=st.data())
+    def keep(self, place: Place, data: st.DataObject) -> None:
+        members = tuple(self._draw_members(data, [place]))
+        self._do(NewOperation(place.persona, Keep(), self.now, place.thread, members=members))
 
     @rule(place=SOMEWHERE, data=st.data())
     def retry(self, place: Place, data: st.DataObject) -> None:
@@ -255,10 +261,12 @@ class ViewMachine(KeptPast):
 
 
 def test_the_view_is_what_the_definitions_say() -> None:
-    run_state_machine_as_test(ViewMachine, settings=settings(max_examples=35, stateful_step_count=40))
+    with registered():
+        run_state_machine_as_test(ViewMachine, settings=settings(max_examples=35, stateful_step_count=40))
 
 
 @pytest.mark.slow
 def test_the_view_is_what_the_definitions_say_through_long_stories() -> None:
     long = settings(max_examples=150, stateful_step_count=80)
-    run_state_machine_as_test(ViewMachine, settings=long)
+    with registered():
+        run_state_machine_as_test(ViewMachine, settings=long)

@@ -217,7 +217,6 @@ def test_the_id_of_a_deleted_row_is_never_given_again(connection: sqlite3.Connec
         ("messages", {"timestamp": "2026-02-12 14:30:00"}),
         ("messages", {"timestamp": "2026-02-12T14:30:00+01:00"}),
         ("messages", {"thread_id": "one"}),
-        ("operations", {"kind": "forget"}),
         ("operations", {"created_at": "yesterday"}),
         ("sessions", {"timestamp": "yesterday"}),
         ("context_items", {"item_type": "NOTE"}),

@@ -19,7 +19,6 @@ from chorus_cli.core.log.acts import (
     Flash,
     Fold,
     Redo,
-    Replacement,
     Restore,
     Retry,
     Subject,
@@ -104,7 +103,7 @@ def test_every_operation_comes_back_as_it_was_stored(
     connection: sqlite3.Connection, thread: int | None, act: Act, after: int | None
 ) -> None:
     newest = [say(connection), say(connection)][-1]
-    members = act.members if isinstance(act, Replacement) else ()
+    members = act.members
     stored = introduce(connection, NewOperation("frodo", act, START, thread, after, members))
     expected = Operation(1, act, thread, newest if after is None else after, START)
     assert replace(stored, newest_message_id=None) == expected

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.context import calibration
 from chorus_cli.core.context.calibration import Calibration
 from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, RequestStart
-from chorus_cli.core.context.view import view
+from chorus_cli.core.context.view import put_in, view
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Fold
 from chorus_cli.core.settings.table import setting_of
@@ -47,8 +47,8 @@ def read_snapshot(
     messages = message_rows.rows_since(connection, thread_id, after, start.window, until)
     # The index compares text, which lets a row of the same second through.
     messages = [message for message in messages if until is None or message.timestamp <= until]
-    if boundary is not None and boundary.members and boundary.created_at > start.window:
-        messages += message_rows.rows(connection, set(boundary.members) - {message.id for message in messages})
+    if by_operations := put_in(operations, start.window):
+        messages += message_rows.rows(connection, by_operations - {message.id for message in messages})
     last_spoken = message_rows.last_spoken_at(connection, thread_id)
     summaries = summary_rows.of_folds(connection, thread_id, folds, boundary) if folds else ()
     return ContextSnapshot(

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.view import Reason
+from chorus_cli.core.context.view import Reason, put_in
 from chorus_cli.core.log import journal
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import operation_rows
@@ -84,8 +84,8 @@ def count_outside(connection: sqlite3.Connection, persona: str, thread_id: int, 
 class WindowFill:
     """The messages since the boundary: those in the window, those that the widest window reaches, the oldest of them.
 
-    What an edit or a restore put into the context counts as old as that operation. ``last_spoken`` is ``None`` when
-    nothing was said since the boundary and it put nothing in.
+    What an edit or a restore put into the context counts as old as that operation; what a later operation keeps there
+    counts as young. ``last_spoken`` is ``None`` when nothing was said since the boundary and it put nothing in.
     """
 
     held: int
@@ -98,30 +98,32 @@ def window_fill(
     connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime, earliest: datetime
 ) -> WindowFill:
     """Count what is younger than ``since`` and than ``earliest``; the cost follows the latter, never the log."""
-    boundary = journal.boundary(operation_rows.since_boundary(connection, persona, thread_id))
+    operations = operation_rows.since_boundary(connection, persona, thread_id)
+    boundary, within_reach = journal.boundary(operations), put_in(operations, earliest)
     values = {
         "thread_id": thread_id,
         "since": timestamps.to_text(since),
         "earliest": timestamps.to_text(earliest),
         "after": boundary.after_message_id if boundary else 0,
+        "put_in": json.dumps(list(within_reach)),
     }
     reachable, held, oldest = connection.execute(
         "SELECT COUNT(*), COALESCE(SUM(timestamp > :since), 0), MIN(timestamp) FROM messages "
         "INDEXED BY messages_of_thread WHERE thread_id = :thread_id AND timestamp > :earliest AND id > :after "
-        "AND introduced_by IS NULL AND content <> ''",
+        "AND introduced_by IS NULL AND content <> '' AND id NOT IN (SELECT value FROM json_each(:put_in))",
         values,
     ).fetchone()
-    members = len(boundary.members) if boundary else 0
-    held += members if boundary and boundary.created_at > since else 0
-    reachable += members if boundary and boundary.created_at > earliest else 0
-    entered = [boundary.created_at] if boundary and members and boundary.created_at > earliest else []
+    held += len(put_in(operations, since))
+    reachable += len(within_reach)
+    entered = boundary.created_at if boundary and boundary.members else None
     newest = connection.execute(
         "SELECT timestamp FROM (SELECT id, timestamp FROM messages WHERE thread_id = :thread_id "
         "ORDER BY timestamp DESC LIMIT 1) WHERE id > :after",
         values,
     ).fetchone()
-    said = _moment(newest[0] if newest else None) or (boundary.created_at if boundary and members else None)
-    moments = [moment for moment in (_moment(oldest), *entered) if moment is not None]
+    said = _moment(newest[0] if newest else None) or entered
+    in_reach = entered if entered and entered > earliest else None
+    moments = [moment for moment in (_moment(oldest), in_reach) if moment is not None]
     return WindowFill(held, reachable, min(moments, default=None), said)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.errors import DatabaseDamagedError, JournalError
 from chorus_cli.core.log import journal
-from chorus_cli.core.log.acts import ACTS, Redo, Replacement, Subject, Undo
+from chorus_cli.core.log.acts import ACTS, Inclusion, Redo, Subject, Undo
 from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import message_rows
@@ -37,7 +37,7 @@ def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
     )
     operation_id = int(cursor.lastrowid or 0)
     act = new.act
-    if isinstance(act, Replacement):
+    if isinstance(act, Inclusion):
         members = tuple(message_rows.insert_members(connection, new.persona, operation_id, new.members))
         connection.executemany(
             "INSERT INTO operation_members VALUES (?, ?, ?)",
@@ -136,7 +136,7 @@ def _operation(connection: sqlite3.Connection, row: Sequence[Any]) -> Operation:
     id_, kind, thread_id, after, text, created_at = row
     try:
         detail, act = json.loads(text), ACTS[kind]
-        members = _members(connection, id_) if act.is_boundary else ()
+        members = _members(connection, id_) if issubclass(act, Inclusion) else ()
         return Operation(
             id=id_,
             act=act.from_detail(detail, members),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ThreadError
+from chorus_cli.core.log.acts import ACTS
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
@@ -113,7 +115,8 @@ def titles_in_context(
 ) -> dict[int, str]:
     """Return the titles of the threads that may have messages in context, always with the active one.
 
-    The cost grows with the window, not with the number of threads or messages.
+    The members of a boundary are as old as it, those of any other operation stay whatever their age. The cost grows
+    with the window and the operations, not with the number of threads or messages.
     """
     found = connection.execute(
         "SELECT thread_id, COALESCE(threads.title, '') FROM ("
@@ -122,9 +125,15 @@ def titles_in_context(
         "WHERE persona = :persona AND timestamp > :since "
         "UNION SELECT messages.thread_id FROM operations "
         "JOIN operation_members ON operation_id = operations.id JOIN messages ON messages.id = message_id "
-        "WHERE operations.persona = :persona AND operations.created_at > :since"
+        "WHERE operations.persona = :persona "
+        "AND (operations.created_at > :since OR kind NOT IN (SELECT value FROM json_each(:boundaries)))"
         ") LEFT JOIN threads ON threads.id = thread_id ORDER BY thread_id",
-        {"persona": persona, "active": active_thread_id, "since": timestamps.to_text(since)},
+        {
+            "persona": persona,
+            "active": active_thread_id,
+            "since": timestamps.to_text(since),
+            "boundaries": json.dumps([kind for kind, act in ACTS.items() if act.is_boundary]),
+        },
     ).fetchall()
     return dict(found)
 

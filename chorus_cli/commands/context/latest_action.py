@@ -1,4 +1,4 @@
-"""``/undo``, ``/redo`` and ``/retry``."""
+"""``/undo``, ``/redo`` and ``/retry``: the latest action, be it a message or an operation on the context."""
 
 from __future__ import annotations
 

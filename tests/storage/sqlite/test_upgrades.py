@@ -1,0 +1,155 @@
+"""A database of an earlier Chorus: nothing is lost when its tables change, and it is copied before that."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.context.view import Summary
+from chorus_cli.core.errors import DatabaseTooNewError, StorageError
+from chorus_cli.core.log.acts import ACTS, Clear, Edit, Fold, Subject, Undo
+from chorus_cli.core.log.operations import NewOperation
+from chorus_cli.storage.sqlite.context import summary_rows
+from chorus_cli.storage.sqlite.log.operation_rows import introduce
+from chorus_cli.storage.sqlite.migrations import STEPS, applied, migrate
+from chorus_cli.storage.sqlite.store import Store
+from tests.fakes import START
+from tests.storage.sqlite.logged_turns import answer, ask, everything
+from tests.storage.sqlite.views import view_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TABLES = ("messages", "operations", "operation_members", "summaries", "threads", "sqlite_sequence")
+
+
+def connected(path: Path) -> sqlite3.Connection:
+    opened = sqlite3.connect(path, isolation_level=None)
+    opened.execute("PRAGMA foreign_keys = ON")
+    return opened
+
+
+@pytest.fixture
+def old(path: Path) -> Path:
+    """A database of the first step: two turns, an edit, a fold with its summary, and a clear that was undone."""
+    with closing(connected(path)) as connection:
+        migrate(connection, STEPS[:1])
+        for _ in range(2):
+            answer(connection, ask(connection))
+        introduce(connection, NewOperation("frodo", Edit(), START, 1, members=(2, 1, 4)))
+        fold = introduce(connection, NewOperation("frodo", Fold(((2, 2),)), START, 1, automatic=True))
+        summary_rows.store(connection, "frodo", 1, Summary(fold.id, 1, ((2, 2),), "They met.", 3, None, START))
+        undone = introduce(connection, NewOperation("frodo", Clear(), START))
+        introduce(connection, NewOperation("frodo", Undo(Subject(undone.id)), START))
+        connection.execute("INSERT INTO operations(id, persona, kind) VALUES (70, 'sam', 'clear')")
+        connection.execute("DELETE FROM operations WHERE id = 70")
+    return path
+
+
+def contents(connection: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
+    """Return the rows of every table that a step might touch."""
+    return {table: sorted(connection.execute(f"SELECT * FROM {table}"), key=str) for table in TABLES}  # noqa: S608 - names of this file
+
+
+def test_every_row_and_its_id_is_kept(old: Path) -> None:
+    with closing(connected(old)) as connection:
+        before, seen = contents(connection), view_in(connection, "frodo", 1, START.replace(year=2000))
+        migrate(connection)
+        assert contents(connection) == before
+        assert view_in(connection, "frodo", 1, START.replace(year=2000)) == seen
+        assert [row.id for row in seen.messages] == [2, 1, 4]
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+def test_the_references_to_operations_hold_as_before(old: Path) -> None:
+    with closing(connected(old)) as connection:
+        migrate(connection)
+        for statement in ("DELETE FROM operations", "INSERT INTO operation_members VALUES (99, 0, 1)"):
+            with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
+                connection.execute(statement)
+
+
+def test_the_id_of_an_operation_deleted_before_is_not_given_again(old: Path) -> None:
+    with closing(connected(old)) as connection:
+        migrate(connection)
+        assert introduce(connection, NewOperation("frodo", Clear(), START)).id == 71
+
+
+@pytest.mark.parametrize("kind", [*ACTS, "an act of the years to come"])
+def test_an_operation_may_be_of_any_kind(old: Path, kind: str) -> None:
+    with closing(connected(old)) as connection:
+        migrate(connection)
+        connection.execute("INSERT INTO operations(persona, kind) VALUES ('frodo', ?)", (kind,))
+
+
+@pytest.mark.parametrize("number", range(1, len(STEPS[1][1]) + 1))
+def test_a_step_that_is_interrupted_leaves_the_database_as_it_was(old: Path, number: int) -> None:
+    name, statements = STEPS[1]
+    broken = (name, (*statements[:number], "INSERT INTO nowhere VALUES (1)"))
+    with closing(connected(old)) as connection:
+        before = list(connection.iterdump())
+        with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+            migrate(connection, [STEPS[0], broken])
+        assert list(connection.iterdump()) == before
+        migrate(connection)
+        assert applied(connection) == [name for name, _ in STEPS]
+
+
+def test_a_program_without_the_step_says_that_it_is_older(old: Path) -> None:
+    with closing(connected(old)) as connection:
+        migrate(connection)
+        with pytest.raises(DatabaseTooNewError, match=f"newer Chorus .*{STEPS[1][0]}"):
+            migrate(connection, STEPS[:1])
+
+
+# Copies
+
+
+async def test_a_database_is_copied_before_its_tables_change(old: Path, tmp_path: Path) -> None:
+    backups = tmp_path / "backups"
+    with closing(connected(old)) as connection:
+        before = list(connection.iterdump())
+    store = Store(old, backups)
+    await store.open()
+    kept = await store.read(everything)
+    await store.close()
+    (copy,) = backups.iterdir()
+    assert copy.name.startswith("chorus-")
+    assert copy.name.endswith("-before-0002_acts_of_any_kind.db")
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (backups, copy)] == [0o700, 0o600]
+    with closing(connected(copy)) as connection:
+        assert list(connection.iterdump()) == before
+        assert everything(connection) == kept
+
+
+async def test_a_database_that_needs_no_change_is_not_copied(path: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        store = Store(path, tmp_path / "backups")
+        await store.open()
+        await store.close()
+    assert not (tmp_path / "backups").exists()
+
+
+async def test_nothing_is_changed_where_no_copy_can_be_made(old: Path, tmp_path: Path) -> None:
+    (tmp_path / "backups").touch()
+    with pytest.raises(StorageError, match=r"must be copied to .*backups before .*File exists\. Nothing was changed"):
+        await Store(old, tmp_path / "backups").open()
+    with closing(connected(old)) as connection:
+        assert applied(connection) == [STEPS[0][0]]
+
+
+async def test_a_copy_cut_short_is_begun_anew(old: Path, tmp_path: Path) -> None:
+    backups = tmp_path / "backups"
+    with pytest.raises(sqlite3.OperationalError), closing(connected(old)) as connection:
+        migrate(connection, [STEPS[0], (STEPS[1][0], ("INSERT INTO nowhere VALUES (1)",))], backups)
+    store = Store(old, backups)
+    await store.open()
+    await store.close()
+    for copy in backups.iterdir():
+        with closing(connected(copy)) as connection:
+            assert applied(connection) == [STEPS[0][0]]
