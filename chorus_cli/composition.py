@@ -159,7 +159,7 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     return Services(
         registry=registry(),
         focus=focus,
-        conversation=Conversation(context, Answering(store, outside), folds, opened.run),
+        conversation=Conversation(context, Answering(store, outside), folds, opened.run, clock.now()),
         context=ContextServices(context, ContextWindow(settings, clock, focus, context), folding),
         personas=PersonaServices(
             personas, Roster(store, clock, personas, opened.paths.deleted_personas), settings, providers.models

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from functools import cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -134,6 +135,14 @@ def rows_since(
         (thread_id, timestamps.to_text(since), timestamps.to_text(until) if until else _LATEST, after),
     )
     return _messages(cursor)
+
+
+def replies(connection: sqlite3.Connection, question: Message) -> list[Message]:
+    """Return the other rows of the turn that ``question`` opened."""
+    before = question.timestamp - timedelta(seconds=1)
+    return [
+        row for row in rows_since(connection, question.thread_id, question.id, before) if row.turn_id == question.id
+    ]
 
 
 def history(
