@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Subject, Undo
 from chorus_cli.core.log.operations import NewOperation
+from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import operation_rows
 
 if TYPE_CHECKING:
@@ -30,6 +31,26 @@ def mend(connection: sqlite3.Connection, is_alive: Callable[[str], bool], now: d
             take_back_if_empty(connection, id_, now)
         mended += len(found)
     return mended
+
+
+def interrupted_question(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> str | None:
+    """Return the question that /retry would have answered again because the last reply in a thread was interrupted.
+
+    ``None`` if the reply is whole, older than ``since``, or left the context by an operation after it.
+    """
+    row = connection.execute(
+        "SELECT reply.id, asked.content FROM messages AS reply JOIN messages AS asked ON asked.id = reply.turn_id "
+        "WHERE reply.thread_id = :thread AND reply.timestamp > :since AND reply.status = 'interrupted' "
+        "AND reply.id = (SELECT MAX(id) FROM messages INDEXED BY messages_of_thread "
+        "WHERE thread_id = :thread AND timestamp > :since) "
+        "AND asked.timestamp > :since",
+        {"thread": thread_id, "since": timestamps.to_text(since)},
+    ).fetchone()
+    if row is None:
+        return None
+    reply_id, question = row
+    later = (each for each in operation_rows.all_of(connection, persona, thread_id) if each.act.changes_messages)
+    return None if any(each.after_message_id >= reply_id for each in later) else str(question)
 
 
 def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datetime) -> None:
