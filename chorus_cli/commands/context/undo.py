@@ -68,7 +68,7 @@ def _said_of(change: Change) -> str:
     """Say which setting /undo does not revert, and the command that does."""
     key = change.setting.key
     if not change.changed:
-        return f"Your latest action left {key} unchanged, so there is nothing to undo in it."
+        return "Your latest action left the context window as it was, so there is nothing to undo in it."
     return f"Your latest action changed {key}, which /undo does not revert; {_way_back(change)} does."
 
 
