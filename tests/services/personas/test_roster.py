@@ -223,6 +223,7 @@ async def test_the_members_are_counted_and_the_archived_come_last(people: World)
         ("fredegar", 0, True),
     ]
     assert members[0].last_spoken == people.clock.now()
+    assert str(members[0].as_json(active=True)["last_spoken"]).endswith("Z")
 
 
 async def test_a_talk_goes_on_in_the_thread_last_used(people: World) -> None:
