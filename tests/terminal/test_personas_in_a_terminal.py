@@ -78,7 +78,7 @@ def test_a_line_that_is_no_answer_to_a_question_is_named_as_not_sent(tmp_path: P
         terminal.say("/persona Ada")
         terminal.await_text("(y/n)")
         terminal.say("Remember the milk")
-        terminal.await_text('"Remember the milk" is no answer and was not sent. Answer y/n.')
+        terminal.await_text('"Remember the milk" is not an answer and was not sent. Answer y/n.')
         terminal.ask("n", "No persona was created.")
     assert home.said() == []
 

@@ -175,7 +175,7 @@ def _unknown(typed: str, meant: str = "", group: str = "") -> str:
     suggestion = f" Did you mean {meant}?" if meant else ""
     listing = f"/help {group} lists its commands." if group else "/help lists all commands."
     if "/" in typed.removeprefix("/").split(" ")[0]:
-        listing += " Two slashes (//) send a line that begins with one."
+        listing += " // sends a line that begins with a slash."
     return f"There is no command {quoted(typed)}.{suggestion} {listing}"
 
 

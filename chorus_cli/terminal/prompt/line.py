@@ -209,7 +209,7 @@ class Prompt:
                 if answer.casefold() in words:
                     return answer.casefold()[0]
                 if answer:
-                    tell(f'"{shortened(answer)}" is no answer and was not sent. Answer {choice[1:-1]}.')
+                    tell(f'"{shortened(answer)}" is not an answer and was not sent. Answer {choice[1:-1]}.')
         return "n"
 
     def _use_keys_of(self, mode: str) -> None:

@@ -99,7 +99,7 @@ async def test_several_beginnings_of_names_of_one_command_are_not_ambiguous() ->
         ("/context default 3", "/context default takes no argument."),
         (
             "/etc/passwd",
-            "There is no command '/etc/passwd'. /help lists all commands. Two slashes (//) send a line that begins with one.",
+            "There is no command '/etc/passwd'. /help lists all commands. // sends a line that begins with a slash.",
         ),
         ("/memory pin", "/memory pin needs <number>. Usage: /memory pin <number>, for example: /memory pin 3"),
         (

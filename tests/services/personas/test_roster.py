@@ -81,7 +81,7 @@ async def test_a_new_persona_has_settings_to_fill_in_and_a_folder_for_documents(
 
 @pytest.mark.parametrize("name", ["Chorus", "hobbit", "FATTY"])
 async def test_the_name_of_another_is_refused(people: World, name: str) -> None:
-    with pytest.raises(PersonaError, match="is called already"):
+    with pytest.raises(PersonaError, match="already has it"):
         await people.roster.create(name)
 
 
