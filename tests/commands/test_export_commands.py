@@ -136,7 +136,7 @@ async def test_a_link_stays_a_link_and_its_file_is_asked_about(talk: World) -> N
     [
         ("way.pdf", "way.pdf ends in .pdf; write .md for Markdown or .json for JSON."),
         ("none/way.md", "cannot be written: No such file or directory. Nothing was written."),
-        ("pipe.md", "is no plain file, so nothing was written."),
+        ("pipe.md", "is not a regular file, so nothing was written."),
         ("x" * 300, "cannot be written: File name too long."),
         ("a\0b.md", "b.md cannot be written: "),
     ],

@@ -1,7 +1,8 @@
-"""A conversation as a document: Markdown to be read, by people and by other programs."""
+"""A conversation as a document: Markdown for people, JSON for programs."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,11 @@ class Export:
     def messages(self) -> list[Message]:
         """The messages alone."""
         return [entry for entry in self.entries if isinstance(entry, Message)]
+
+
+def document(export: Export, *, is_json: bool) -> str:
+    """Write an export as JSON or as Markdown."""
+    return _json(export) if is_json else markdown(export)
 
 
 def markdown(export: Export) -> str:
@@ -96,3 +102,51 @@ def _speaker(role: Role, name: str) -> str:
 
 def _local(moment: datetime) -> str:
     return f"{timestamps.local(moment):%Y-%m-%d %H:%M:%S}"
+
+
+def _json(export: Export) -> str:
+    value = {
+        "persona": export.persona,
+        "name": export.name,
+        "thread": export.thread_id,
+        "exported_at": timestamps.to_text(export.exported_at),
+        "whole_thread": export.is_whole,
+        "messages": [message_as_json(message, export.marks) for message in export.messages],
+    }
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def entry_as_json(entry: Message | Operation, marks: LogMarks) -> dict[str, object]:
+    """Return an entry of the log: a message, or a boundary, which alone has the key ``marker``."""
+    return message_as_json(entry, marks) if isinstance(entry, Message) else _boundary_as_json(entry)
+
+
+def _boundary_as_json(boundary: Operation) -> dict[str, object]:
+    return {
+        "marker": marker(boundary),
+        "operation": boundary.id,
+        "kind": boundary.act.kind,
+        "thread": boundary.thread_id,
+        "timestamp": timestamps.to_text(boundary.created_at),
+        "members": list(boundary.members),
+    }
+
+
+def message_as_json(message: Message, marks: LogMarks | None = None) -> dict[str, object]:
+    """Return a message as in the log; with ``marks`` also whether it was undone, or replaced by another reply."""
+    fields: dict[str, object] = {
+        "id": message.id,
+        "persona": message.persona,
+        "thread": message.thread_id,
+        "turn": message.turn_id,
+        "role": message.role,
+        "content": message.content,
+        "timestamp": timestamps.to_text(message.timestamp),
+        "status": message.status,
+        "model": message.model,
+        "tokens": message.token_count,
+        "introduced_by": message.introduced_by,
+    }
+    if marks is not None:
+        fields |= {"undone": marks.is_undone(message), "replaced": marks.is_replaced(message)}
+    return fields
