@@ -11,7 +11,7 @@ from chorus_cli.core.log.messages import Message, Role
 from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from chorus_cli.core.log.operations import Operation
@@ -21,10 +21,10 @@ _SHORTEST_FENCE = 3
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What is written down: messages with the boundaries between them, of whom, and when.
+    """Messages of one persona with the boundaries between them, and the time of the export.
 
-    ``is_whole`` says that it is everything that was ever said in the thread, not only what is in context; ``marks``
-    what of that was taken back.
+    ``is_whole`` marks an export of everything that was ever said in the thread, not only of the context; ``marks``
+    knows which messages were taken back.
     """
 
     persona: str
@@ -39,6 +39,11 @@ class Export:
     def messages(self) -> list[Message]:
         """The messages alone."""
         return [entry for entry in self.entries if isinstance(entry, Message)]
+
+
+def without_empty_replies(entries: Iterable[Message | Operation]) -> tuple[Message | Operation, ...]:
+    """Return the entries without the rows of replies that failed before the first word."""
+    return tuple(entry for entry in entries if not isinstance(entry, Message) or entry.content or entry.tool_calls)
 
 
 def document(export: Export, *, is_json: bool) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.log import journal
-from chorus_cli.core.log.export import Export
+from chorus_cli.core.log.export import Export, without_empty_replies
 from chorus_cli.core.log.marks import NO_MARKS, log_marks
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, thread_rows
 
@@ -84,7 +84,15 @@ class Exporting:
             marks = log_marks(operations)
         else:
             entries = (await self.context.snapshot(target, now)).view.messages
-        export = Export(target.persona.slug, target.persona.name, target.thread_id, now, whole, entries, marks)
+        export = Export(
+            target.persona.slug,
+            target.persona.name,
+            target.thread_id,
+            now,
+            whole,
+            without_empty_replies(entries),
+            marks,
+        )
         if not export.messages:
             otherwise = "" if whole else " /export FILE all writes everything that was said in this thread."
             raise CommandError(
