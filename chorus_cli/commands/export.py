@@ -80,7 +80,8 @@ async def export(services: Services, file: Annotated[AskedExport | None, FILE] =
     """Write the conversation to a file: Markdown, or JSON if its name ends in .json.
 
     The context is exported; with "all" at the end, every message of the thread. Replies that failed without a word are
-    left out. Without a file, a new one is made in the current folder. An existing file is overwritten only if you confirm.
+    left out. Without a file, a new one is made in the current folder. An existing file is overwritten only if you
+    confirm.
 
     Examples:
         /export

@@ -84,15 +84,8 @@ class Exporting:
             marks = log_marks(operations)
         else:
             entries = (await self.context.snapshot(target, now)).view.messages
-        export = Export(
-            target.persona.slug,
-            target.persona.name,
-            target.thread_id,
-            now,
-            whole,
-            without_empty_replies(entries),
-            marks,
-        )
+        entries, persona = without_empty_replies(entries), target.persona
+        export = Export(persona.slug, persona.name, target.thread_id, now, whole, entries, marks)
         if not export.messages:
             otherwise = "" if whole else " /export FILE all writes everything that was said in this thread."
             raise CommandError(

@@ -216,6 +216,17 @@ def _mendable() -> Iterator[None]:
         raise SettingsError(f"{error}. Nothing was changed; /settings edit opens the file to mend it.") from error
 
 
+def flaw(opened: OpenSettings) -> str:
+    """Return a sentence about the error in a file as it was opened; empty if there is none."""
+    try:
+        _checked_values(opened.path.name, opened.draft)
+    except JsoncError as error:
+        return f"{error}."
+    except SettingsError as error:
+        return str(error)
+    return ""
+
+
 def states(persona: Persona) -> tuple[SettingState, ...]:
     """Return the state of every setting of a persona, in the order of the table."""
     return tuple(state(persona, setting) for setting in SETTINGS)

@@ -150,7 +150,7 @@ def test_a_link_a_pipe_a_folder_and_a_giant_are_not_read(personas: Path) -> None
     (folder / "2026-01-01_folder.json").mkdir()
     for name, reason in [
         ("link", "symbolic"),
-        ("pipe", "not a regular file"),
+        ("pipe", "regular file"),
         ("folder", ""),
         ("giant", "than 256 MB"),
     ]:
