@@ -1,17 +1,22 @@
-"""A period of time drawn in one line: the number of messages over time, and the boundary."""
+"""Periods of time: drawn in one line with messages and boundary, written in words, reached back over by a window."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
+
+from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
 BOUNDARY = "│"
 NOTHING = "·"
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
+_HOURS_PER_DAY = 24
+_SHORT_WINDOW_HOURS = 12
 
 
 def timeline(counts: Sequence[int], boundary_slot: int | None = None) -> str:
@@ -51,6 +56,14 @@ def gap(elapsed: timedelta) -> str:
     parts = [(minutes // 1440, "d"), (minutes // 60 % 24, "h"), (minutes % 60, "m")]
     shown = [f"{number} {unit}" for number, unit in parts if number]
     return " ".join(shown[:2]) or "0 m"
+
+
+def window_reaching(age: timedelta) -> int:
+    """Return the hours of a window for messages of this ``age``, rounded up to whole days beyond half a day."""
+    hours = age // timedelta(hours=1) + 1
+    if hours > _SHORT_WINDOW_HOURS:
+        hours = -(-hours // _HOURS_PER_DAY) * _HOURS_PER_DAY
+    return min(hours, MAXIMUM_CONTEXT_HOURS)
 
 
 def bar(share: float, width: int) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.context.view import cutoff
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.core.time.timeline import gap
+from chorus_cli.core.time.timeline import gap, window_reaching
 from chorus_cli.storage.sqlite.context.thread_counts import window_fill
 from chorus_cli.storage.sqlite.log import orphans
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from chorus_cli.storage.sqlite.store import Store
 
 SHARED = "Another Chorus is open in this thread."
-_HOURS_PER_DAY = 24
-_SHORT_WINDOW_HOURS = 12
 
 
 async def notices(store: Store, target: Target, now: datetime) -> tuple[str, ...]:
@@ -73,11 +71,3 @@ def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
 def _ago(elapsed: timedelta) -> str:
     """Format a duration in its largest unit: ``14 h``."""
     return " ".join(gap(max(elapsed, timedelta())).split()[:2])
-
-
-def window_reaching(age: timedelta) -> int:
-    """Return the hours of a window for messages of this ``age``, rounded up to whole days beyond half a day."""
-    hours = age // timedelta(hours=1) + 1
-    if hours > _SHORT_WINDOW_HOURS:
-        hours = -(-hours // _HOURS_PER_DAY) * _HOURS_PER_DAY
-    return min(hours, MAXIMUM_CONTEXT_HOURS)
