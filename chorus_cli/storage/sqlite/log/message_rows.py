@@ -148,7 +148,7 @@ def replies(connection: sqlite3.Connection, question: Message) -> list[Message]:
 def history(
     connection: sqlite3.Connection, persona: str, thread_id: int | None, since: datetime | None, after: int
 ) -> list[Message]:
-    """Return the next page of what a persona and the user ever said, in the order of the log; empty at the end."""
+    """Return the next page of all messages of a persona and the user, in the order of the log; empty at the end."""
     cursor = connection.execute(
         f"SELECT {_COLUMNS} FROM messages NOT INDEXED WHERE id > :after AND persona = :persona "
         "AND (:thread_id IS NULL OR thread_id = :thread_id) AND timestamp > :since ORDER BY id LIMIT :rows",

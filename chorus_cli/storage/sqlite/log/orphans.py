@@ -1,4 +1,4 @@
-"""What a process leaves that ends while it writes: replies in progress, and retries that brought nothing."""
+"""Remains of processes that were killed: replies in progress, and retries without a word of a reply."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def mend(connection: sqlite3.Connection, is_alive: Callable[[str], bool], now: datetime) -> int:
-    """Mark replies as interrupted whose process is gone, take empty retries of theirs back; return how many there were.
+    """Mark replies as interrupted whose process is gone, take their empty retries back; return the number of replies.
 
     Without replies in progress it costs one look at an empty index.
     """
@@ -54,7 +54,7 @@ def interrupted_question(connection: sqlite3.Connection, persona: str, thread_id
 
 
 def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datetime) -> None:
-    """Take the retry back that a reply was to come of, as if it had not been made, if no word came."""
+    """Undo the retry that a reply belongs to, if the reply is empty."""
     persona, thread_id, retry_id, content = connection.execute(
         "SELECT persona, thread_id, introduced_by, content FROM messages WHERE id = ?", (reply_id,)
     ).fetchone()
