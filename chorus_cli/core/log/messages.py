@@ -51,8 +51,8 @@ class Message(NamedTuple):
     ``turn_id`` is the id of the user message that opened the turn. ``preamble`` is the text for the model before the
     content. ``timestamp`` is aware UTC: when a message was sent, or when a reply began. ``tool_calls`` is JSON text in
     the shape of the OpenAI API. ``token_count`` counts content and preamble; ``None`` means not yet counted.
-    ``introduced_by`` is the operation that put the row in, ``None`` for a message that was said. ``revises`` is the row that
-    a rewording stands for.
+    ``introduced_by`` is the operation that put the row in, ``None`` for a message that was said. ``revises`` is the
+    row that a rewording stands for.
     """
 
     id: int
