@@ -112,10 +112,10 @@ def _seen(code: int) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    common = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
-    common.add_argument("--persona", metavar="P", help="the persona to talk to; otherwise the last one")
-    common.add_argument("--model", metavar="M", help="the model that answers, as litellm names it, for this run")
-    common.add_argument("--home", metavar="DIR", help="keep everything in this folder")
+    common = _options(
+        "the persona to talk to; otherwise the last one", "the model that answers, as litellm names it, for this run"
+    )
+    unused = _options()
     parser = _Parser(
         prog="chorus", parents=[common], description="A chat in the terminal in which the memory is yours."
     )
@@ -126,13 +126,17 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("text", metavar="TEXT", nargs="*", help="the message, or a command such as /context")
     context = commands.add_parser("context", parents=[common], help="show the request that would be sent now")
     context.add_argument("--json", action="store_true", help="as one JSON value")
-    log = commands.add_parser("log", parents=[common], help="print all messages")
+    log = commands.add_parser(
+        "log",
+        parents=[_options("whose messages; otherwise those of the last persona")],
+        help="print a persona's messages",
+    )
     log.add_argument("--thread", metavar="N", type=_thread_number, help="only this thread")
     log.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
     log.add_argument("--json", action="store_true", help="as one JSON value")
     search = commands.add_parser(
         "search",
-        parents=[common],
+        parents=[_options("only the messages of this persona")],
         help="search all messages",
         description="Search the messages of every persona, or of P alone. All words "
         "must occur; an argument with blanks is a phrase; begin* is how a word begins. The exit code is 1 when nothing "
@@ -141,11 +145,20 @@ def _parser() -> argparse.ArgumentParser:
     search.add_argument("words", metavar="WORDS", nargs="+", help="the words to search for")
     search.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
     search.add_argument("--json", action="store_true", help="as one JSON value")
-    personas = commands.add_parser("personas", parents=[common], help="list the personas")
+    personas = commands.add_parser("personas", parents=[unused], help="list the personas")
     personas.add_argument("--json", action="store_true", help="as one JSON value")
-    commands.add_parser("schema", parents=[common], help="print the JSON Schema of system.jsonc")
-    commands.add_parser("paths", parents=[common], help="print the folders and files of Chorus")
+    commands.add_parser("schema", parents=[unused], help="print the JSON Schema of system.jsonc")
+    commands.add_parser("paths", parents=[unused], help="print the folders and files of Chorus")
     return parser
+
+
+def _options(persona: str = argparse.SUPPRESS, model: str = argparse.SUPPRESS) -> _Parser:
+    """Return the options that every subcommand takes; ``--help`` leaves out those without effect on it."""
+    common = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
+    common.add_argument("--persona", metavar="P", help=persona)
+    common.add_argument("--model", metavar="M", help=model)
+    common.add_argument("--home", metavar="DIR", help="keep everything in this folder")
+    return common
 
 
 def _thread_number(text: str) -> int:

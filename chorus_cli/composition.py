@@ -36,9 +36,9 @@ from chorus_cli.services.editing.drafts import Editing
 from chorus_cli.services.folding.folding import Folding
 from chorus_cli.services.folding.schedule import FoldSchedule
 from chorus_cli.services.folding.summarizer import Summarizer
-from chorus_cli.services.log.export import Exporting
 from chorus_cli.services.log.journal import Journal
 from chorus_cli.services.log.search import Search
+from chorus_cli.services.log.transcript import Exporting
 from chorus_cli.services.personas.models import KnownModels, Models
 from chorus_cli.services.personas.roster import Roster
 from chorus_cli.services.personas.settings import PersonaSettings
@@ -159,7 +159,7 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     return Services(
         registry=registry(),
         focus=focus,
-        conversation=Conversation(context, Answering(store, outside), folds, opened.run),
+        conversation=Conversation(context, Answering(store, outside), folds, opened.run, clock.now()),
         context=ContextServices(context, ContextWindow(settings, clock, focus, context), folding),
         personas=PersonaServices(
             personas, Roster(store, clock, personas, opened.paths.deleted_personas), settings, providers.models

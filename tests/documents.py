@@ -6,15 +6,35 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chorus_cli.commands.catalogue import registry
 from chorus_cli.core.models.choice import PROVIDERS
 from chorus_cli.core.settings.table import SETTINGS
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from chorus_cli.commands.framework.registry import C, Command
+
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 PACKAGE_PAGE = ROOT / "docs" / "package.md"
 DOCUMENTS = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")))
+
+
+def commands_table(commands: Iterable[Command[C]]) -> str:
+    rows = []
+    for command in commands:
+        also = ", ".join(map(_code, command.other_names))
+        summary = command.documentation.summary + (f" Also {also}." if also else "")
+        rows.append(f"| {_code(command.usage)} | {summary} |")
+    return "\n".join(["| command | description |", "|---|---|", *rows])
+
+
+def _code(text: str) -> str:
+    """Write as code for a Markdown table, where a bar ends the cell even in code."""
+    return "`" + text.replace("|", r"\|") + "`"
 
 
 def settings_table() -> str:
@@ -31,7 +51,7 @@ def models_table() -> str:
 
 def tables() -> dict[str, str]:
     """Return the tables by the names in the marks around them."""
-    return {"commands": registry().markdown_table(), "settings": settings_table(), "models": models_table()}
+    return {"commands": commands_table(registry()), "settings": settings_table(), "models": models_table()}
 
 
 def marks(name: str) -> tuple[str, str]:

@@ -178,6 +178,23 @@ def test_the_options_stand_before_or_after_the_command(home: Home, tmp_path: Pat
     ]
 
 
+@pytest.mark.parametrize(
+    ("command", "offered"),
+    [
+        ("ask", {"--persona P  the persona to talk to; otherwise the last one", "--model M"}),
+        ("log", {"--persona P  whose messages; otherwise those of the last persona"}),
+        ("search", {"--persona P  only the messages of this persona"}),
+        ("personas", set()),
+        ("schema", set()),
+        ("paths", set()),
+    ],
+)
+def test_help_offers_the_options_that_have_an_effect(home: Home, command: str, offered: set[str]) -> None:
+    told = home.run(command, "--help").output
+    assert all(option in told for option in offered)
+    assert {name for name in ("--persona", "--model") if name in told} == {each.split()[0] for each in offered}
+
+
 def test_paths_and_version_make_nothing(home: Home) -> None:
     places = dict(line.split(maxsplit=1) for line in home.run("paths").output.splitlines())
     assert places["database"] == str(home.path / "chorus.db")

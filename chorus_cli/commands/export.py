@@ -14,10 +14,10 @@ from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.core.errors import CommandError
-from chorus_cli.core.log.export import Export
+from chorus_cli.core.log.export import Export, document
 from chorus_cli.core.log.messages import Role, Status
 from chorus_cli.core.text.phrases import counted, shortened
-from chorus_cli.services.log import export as exports
+from chorus_cli.storage.files import export_files
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 
@@ -42,7 +42,7 @@ def _asked_export(text: str, _now: datetime) -> AskedExport:
 def _offered(_services: Services, text: str) -> Sequence[Candidate]:
     before = text.removesuffix(text.rpartition(" ")[2])
     whole = () if before.casefold().split()[-1:] == [_ALL] else (Candidate(f"{before}{_ALL}", _EVERYTHING),)
-    return [*whole, *map(Candidate, exports.offered(text))]
+    return [*whole, *map(Candidate, export_files.offered(text))]
 
 
 FILE = Parameter(
@@ -79,8 +79,9 @@ async def copy(services: Services) -> Text:
 async def export(services: Services, file: Annotated[AskedExport | None, FILE] = None) -> Text | Question:
     """Write the conversation to a file: Markdown, or JSON if its name ends in .json.
 
-    The context is exported; with "all" at the end, every message of the thread, as chorus log shows them. Without a
-    file, a new one is made in the current folder. An existing file is overwritten only if you confirm.
+    The context is exported; with "all" at the end, every message of the thread. Replies that failed without a word are
+    left out. Without a file, a new one is made in the current folder. An existing file is overwritten only if you
+    confirm.
 
     Examples:
         /export
@@ -88,19 +89,25 @@ async def export(services: Services, file: Annotated[AskedExport | None, FILE] =
         /export talk.json all
     """
     asked, target = file or AskedExport(), services.focus.target()
-    path = exports.file_for(asked.file, target, services.machine.clock.now())
+    new_name = f"{target.persona.slug}_{services.machine.clock.now():%Y-%m-%d_%H%M}.md"
+    path = export_files.file_for(asked.file, new_name)
     export = await services.log.exporting.export(target, whole=asked.whole)
 
     async def overwrite() -> Text:
-        await exports.write(path, export, replace=True)
+        await _write(path, export, replace=True)
         return _written(path, export)
 
     try:
-        await exports.write(path, export, replace=False)
+        await _write(path, export, replace=False)
     except FileExistsError:
         declined = Text(f"{path} is unchanged; nothing was written.")
         return Question(f"{path} already exists. Overwrite it?", overwrite, declined)
     return _written(path, export)
+
+
+async def _write(path: Path, export: Export, *, replace: bool) -> None:
+    text = document(export, is_json=path.suffix.lower() == ".json")
+    await asyncio.to_thread(export_files.write, path, text, replace=replace)
 
 
 def _written(path: Path, export: Export) -> Text:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated
 
@@ -26,10 +26,14 @@ _SINCE = re.compile(r"(?P<words>.*\S)\s+since\s+(?P<time>\S.*)", re.DOTALL | re.
 
 @dataclass(frozen=True, slots=True)
 class AskedSearch:
-    """The words of a search, and the time from which on to search."""
+    """The words of a search, and the time from which on to search.
+
+    ``doubt`` is a sentence if the words after ``since`` are searched for because they are not a time.
+    """
 
     words: str
     since: datetime | None = None
+    doubt: str = field(default="", compare=False)
 
 
 def _asked_search(text: str, now: datetime) -> AskedSearch:
@@ -39,8 +43,8 @@ def _asked_search(text: str, now: datetime) -> AskedSearch:
         return AskedSearch(text)
     try:
         return AskedSearch(match["words"], timespan.parse(match["time"], now, after_since=True).before(now))
-    except TimeSpanError:
-        return AskedSearch(text)
+    except TimeSpanError as error:
+        return AskedSearch(text, doubt=f"{error} All words were searched for instead.\n\n")
 
 
 WORDS = Parameter(
@@ -65,7 +69,7 @@ async def search(services: Services, words: Annotated[AskedSearch, WORDS]) -> Te
     findings = await services.log.search.find(
         words.words, Scope(words.since, None, SHOWN), services.machine.notifier.progress
     )
-    return Text(findings_text(findings, services.personas.files, words.since))
+    return Text(f"{words.doubt}{findings_text(findings, services.personas.files, words.since)}")
 
 
 def findings_text(findings: Findings, personas: Personas, since: datetime | None) -> str:

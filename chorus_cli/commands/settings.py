@@ -20,7 +20,7 @@ from chorus_cli.core.settings import table as settings
 from chorus_cli.core.settings import values as setting_values
 from chorus_cli.core.settings.table import DEFAULT_SOURCE, SETTINGS, Kind, Setting
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.services.personas.settings import Change, OpenSettings, SettingState, state, states
+from chorus_cli.services.personas.settings import Change, OpenSettings, SettingState, flaw, state, states
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,7 +193,10 @@ async def edit_settings(services: Services, slug: str) -> Reply:
         return await _saved(services, opened, changes)
 
     edited = await services.editing.drafts.edit(opened.path.name, opened.draft)
-    return await answered(services.editing.drafts, edited, store, str(opened.path))
+    reply = await answered(services.editing.drafts, edited, store, str(opened.path))
+    if isinstance(reply, Text) and not edited.changed and (error := flaw(opened)):
+        return Text(f"{reply.text} The file still has an error: {error}")
+    return reply
 
 
 async def _saved(services: Services, opened: OpenSettings, changes: Sequence[Change]) -> Text:

@@ -9,7 +9,8 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── SettingsError           a setting that does not exist or does not take this value
     ├── ModelNameError          a name that cannot be a model's
     ├── HomeError               the folders that hold everything cannot be made or written
-    ├── PersonaError            an unknown persona, or one whose files cannot be read
+    ├── PersonaError            a persona that cannot be made, changed, archived or deleted
+    │   └── UnknownPersonaError     no persona has this name
     ├── ThreadError             a thread that does not exist or is closed
     ├── MessageRefusedError     a message that is not stored: too large, empty, or not text
     ├── OutputError             output that cannot be written

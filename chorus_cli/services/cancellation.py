@@ -17,7 +17,7 @@ async def run_to_completion(work: Awaitable[T], hurry: Callable[[], None] | None
     ``hurry`` is called at each cancellation, to bring that end about sooner.
 
     Raises:
-        Exception: whatever ``work`` raises.
+        Exception: the error of ``work``.
     """
     task = asyncio.ensure_future(work)
     cancelled = False

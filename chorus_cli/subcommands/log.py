@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chorus_cli.app import opened
+from chorus_cli.core.log.export import entry_as_json
 from chorus_cli.core.log.marks import log_marks
 from chorus_cli.core.time import timespan
 from chorus_cli.services.log.search import Search
-from chorus_cli.services.log.transcript import Selection, entry_as_json, operations_of, transcript
+from chorus_cli.services.log.transcript import Selection, operations_of, transcript
 from chorus_cli.services.personas.roster import Roster
 from chorus_cli.storage.sqlite.log.search_index import Scope
 from chorus_cli.subcommands.conventions import joined_text, options, print_json

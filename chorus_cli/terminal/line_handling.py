@@ -120,7 +120,7 @@ class LineHandler:
     async def _decided(self, question: Question, command: str) -> Reply:
         """Ask the user and carry out the choice; Ctrl-C means no."""
         try:
-            chosen = await self._prompt.confirm(question.text, tuple(question.choices))
+            chosen = await self._prompt.confirm(question.text, question.choices, self._screen.notice)
         except asyncio.CancelledError:
             self._screen.paragraph(question.declined.text)
             raise

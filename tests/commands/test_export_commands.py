@@ -65,6 +65,15 @@ async def test_what_is_in_context_is_written_as_markdown(talk: World) -> None:
     assert path.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.parametrize("whole", ["", " all"])
+async def test_a_reply_that_failed_without_a_word_is_left_out(world: World, whole: str) -> None:
+    world.model.enqueue(ModelError("It is down.", status_code=400))
+    await world.say("Which way?")
+    path = world.folder / "way.json"
+    assert ", 1 message, to " in await world.told(f"/export {path}{whole}")
+    assert [message["content"] for message in json.loads(path.read_text())["messages"]] == ["Which way?"]
+
+
 async def test_all_of_the_thread_is_written_with_the_clears(talk: World) -> None:
     path = talk.folder / "all of it.MD"
     assert "Exported the whole thread, 4 messages, to " in await talk.told(f"/export {path} all")
@@ -136,7 +145,7 @@ async def test_a_link_stays_a_link_and_its_file_is_asked_about(talk: World) -> N
     [
         ("way.pdf", "way.pdf ends in .pdf; write .md for Markdown or .json for JSON."),
         ("none/way.md", "cannot be written: No such file or directory. Nothing was written."),
-        ("pipe.md", "is no plain file, so nothing was written."),
+        ("pipe.md", "is not a regular file, so nothing was written."),
         ("x" * 300, "cannot be written: File name too long."),
         ("a\0b.md", "b.md cannot be written: "),
     ],

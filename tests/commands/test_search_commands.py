@@ -96,6 +96,13 @@ async def test_a_time_is_confirmed_also_when_nothing_or_all_is_found(world: Worl
     )
 
 
+async def test_a_time_that_cannot_be_read_is_named_and_its_words_are_searched_for(world: World) -> None:
+    await world.say("The ring since gone")
+    told = await world.told("/search ring since gone")
+    assert told.startswith("Cannot read 'gone' as a length of time or a moment; ")
+    assert "All words were searched for instead.\n\n#1  " in told
+
+
 async def test_nothing_to_look_for_is_refused(world: World) -> None:
     assert "needs <words [since T]>" in await world.told("/search")
     assert "nothing to look for" in await world.told('/search ""')

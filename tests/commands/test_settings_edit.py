@@ -47,6 +47,20 @@ async def test_what_was_left_unchanged_or_empty_changes_nothing(desk: Desk, draf
     assert desk.kept() == []
 
 
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ('{"temperature" 1}', "system.jsonc:1:16: expected ':', found '1'."),
+        ('{"temperature": 5}', "system.jsonc:1: temperature is 5; it must be a number from 0 to 2."),
+    ],
+)
+async def test_a_broken_file_that_was_left_unchanged_is_still_said_to_be_broken(
+    desk: Desk, text: str, error: str
+) -> None:
+    desk.world.configure(text)
+    assert await desk.text("/settings edit") == f"Nothing was changed. The file still has an error: {error}"
+
+
 async def test_an_editor_that_ended_badly_without_a_change_leaves_no_draft(desk: Desk) -> None:
     desk.editor.enqueue(None, complaint="nano ended with status 1.", seconds=0.1)
     assert await desk.text("/settings edit") == "nano ended with status 1. Nothing was changed."

@@ -12,7 +12,7 @@ from chorus_cli.commands.framework.replies import Question, plain
 if TYPE_CHECKING:
     from tests.services.world import World
 
-UNCHANGED = "Your latest action left context_hours unchanged, so there is nothing to undo in it."
+UNCHANGED = "Your latest action left the context window as it was, so there is nothing to undo in it."
 CHANGED = "Your latest action changed {key}, which /undo does not revert; {command} does."
 
 
@@ -60,6 +60,13 @@ async def test_yes_takes_the_older_thing_back_and_the_next_undo_asks_no_more(wor
     question = await world.asked_back("/undo")
     assert plain(await question.confirmed()) == 'Undone: your message "Precious words" and its reply'
     assert await world.told("/undo") == 'Undone: your message "First words" and its reply'
+
+
+@pytest.mark.parametrize("command", ["set temperature 0.7", "set context_hours 12", "unset max_output_tokens"])
+async def test_a_setting_that_was_left_as_it_is_does_not_stand_in_the_way(world: World, command: str) -> None:
+    world.configure('{"temperature": 0.7, "context_hours": 12}')
+    await spoken_before(world, f"/settings {command}")
+    assert await world.told("/undo") == 'Undone: your message "Precious words" and its reply'
 
 
 async def test_what_was_done_after_a_setting_is_taken_back_without_a_question(world: World) -> None:

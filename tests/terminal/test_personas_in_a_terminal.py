@@ -72,6 +72,17 @@ def test_ctrl_c_at_a_question_means_no(tmp_path: Path) -> None:
     assert not (tmp_path / "personas" / "ada").exists()
 
 
+def test_a_line_that_is_no_answer_to_a_question_is_named_as_not_sent(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with home.chat() as terminal:
+        terminal.say("/persona Ada")
+        terminal.await_text("(y/n)")
+        terminal.say("Remember the milk")
+        terminal.await_text('"Remember the milk" is not an answer and was not sent. Answer y/n.')
+        terminal.ask("n", "No persona was created.")
+    assert home.said() == []
+
+
 def test_where_nobody_can_be_asked_nothing_is_done(tmp_path: Path) -> None:
     outcome = Home(tmp_path).run("ask", "/persona Ada")
     assert (outcome.code, outcome.output) == (1, "")

@@ -85,7 +85,7 @@ class UserEditor:
         name = Path(command[0]).name
         has_terminal = os.isatty(_INPUT) and os.isatty(_OUTPUT)
         if not has_terminal and self.stays_in_terminal():
-            raise EditorError(f"{name} needs a terminal; open the chat in one with: chorus")
+            raise EditorError(f"The editor {name} needs a terminal. Open the chat in one (run: chorus) and edit there.")
         with self.alone(), _terminal_lent() if has_terminal else nullcontext(), _keys_left_to_the_editor():
             self._process_id = _started([*command, *_file_at(command[0], str(path), line)], self.environment)
             status = await asyncio.to_thread(self._wait, self._process_id)

@@ -25,7 +25,8 @@ async def undo(services: Services) -> Reply:
     """Undo your latest action: a message with its reply, or an operation on the context.
 
     Repeat it to go further back. A message leaves the context, not the log, and returns to the input line; a slash
-    typed there replaces it. If you have changed a setting since, you are asked first.
+    typed there replaces it. If you have changed a setting since, or another chat sent the message, you are asked
+    first.
 
     Examples:
         /undo
@@ -44,11 +45,17 @@ async def undo(services: Services) -> Reply:
         return _undone(newest.done)
 
     passed_over = unrecorded.newest(slug, newest.at)
-    if passed_over is None:
+    doubts = [_said_of(passed_over)] if passed_over else []
+    if isinstance(newest.done, Spoken) and (elsewhere := await services.conversation.made_elsewhere(newest.done)):
+        doubts.append(elsewhere)
+    if not doubts:
         return await taken_back()
-    older = newest.done.describe() if isinstance(newest.done, Operation) else turn(newest.done)
-    question = f"{_said_of(passed_over)}\nUndo the action before it: {older}?"
+    question = "\n".join([*doubts, f"Undo {'the action before it: ' if passed_over else ''}{_named(newest.done)}?"])
     return Question(question, taken_back, Text("Nothing was undone."))
+
+
+def _named(done: Operation | Spoken) -> str:
+    return done.describe() if isinstance(done, Operation) else turn(done)
 
 
 def _undone(done: Operation | Spoken) -> Reply:
@@ -61,7 +68,7 @@ def _said_of(change: Change) -> str:
     """Say which setting /undo does not revert, and the command that does."""
     key = change.setting.key
     if not change.changed:
-        return f"Your latest action left {key} unchanged, so there is nothing to undo in it."
+        return "Your latest action left the context window as it was, so there is nothing to undo in it."
     return f"Your latest action changed {key}, which /undo does not revert; {_way_back(change)} does."
 
 
@@ -81,7 +88,7 @@ async def redo(services: Services) -> Text:
         /redo
     """
     redone = await services.log.journal.redo(services.focus.target())
-    return Text(f"Redone: {redone.describe() if isinstance(redone, Operation) else turn(redone)}")
+    return Text(f"Redone: {_named(redone)}")
 
 
 @GROUP.command("retry")

@@ -1,8 +1,8 @@
 """Commands, each declared once by a decorator with its name, its handler's signature and docstring.
 
 A group is a value that a module fills; a registry is built from an explicit list of groups, so that no module is
-imported for its side effect and a test can have a registry of its own. Usage lines, ``/help`` and the table in
-the documents are computed from the declarations. A wrong declaration raises ``TypeError`` on import.
+imported for its side effect and a test can have a registry of its own. Usage lines and ``/help`` are computed
+from the declarations. A wrong declaration raises ``TypeError`` on import.
 
 ``C`` is the type of a handler's first argument: the application's own class, unknown here.
 """
@@ -95,21 +95,25 @@ class Command(Generic[C]):
         ]
         return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
-    def values(self, text: str, now: datetime) -> tuple[object, ...]:
+    def values(self, text: str, now: datetime, name: str = "") -> tuple[object, ...]:
         """Parse the text after the name into arguments, with defaults for omitted ones.
+
+        A refusal calls the command by the ``name`` that was typed, or else by its full name.
 
         Raises:
             CommandError: the command takes no argument, or a required one is missing.
             ChorusError: a parameter cannot parse its part of the text.
         """
         if text and not self.arguments:
-            raise CommandError(f"{self.path} takes no argument.")
+            raise CommandError(f"{name or self.path} takes no argument.")
         given = pieces(self.arguments, text)
         left_out = self.arguments[len(given) :]
         for argument in left_out:
             if argument.required:
                 example = self.documentation.examples[0]
-                raise CommandError(f"{self.path} needs {argument.usage}. Usage: {self.usage}, for example: {example}")
+                raise CommandError(
+                    f"{name or self.path} needs {argument.usage}. Usage: {self.usage}, for example: {example}"
+                )
         read = [argument.parameter.parse(piece, now) for argument, piece in zip(self.arguments, given, strict=False)]
         return (*read, *(argument.default for argument in left_out))
 
@@ -205,11 +209,6 @@ class CommandRegistry(Generic[C]):
         heads = ("Command", "Description")
         return Report(tuple(Table(group.summary, heads, _menu_rows(group)) for group in self.groups))
 
-    def markdown_table(self) -> str:
-        """Return all commands as a Markdown table, for the documents."""
-        rows = [f"| {_code(each.usage)} | {_description(each, _code)} |" for each in self]
-        return "\n".join(["| command | description |", "|---|---|", *rows])
-
 
 def documentation_of(handler: Callable[..., object]) -> Documentation:
     """Parse a handler's docstring: first line, paragraphs up to the first section, ``Examples:`` section.
@@ -270,14 +269,9 @@ def _first_words(groups: Sequence[CommandGroup[C]]) -> dict[str, Command[C] | Co
 
 
 def _menu_rows(group: CommandGroup[C]) -> tuple[tuple[str, str], ...]:
-    return tuple((command.usage, _description(command, str)) for command in group.commands)
+    return tuple((command.usage, _description(command)) for command in group.commands)
 
 
-def _description(command: Command[C], drawn: Callable[[str], str]) -> str:
-    also = ", ".join(map(drawn, command.other_names))
+def _description(command: Command[C]) -> str:
+    also = ", ".join(command.other_names)
     return command.documentation.summary + (f" Also {also}." if also else "")
-
-
-def _code(text: str) -> str:
-    """Write as code for a Markdown table, where a bar ends the cell even in code."""
-    return "`" + text.replace("|", r"\|") + "`"

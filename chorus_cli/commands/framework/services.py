@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from chorus_cli.services.editing.context import ContextEditing
     from chorus_cli.services.editing.drafts import Editing
     from chorus_cli.services.folding.folding import Folding
-    from chorus_cli.services.log.export import Exporting
     from chorus_cli.services.log.journal import Journal
     from chorus_cli.services.log.search import Search
+    from chorus_cli.services.log.transcript import Exporting
     from chorus_cli.services.notifier import Notifier
     from chorus_cli.services.personas.focus import Focus
     from chorus_cli.services.personas.models import Models

@@ -81,7 +81,7 @@ class Budget:
 def budget(
     limit: Limit, usage_threshold: float, max_output_tokens: int | None, calibration: Calibration | None = None
 ) -> Budget:
-    """Leave room for the reply: a request takes at most the threshold's share, and never what the reply may need."""
+    """Leave room for the reply: a request takes at most the threshold's share, and leaves the reply its maximum."""
     tokens = max(0, min(int(usage_threshold * limit.tokens), limit.tokens - (max_output_tokens or 0)))
     return Budget(limit, tokens, calibration or Calibration())
 

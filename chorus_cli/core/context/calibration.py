@@ -1,4 +1,4 @@
-"""What the tokens of a model are beside our estimate of them, learned from what its provider reports."""
+"""The correction of token estimates, learned for each model from the counts that its provider reports."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _ROUNDING = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """``factor`` times the estimate is what a provider is expected to count.
+    """The expected count of a provider is ``factor`` times the estimate.
 
-    ``error`` is how far that was off the last time, as a share of what was reported; ``None`` before any report.
+    ``error`` is the relative error of the last expectation, as a share of the reported count; ``None`` before the first
+    report.
     """
 
     factor: float = 1.0
@@ -37,19 +38,19 @@ def learned(before: Calibration, estimated_tokens: int, reported_tokens: int) ->
 
 
 def differ(one: Calibration, other: Calibration) -> bool:
-    """Return whether there is more than a rounding between two."""
+    """Return whether two calibrations differ by more than a rounding."""
     if abs(one.factor - other.factor) > _ROUNDING or (one.error is None) != (other.error is None):
         return True
     return abs((one.error or 0) - (other.error or 0)) > _ROUNDING
 
 
 def written(calibration: Calibration) -> str:
-    """Write it as JSON."""
+    """Write a calibration as JSON."""
     return json.dumps({"factor": round(calibration.factor, 4), "error": calibration.error})
 
 
 def read(text: str | None) -> Calibration:
-    """Return what was written; what cannot be read counts as nothing learned."""
+    """Read a calibration back; a text that cannot be read is one before the first report."""
     try:
         found = json.loads(text or "")
         factor, error = float(found["factor"]), found["error"]

@@ -153,7 +153,7 @@ def _not_sent(rows: Sequence[Message], fitted: Sequence[Message]) -> tuple[tuple
 
 
 def usable(view: Sequence[Message]) -> list[Message]:
-    """Leave out what a model must not see: replies in progress, empty rows, and tool rows without their partner.
+    """Leave out rows that no request may contain: replies in progress, empty rows, and tool rows without their partner.
 
     A question that failed without a word and was said again, word for word, is sent once.
     """

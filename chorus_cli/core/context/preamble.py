@@ -1,4 +1,4 @@
-"""What the model is told before a user's message: things that change from turn to turn.
+"""The preamble of a user's message: facts for the model that change from turn to turn.
 
 It is computed once, when the turn opens, and stored with the message, so that every later request repeats it byte for
 byte and a provider's prompt cache stays warm.
@@ -29,5 +29,5 @@ def preamble(last_spoken: datetime | None, now: datetime, *, clock: bool) -> str
 
 
 def pause_notice(last_spoken: datetime | None, now: datetime) -> str:
-    """Say in a line to the user what the model is told: ``7 h 12 m later, Tue 08:03``."""
+    """Return the same fact as a line for the user: ``7 h 12 m later, Tue 08:03``."""
     return f"{gap(now - last_spoken)} later, {now:%a %H:%M}" if last_spoken else ""

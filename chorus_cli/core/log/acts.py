@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from chorus_cli.core.log.runs import Runs, expanded
 from chorus_cli.core.text.phrases import counted, shortened
@@ -102,10 +102,10 @@ class Inclusion(Act):
         return cls(members)
 
 
-@dataclass(frozen=True, slots=True)
 class Edit(Inclusion):
     """An edit of the context."""
 
+    __slots__ = ()
     kind = "edit"
     is_boundary = True
 
@@ -119,10 +119,10 @@ class Edit(Inclusion):
         return "your edit of"
 
 
-@dataclass(frozen=True, slots=True)
 class Restore(Inclusion):
     """A session put in place of the context."""
 
+    __slots__ = ()
     kind = "restore"
     is_boundary = True
 
@@ -224,8 +224,7 @@ class Flash(Act):
         return "flash save"
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(NamedTuple):
     """The object of an undo or a redo: an operation, or a turn by the id of its user message."""
 
     operation_id: int | None = None
@@ -259,17 +258,17 @@ class Reversal(Act):
         return f'{self.kind} of "{shortened(said)}"' if said else f"{self.kind} of a message"
 
 
-@dataclass(frozen=True, slots=True)
 class Undo(Reversal):
     """An operation or a turn taken back."""
 
+    __slots__ = ()
     kind = "undo"
 
 
-@dataclass(frozen=True, slots=True)
 class Redo(Reversal):
     """An operation or a turn put back after an undo."""
 
+    __slots__ = ()
     kind = "redo"
 
 

@@ -1,7 +1,8 @@
-"""A conversation as a document: Markdown to be read, by people and by other programs."""
+"""A conversation as a document: Markdown for people, JSON for programs."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from chorus_cli.core.log.messages import Message, Role
 from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from chorus_cli.core.log.operations import Operation
@@ -20,10 +21,10 @@ _SHORTEST_FENCE = 3
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What is written down: messages with the boundaries between them, of whom, and when.
+    """Messages of one persona with the boundaries between them, and the time of the export.
 
-    ``is_whole`` says that it is everything that was ever said in the thread, not only what is in context; ``marks``
-    what of that was taken back.
+    ``is_whole`` marks an export of everything that was ever said in the thread, not only of the context; ``marks``
+    knows which messages were taken back.
     """
 
     persona: str
@@ -38,6 +39,16 @@ class Export:
     def messages(self) -> list[Message]:
         """The messages alone."""
         return [entry for entry in self.entries if isinstance(entry, Message)]
+
+
+def without_empty_replies(entries: Iterable[Message | Operation]) -> tuple[Message | Operation, ...]:
+    """Return the entries without the rows of replies that failed before the first word."""
+    return tuple(entry for entry in entries if not isinstance(entry, Message) or entry.content or entry.tool_calls)
+
+
+def document(export: Export, *, is_json: bool) -> str:
+    """Write an export as JSON or as Markdown."""
+    return _json(export) if is_json else markdown(export)
 
 
 def markdown(export: Export) -> str:
@@ -96,3 +107,51 @@ def _speaker(role: Role, name: str) -> str:
 
 def _local(moment: datetime) -> str:
     return f"{timestamps.local(moment):%Y-%m-%d %H:%M:%S}"
+
+
+def _json(export: Export) -> str:
+    value = {
+        "persona": export.persona,
+        "name": export.name,
+        "thread": export.thread_id,
+        "exported_at": timestamps.to_text(export.exported_at),
+        "whole_thread": export.is_whole,
+        "messages": [message_as_json(message, export.marks) for message in export.messages],
+    }
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def entry_as_json(entry: Message | Operation, marks: LogMarks) -> dict[str, object]:
+    """Return an entry of the log: a message, or a boundary, which alone has the key ``marker``."""
+    return message_as_json(entry, marks) if isinstance(entry, Message) else _boundary_as_json(entry)
+
+
+def _boundary_as_json(boundary: Operation) -> dict[str, object]:
+    return {
+        "marker": marker(boundary),
+        "operation": boundary.id,
+        "kind": boundary.act.kind,
+        "thread": boundary.thread_id,
+        "timestamp": timestamps.to_text(boundary.created_at),
+        "members": list(boundary.members),
+    }
+
+
+def message_as_json(message: Message, marks: LogMarks | None = None) -> dict[str, object]:
+    """Return a message as in the log; with ``marks`` also whether it was undone, or replaced by another reply."""
+    fields: dict[str, object] = {
+        "id": message.id,
+        "persona": message.persona,
+        "thread": message.thread_id,
+        "turn": message.turn_id,
+        "role": message.role,
+        "content": message.content,
+        "timestamp": timestamps.to_text(message.timestamp),
+        "status": message.status,
+        "model": message.model,
+        "tokens": message.token_count,
+        "introduced_by": message.introduced_by,
+    }
+    if marks is not None:
+        fields |= {"undone": marks.is_undone(message), "replaced": marks.is_replaced(message)}
+    return fields

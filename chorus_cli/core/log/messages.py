@@ -16,7 +16,7 @@ _NO_USAGE: Mapping[str, int] = MappingProxyType({})
 
 
 class Role(StrEnum):
-    """Who speaks in a message."""
+    """The speaker of a message."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -25,7 +25,7 @@ class Role(StrEnum):
 
 
 class Status(StrEnum):
-    """How far a message has come: only a reply is ever anything but complete."""
+    """The state of a message: only a reply is ever anything but complete."""
 
     COMPLETE = "complete"
     STREAMING = "streaming"
@@ -48,11 +48,11 @@ class Status(StrEnum):
 class Message(NamedTuple):
     """One row of the log: a tuple, because a request makes a thousand of them and those are made seven times as fast.
 
-    ``turn_id`` is the id of the user message that opened the turn. ``preamble`` is what the model is told before the
+    ``turn_id`` is the id of the user message that opened the turn. ``preamble`` is the text for the model before the
     content. ``timestamp`` is aware UTC: when a message was sent, or when a reply began. ``tool_calls`` is JSON text in
     the shape of the OpenAI API. ``token_count`` counts content and preamble; ``None`` means not yet counted.
-    ``introduced_by`` is the operation that put the row in, ``None`` for what was said. ``revises`` is the row that a
-    rewording stands for.
+    ``introduced_by`` is the operation that put the row in, ``None`` for a message that was said. ``revises`` is the
+    row that a rewording stands for.
     """
 
     id: int

@@ -1,8 +1,8 @@
-r"""What somebody looks for, as an expression for SQLite's full-text search in which nothing typed is syntax.
+r"""Search terms as an expression for SQLite's full-text search, in which nothing that the user typed is syntax.
 
 Scripts that are written without blanks (Chinese, Japanese, Thai, …) would make one word of a whole sentence. Their
-characters are set apart, in what is indexed and in what is looked for, so that each is a word of its own and a run of
-them a phrase: any part of a sentence is found. Korean is treated likewise, because its particles cling to the words.
+characters are separated in the index and in the search terms, so that each is a word of its own and a run of them a
+phrase: any part of a sentence is found. Korean is treated likewise, because its particles cling to the words.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.surrogates import cleaned_input
 
 APART = "\x1f"
-"""What is put between characters that are set apart; it parts words and is never text."""
+"""The separator between characters that are words of their own; it never occurs in a text."""
 
 MARKS = ("\ufdd0", "\ufdd1")
-"""What opens and closes something found while an excerpt is made: code points that are never text."""
+"""The opening and closing mark of a match while an excerpt is made: code points that never occur in a text."""
 
 SHOWN_MARKS = ("«", "»")
 _LONGEST_EXCERPT = 240
@@ -40,7 +40,7 @@ _QUOTES = str.maketrans("“”„‟", '""""')
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """What every message found must hold.
+    """The conditions that every message found meets.
 
     ``expression`` is for FTS5 and is empty when there is no word. ``literals`` are pieces without any letter or digit
     (emoji, arrows), which the index does not know.
@@ -51,10 +51,10 @@ class SearchQuery:
 
 
 def search_query(text: str) -> SearchQuery:
-    """Read what was typed: words that must all occur, phrases in double quotes, ``begin*`` for how a word begins.
+    """Parse search terms: words that must all occur, phrases in double quotes, ``begin*`` for the beginning of a word.
 
     Raises:
-        CommandError: there is nothing to look for.
+        CommandError: there are no terms.
     """
     expressions: dict[str, None] = {}
     literals: dict[str, None] = {}
@@ -101,8 +101,8 @@ def excerpt(marked: str) -> str:
 
 
 def _has_word(piece: str) -> bool:
-    """Return whether the index knows something of a piece.
+    """Return whether the index contains at least one character of a piece.
 
-    SQLite's tables of letters are older than Python's. What was one in Unicode 3.2 is one for both.
+    SQLite's tables of letters are older than Python's. Letters of Unicode 3.2 are letters to both.
     """
     return any(unicodedata.ucd_3_2_0.category(sign)[0] in "LN" for sign in piece)

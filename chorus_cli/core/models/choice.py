@@ -23,7 +23,7 @@ class Provider(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """What the names of its models begin with."""
+        """The beginning of its models' names."""
         return f"{self.default_model.partition('/')[0]}/"
 
     def key_set_in(self, environment: Mapping[str, str]) -> str | None:

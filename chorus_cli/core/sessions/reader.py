@@ -255,4 +255,4 @@ def _finite(digits: str) -> float:
 
 
 def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"it holds {word}, which is no number in JSON")
+    raise ValueError(f"it holds {word}, which is not a number in JSON")

@@ -15,7 +15,7 @@ _GAP = "\n\n"
 _GAP_TOKENS = 2
 
 
-def transcript(messages: Iterable[Message | MessageContent], name: str) -> list[str]:
+def entries_of(messages: Iterable[Message | MessageContent], name: str) -> list[str]:
     """Return an entry for each message, with its speaker; the persona is called ``name``."""
     speakers = {
         Role.USER: "Human",

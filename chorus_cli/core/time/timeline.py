@@ -1,4 +1,4 @@
-"""A period of time drawn in one line: the number of messages over time, and the boundary."""
+"""Periods of time: drawn in one line with messages and boundary, and written in words."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from chorus_cli.core.errors import TimeSpanError
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
 from chorus_cli.core.text.cutting import quoted
 from chorus_cli.core.time.moments import named_moment, with_iso_dates
-from chorus_cli.core.time.vocabulary import IN_FUTURE, NO_TIME, corrected, in_digits, refusal
+from chorus_cli.core.time.vocabulary import IN_FUTURE, ZERO, corrected, in_digits, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -188,7 +188,7 @@ def _advice(text: str, now: datetime, zone: tzinfo | None) -> str:
 
 def _checked(seconds: float, text: str, now: datetime) -> float:
     if seconds == 0:
-        raise TimeSpanError(f"{quoted(text)} {NO_TIME}")
+        raise TimeSpanError(f"{quoted(text)} {ZERO}")
     try:
         # A day more, so that the moment can be shown in any time zone.
         _ = now - timedelta(seconds=seconds, days=1)
@@ -209,6 +209,9 @@ def _within_bounds(seconds: float, *, is_moment: bool) -> WindowChoice:
         limit = f"more than {MAXIMUM_CONTEXT_HOURS}h (7 days); using {MAXIMUM_CONTEXT_HOURS}h"
         return WindowChoice(MAXIMUM_CONTEXT_HOURS, f"Warning: {format_span(seconds)} is {limit}")
     if hours < MINIMUM_CONTEXT_HOURS or (is_moment and seconds < MINIMUM_CONTEXT_HOURS * _SECONDS_PER_HOUR):
-        limit = f"less than {MINIMUM_CONTEXT_HOURS}h; using {MINIMUM_CONTEXT_HOURS}h"
-        return WindowChoice(MINIMUM_CONTEXT_HOURS, f"Warning: {format_span(max(seconds, 0))} is {limit}")
+        using = f"using {MINIMUM_CONTEXT_HOURS}h"
+        if seconds <= 0:
+            return WindowChoice(MINIMUM_CONTEXT_HOURS, f"Warning: that would leave nothing; {using}")
+        limit = f"less than {MINIMUM_CONTEXT_HOURS}h; {using}"
+        return WindowChoice(MINIMUM_CONTEXT_HOURS, f"Warning: {format_span(seconds)} is {limit}")
     return WindowChoice(hours)

@@ -55,7 +55,8 @@ _KNOWN = (
 )
 
 IN_FUTURE = "is in the future; write how far back to go, as in 24h."
-NO_TIME = "is no time at all; write how far back to go, as in 24h."
+ZERO = "is zero; write how far back to go, as in 24h."
+_NOW = "is the present; write how far back to go, as in 24h."
 
 _UNIT_NAMES = r"fortnights?|weeks?|wks?|days?|hours?|hrs?|minutes?|mins?|seconds?|secs?"
 _TIME_ZONES = r"utc|gmt|[ecmp][sd]t|[cew]es?t|bst|ist|jst"
@@ -75,7 +76,7 @@ _REFUSED = (
         re.compile(r"^(?!--\d\d-\d\d(?!\d))[-+\N{MINUS SIGN}\N{EN DASH}]"),
         "has a sign; write it without one, as in 5h.",
     ),
-    (re.compile(r"^(?:(?:just|right) )?now$"), NO_TIME),
+    (re.compile(r"^(?:(?:just|right) )?now$"), _NOW),
     (
         re.compile(r"^\d{4}$|^0\d{3} ?h(?:ours?|rs?)?$"),
         "has four digits, which may be a year, a time of day or hours; write since 14:30 or 24h.",

@@ -17,7 +17,7 @@ from chorus_cli.core.errors import MessageRefusedError
 from chorus_cli.core.log.acts import Fold
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.log.runs import runs
-from chorus_cli.core.sessions.slices import transcript
+from chorus_cli.core.sessions.slices import entries_of
 from chorus_cli.core.text.cutting import cut_in_the_middle
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.folding.summarizer import model_of
@@ -150,7 +150,7 @@ class Folding:
         """Have the summary written, and store it even if the caller is cancelled meanwhile."""
         target, view, budget = fold.snapshot.target, fold.snapshot.view, fold.snapshot.budget
         task = folding.task(budget.summary_room, focus)
-        entries = transcript(usable(fold.messages), target.persona.name)
+        entries = entries_of(usable(fold.messages), target.persona.name)
         so_far = view.summary.content if view.summary else ""
         written = await self._summarizer.extended(target, task, so_far, entries)
         new = await asyncio.to_thread(self._measured, target, written, budget.summary_room * _LONGEST_SUMMARY)

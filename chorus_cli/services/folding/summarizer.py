@@ -1,4 +1,4 @@
-"""Has a model write a summary, and extend it by what was said since."""
+"""Has a model write a summary, and extend it by the messages since."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class Summarizer:
     async def extended(self, target: Target, task: str, so_far: str, entries: Sequence[str]) -> str:
         """Return the summary ``so_far``, which may be empty, extended by the entries of a transcript, oldest first.
 
-        ``task`` tells the model what to write. What does not fit its limit at once goes in slices, each with what the
-        ones before have come to.
+        ``task`` tells the model what to write. Entries that do not fit its limit at once go in slices, each with the
+        summary of those before.
 
         Raises:
             ModelError: the model refused, failed, said nothing, or took too long.

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
+from chorus_cli.core.log.export import message_as_json
 from chorus_cli.core.log.marks import LogMarks, log_marks
 from chorus_cli.core.log.search_query import search_query
-from chorus_cli.services.log.transcript import message_as_json
 from chorus_cli.storage.sqlite.log import index_renewal, operation_rows, search_index
 from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError
 

@@ -1,22 +1,25 @@
-"""The log as a transcript: messages in order, with the effective boundaries between them."""
+"""The log as a transcript, messages in order with the effective boundaries between them, and exports of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.errors import CommandError
 from chorus_cli.core.log import journal
-from chorus_cli.core.log.marks import marker
-from chorus_cli.core.log.messages import Message
-from chorus_cli.core.time import timestamps
+from chorus_cli.core.log.export import Export, without_empty_replies
+from chorus_cli.core.log.marks import NO_MARKS, log_marks
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, thread_rows
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from datetime import datetime
 
-    from chorus_cli.core.log.marks import LogMarks
+    from chorus_cli.core.context.target import Target
+    from chorus_cli.core.log.messages import Message
     from chorus_cli.core.log.operations import Operation
+    from chorus_cli.ports import Clock
+    from chorus_cli.services.context.context import Context
     from chorus_cli.storage.sqlite.store import Store
 
 
@@ -60,37 +63,32 @@ async def transcript(
         yield boundary
 
 
-def entry_as_json(entry: Message | Operation, marks: LogMarks) -> dict[str, object]:
-    """Return an entry of the log: a message, or a boundary, which alone has the key ``marker``."""
-    return message_as_json(entry, marks) if isinstance(entry, Message) else _boundary_as_json(entry)
+@dataclass(frozen=True, slots=True)
+class Exporting:
+    """Collects the messages of exports."""
 
+    context: Context
+    clock: Clock
 
-def _boundary_as_json(boundary: Operation) -> dict[str, object]:
-    return {
-        "marker": marker(boundary),
-        "operation": boundary.id,
-        "kind": boundary.act.kind,
-        "thread": boundary.thread_id,
-        "timestamp": timestamps.to_text(boundary.created_at),
-        "members": list(boundary.members),
-    }
+    async def export(self, target: Target, *, whole: bool) -> Export:
+        """Return the messages in context, or with ``whole`` all messages of the thread.
 
-
-def message_as_json(message: Message, marks: LogMarks | None = None) -> dict[str, object]:
-    """Return a message as in the log; with ``marks`` also whether it was undone, or replaced by another reply."""
-    fields: dict[str, object] = {
-        "id": message.id,
-        "persona": message.persona,
-        "thread": message.thread_id,
-        "turn": message.turn_id,
-        "role": message.role,
-        "content": message.content,
-        "timestamp": timestamps.to_text(message.timestamp),
-        "status": message.status,
-        "model": message.model,
-        "tokens": message.token_count,
-        "introduced_by": message.introduced_by,
-    }
-    if marks is not None:
-        fields |= {"undone": marks.is_undone(message), "replaced": marks.is_replaced(message)}
-    return fields
+        Raises:
+            CommandError: there are none.
+        """
+        now, marks = self.clock.now(), NO_MARKS
+        if whole:
+            selection = Selection(target.persona.slug, target.thread_id)
+            operations = await operations_of(self.context.store, selection)
+            entries = tuple([entry async for entry in transcript(self.context.store, selection, operations)])
+            marks = log_marks(operations)
+        else:
+            entries = (await self.context.snapshot(target, now)).view.messages
+        entries, persona = without_empty_replies(entries), target.persona
+        export = Export(persona.slug, persona.name, target.thread_id, now, whole, entries, marks)
+        if not export.messages:
+            otherwise = "" if whole else " /export FILE all writes everything that was said in this thread."
+            raise CommandError(
+                f"Nothing {'was said yet' if whole else 'is in context'}, so nothing was written.{otherwise}"
+            )
+        return export

@@ -1,4 +1,4 @@
-"""Notices on arrival at a persona: flaws of its files, unused drafts, messages outside the window."""
+"""Notices on arrival at a persona: flaws of its files, unused drafts, messages outside the window, broken replies."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time.timeline import gap
-from chorus_cli.core.time.window import cutoff
+from chorus_cli.core.time.window import cutoff, window_reaching
 from chorus_cli.storage.sqlite.context.thread_counts import window_fill
+from chorus_cli.storage.sqlite.log import orphans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,18 +22,24 @@ if TYPE_CHECKING:
     from chorus_cli.storage.sqlite.store import Store
 
 SHARED = "Another Chorus is open in this thread."
-_HOURS_PER_DAY = 24
-_SHORT_WINDOW_HOURS = 12
 
 
 async def notices(store: Store, target: Target, now: datetime) -> tuple[str, ...]:
-    """Return the warnings about the persona's files, and the notice about messages outside the window."""
+    """Return the warnings about the persona's files, and the notices about messages outside the window and the reply.
+
+    The latter names the question if the last reply of the thread was interrupted.
+    """
     hours = target.persona.settings.context_hours
     fill = await store.read(
         window_fill, target.persona.slug, target.thread_id, cutoff(now, hours), cutoff(now, MAXIMUM_CONTEXT_HOURS)
     )
-    left_out = window_notice(fill, hours, now)
-    return (*target.persona.warnings, *([left_out] if left_out else ()))
+    question = await store.read(orphans.interrupted_question, target.persona.slug, target.thread_id, cutoff(now, hours))
+    found = (window_notice(fill, hours, now), "" if question is None else _interrupted(question))
+    return (*target.persona.warnings, *filter(None, found))
+
+
+def _interrupted(question: str) -> str:
+    return f'The reply to "{shortened(question)}" was interrupted; /retry asks again.'
 
 
 def drafts_notices(kept: Sequence[Path]) -> tuple[str, ...]:
@@ -63,11 +71,3 @@ def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
 def _ago(elapsed: timedelta) -> str:
     """Format a duration in its largest unit: ``14 h``."""
     return " ".join(gap(max(elapsed, timedelta())).split()[:2])
-
-
-def window_reaching(age: timedelta) -> int:
-    """Return the hours of a window for messages of this ``age``, rounded up to whole days beyond half a day."""
-    hours = age // timedelta(hours=1) + 1
-    if hours > _SHORT_WINDOW_HOURS:
-        hours = -(-hours // _HOURS_PER_DAY) * _HOURS_PER_DAY
-    return min(hours, MAXIMUM_CONTEXT_HOURS)

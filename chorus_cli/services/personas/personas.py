@@ -126,7 +126,7 @@ class Personas:
         self._refuse_archived(checked, but=slug)
         owners = [owner for owner in self._called(checked, self.slugs()) if owner != slug]
         if owners:
-            raise PersonaError(f"{checked} is what {self.load(owners[0]).name} is called already.")
+            raise PersonaError(f"The name {checked} is taken: {self.load(owners[0]).name} already has it.")
         return checked
 
     def load(self, slug: str) -> Persona:

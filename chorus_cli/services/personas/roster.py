@@ -13,6 +13,7 @@ from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.personas.names import slug_of
 from chorus_cli.core.personas.persona import DEFAULT_PERSONA
 from chorus_cli.core.settings.schema import template
+from chorus_cli.core.time import timestamps
 from chorus_cli.storage.files import persona_files
 from chorus_cli.storage.sqlite import persona_rows
 from chorus_cli.storage.sqlite.log import operation_rows
@@ -48,7 +49,7 @@ class PersonaEntry:
             "model": self.persona.settings.model,
             "context_hours": self.persona.settings.context_hours,
             "messages": self.messages,
-            "last_spoken": self.last_spoken.isoformat() if self.last_spoken else None,
+            "last_spoken": timestamps.to_text(self.last_spoken) if self.last_spoken else None,
             "active": active,
             "archived": self.archived,
         }

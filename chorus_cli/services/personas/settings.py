@@ -69,8 +69,9 @@ class Change:
 
 
 class UnrecordedChanges:
-    """Changes of this process that are not in the journal, by persona, oldest first; also those without effect.
+    """Changes of this process that are not in the journal, by persona, oldest first.
 
+    A window that was set to the value it had is one of them, because its answer confirms the window as if it were new.
     ``/undo`` takes back entries of the journal and the log. Without this memory it would silently pass over a change
     of a setting and take back something older than the user means.
     """
@@ -116,7 +117,7 @@ class PersonaSettings:
         checked = await asyncio.to_thread(self._checked_names, slug, key, value)
         before = await self._write(slug, key, checked)
         change = Change(setting, _said(before), checked, changed=not settings_file.same(before, checked))
-        return self._noted(slug, change)
+        return self._noted(slug, change) if change.changed else change
 
     async def unset(self, slug: str, key: str) -> Change:
         """Remove one key from the persona's file; every other byte stays.
@@ -126,7 +127,8 @@ class PersonaSettings:
         """
         setting = settings.setting_of(key)
         before = await self._write(slug, key, ABSENT)
-        return self._noted(slug, Change(setting, _said(before), None, changed=before is not ABSENT))
+        change = Change(setting, _said(before), None, changed=before is not ABSENT)
+        return self._noted(slug, change) if change.changed else change
 
     async def set_window(self, slug: str, hours: int | None) -> Change:
         """Set the window of a persona, or with ``None`` remove it.
@@ -212,6 +214,17 @@ def _mendable() -> Iterator[None]:
         yield
     except JsoncError as error:
         raise SettingsError(f"{error}. Nothing was changed; /settings edit opens the file to mend it.") from error
+
+
+def flaw(opened: OpenSettings) -> str:
+    """Return a sentence about the error in a file as it was opened; empty if there is none."""
+    try:
+        _checked_values(opened.path.name, opened.draft)
+    except JsoncError as error:
+        return f"{error}."
+    except SettingsError as error:
+        return str(error)
+    return ""
 
 
 def states(persona: Persona) -> tuple[SettingState, ...]:

@@ -13,7 +13,7 @@ from chorus_cli.core.log.messages import content_of
 from chorus_cli.core.sessions import summary as session_summary
 from chorus_cli.core.sessions.format import Session
 from chorus_cli.core.sessions.names import slug, stem
-from chorus_cli.core.sessions.slices import transcript
+from chorus_cli.core.sessions.slices import entries_of
 from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.sessions.copy import copied
@@ -166,7 +166,7 @@ class SessionSaving:
         """Extend a summary by messages; if that fails, return the old one with the error."""
         if not self.summarizer.can_summarize(target):
             return _Summary(session_summary.extract(whole))
-        entries = transcript(said, target.persona.name)
+        entries = entries_of(said, target.persona.name)
         try:
             written = await self.summarizer.extended(target, session_summary.TASK, so_far, entries)
         except ModelError as error:

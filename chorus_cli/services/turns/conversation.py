@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 _FOLDING = "The conversation no longer fits its model; the older part is being summarised."
 _PREAMBLE_TOKENS = 64
+_SENT_ELSEWHERE = "The newest message here was sent from another chat."
+_WRITTEN_ELSEWHERE = f"{_SENT_ELSEWHERE[:-1]}, where it is being answered now."
 _ALTERED = "Some characters of your message are not valid text and were replaced."
 
 
@@ -55,12 +57,13 @@ class OpenedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Answers messages. ``run`` names this process in the rows that it is writing."""
+    """Answers messages. ``run`` names this process, which began at ``began_at``, in the rows that it is writing."""
 
     context: Context
     answering: Answering
     folds: FoldSchedule
     run: str
+    began_at: datetime
 
     async def answer(self, target: Target, text: str) -> AsyncGenerator[TurnEvent, None]:
         """Store ``text``, ask the model, and yield the events of the turn; the last one is ``TurnDone``.
@@ -103,6 +106,16 @@ class Conversation:
             _, stopped = await run_to_completion(self._take_back_if_empty(opened.reply))
             if stopped:
                 raise asyncio.CancelledError
+
+    async def made_elsewhere(self, question: Message) -> str:
+        """Return a sentence if another chat made the turn of ``question`` while this one runs, or is writing it now."""
+        replies = [row for row in await self.context.store.read(message_rows.replies, question) if row.run is not None]
+        if not replies or any(row.run == self.run for row in replies):
+            return ""
+        is_alive = self.answering.outside.is_alive
+        if any(row.status is Status.STREAMING and is_alive(row.run or "") for row in replies):
+            return _WRITTEN_ELSEWHERE
+        return _SENT_ELSEWHERE if question.timestamp >= self.began_at else ""
 
     async def _open(self, target: Target, content: str) -> OpenedTurn:
         """Store the question and its empty reply."""

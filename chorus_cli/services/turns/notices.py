@@ -9,7 +9,7 @@ from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE
 from chorus_cli.core.errors import MessageRefusedError
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.services.personas.greeting import window_reaching
+from chorus_cli.core.time.window import window_reaching
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -33,7 +33,7 @@ CHECKPOINT_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What a conversation needs of the world: the model, the time, a count of tokens, and a place of last resort.
+    """The outside world of a conversation: the model, the clock, the token counter, and a file of last resort.
 
     ``is_alive`` says whether the process that owns a reply in progress still runs.
     """
@@ -91,7 +91,7 @@ class Answering:
         await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, {}))
 
     def rescued(self, error: ChorusError, persona: str, role: str, content: str) -> ChorusError:
-        """Keep what the database refused in a file, and return the error that says where."""
+        """Keep a text that the database refused in a file, and return the error that names the file."""
         path = self.outside.rescue({"persona": persona, "role": role, "content": content, "error": str(error)})
         kept = f"The text is kept in {path}." if path else f"It could not be kept in a file either: {content}"
         return type(error)(f"{error} {kept}")
@@ -156,7 +156,7 @@ class ReplyWriter:
             self._checkpoint = asyncio.create_task(self._save_progress())
 
     async def finish(self, status: Status, usage: Mapping[str, int]) -> None:
-        """Write the whole reply with its final status; one of which nothing came has the time of its end.
+        """Write the whole reply with its final status; an empty one has the time of its end.
 
         Raises:
             StorageError: the database would not take it.
@@ -177,7 +177,7 @@ class ReplyWriter:
     async def _write(self, status: Status, usage: Mapping[str, int]) -> None:
         text = self.text
         count = await asyncio.to_thread(self._counter.count, text)
-        # Never before the question, whatever the clock was set to meanwhile.
+        # Never before the question, even if the clock was set back.
         began_at = max(self._reply.timestamp, self._began_at or self._reply.timestamp)
         state = self._reply._replace(content=text, status=status, token_count=count, usage=usage, timestamp=began_at)
         await self._store.write(message_rows.update_reply, state)

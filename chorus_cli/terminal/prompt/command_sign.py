@@ -1,4 +1,4 @@
-"""How a line is told to be a command."""
+"""The slash that marks a line as a command."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ def is_command(text: str) -> bool:
 
 
 def unescaped(text: str) -> str:
-    """Return the message that a line means: without the first of two slashes."""
+    """Return the message in a line: without the first of two slashes."""
     return text[1:] if text.startswith("//") else text

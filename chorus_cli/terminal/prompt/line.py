@@ -17,6 +17,7 @@ from prompt_toolkit.output import create_output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import is_dumb_terminal
 
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import safe_line, safe_text
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
 from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses
@@ -186,9 +187,10 @@ class Prompt:
         """Whether the user can type."""
         return self._session.app.is_running
 
-    async def confirm(self, question: str, choices: Collection[str]) -> str:
+    async def confirm(self, question: str, choices: Collection[str], tell: Callable[[str], None]) -> str:
         """Ask a question until it is answered; return one of ``choices``: y, n, t (keep as text), d (discard).
 
+        Any other line is named in a sentence passed to ``tell``, because it may have been typed ahead for the prompt.
         Ctrl-C, Ctrl-D and a closed terminal mean no.
         """
         # In a dumb terminal the prompt itself has a dummy output.
@@ -203,9 +205,11 @@ class Prompt:
         asked = FormattedText([("bold", "\n".join(lines) + " ")])
         with suppress(KeyboardInterrupt, EOFError, *HANG_UPS):
             while True:
-                answer = (await session.prompt_async(asked, handle_sigint=False)).strip().casefold()
-                if answer in words:
-                    return answer[0]
+                answer = (await session.prompt_async(asked, handle_sigint=False)).strip()
+                if answer.casefold() in words:
+                    return answer.casefold()[0]
+                if answer:
+                    tell(f'"{shortened(answer)}" is not an answer and was not sent. Answer {choice[1:-1]}.')
         return "n"
 
     def _use_keys_of(self, mode: str) -> None:

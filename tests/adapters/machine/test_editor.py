@@ -274,7 +274,7 @@ def test_after_a_full_screen_program_that_was_killed_the_screen_is_given_back(de
 def test_without_a_terminal_no_editor_is_started(desk: Desk) -> None:
     """One that needs it, for there is nothing to draw on or nobody to type."""
     told = without_a_terminal(desk, str(desk.editor("exit 0", "nano")))
-    assert told["error"] == "nano needs a terminal; open the chat in one with: chorus"
+    assert told["error"] == "The editor nano needs a terminal. Open the chat in one (run: chorus) and edit there."
     assert told["drafts"] == []
 
 

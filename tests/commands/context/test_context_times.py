@@ -75,13 +75,13 @@ CLAMPED = {
     "/context 20m": (1, "20m is less than 1h"),
     "/context today 14:10": (1, "20m is less than 1h"),
     "/context today 14:30": (1, "1s is less than 1h"),
-    "/context sub 1000h": (1, "0h is less than 1h"),
-    "/context sub yesterday": (1, "0h is less than 1h"),
+    "/context sub 1000h": (1, "that would leave nothing"),
+    "/context sub yesterday": (1, "that would leave nothing"),
 }
 
 REFUSED = {
-    "/context 0h": "'0h' is no time at all; write how far back to go, as in 24h.",
-    "/context now": "'now' is no time at all; write how far back to go, as in 24h.",
+    "/context 0h": "'0h' is zero; write how far back to go, as in 24h.",
+    "/context now": "'now' is the present; write how far back to go, as in 24h.",
     "/context -5h": "'-5h' has a sign; write it without one, as in 5h.",
     "/context +5h": "'+5h' has a sign; write it without one, as in 5h.",
     "/context 1:30": "'1:30' may be a time of day or a length of time; write today 9:30 or 1h30.",

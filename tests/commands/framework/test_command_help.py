@@ -9,6 +9,7 @@ from chorus_cli.commands.framework.registry import Command
 from chorus_cli.commands.framework.replies import Exit, Report, Table, Text, plain
 from chorus_cli.core.errors import CommandError
 from tests.commands.framework.example_commands import COMMANDS, NOW, REGISTRY, Desk
+from tests.documents import commands_table
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.path)
@@ -66,7 +67,7 @@ def test_the_menu_has_a_table_for_each_group_and_a_line_for_each_command() -> No
 
 
 def test_the_markdown_table_has_a_row_for_each_command() -> None:
-    rows = REGISTRY.markdown_table().splitlines()
+    rows = commands_table(REGISTRY).splitlines()
     assert rows[:3] == ["| command | description |", "|---|---|", "| `/context` | Show the window. |"]
     assert "| `/context clear` | Begin a new conversation. Also `/new`, `/clear`. |" in rows
     assert len(rows) == 2 + len(COMMANDS)

@@ -94,6 +94,13 @@ async def test_several_beginnings_of_names_of_one_command_are_not_ambiguous() ->
         ("/\x1b[2J", "There is no command '/\\x1b[2J'. /help lists all commands."),
         ("/quit now", "/quit takes no argument."),
         ("/context clear all", "/context clear takes no argument."),
+        ("/new hello", "/new takes no argument."),
+        ("/n hello", "/new takes no argument."),
+        ("/context default 3", "/context default takes no argument."),
+        (
+            "/etc/passwd",
+            "There is no command '/etc/passwd'. /help lists all commands. // sends a line that begins with a slash.",
+        ),
         ("/memory pin", "/memory pin needs <number>. Usage: /memory pin <number>, for example: /memory pin 3"),
         (
             "/context set",

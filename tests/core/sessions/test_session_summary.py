@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chorus_cli.core.log.messages import MessageContent, Role
-from chorus_cli.core.sessions.slices import next_slice, transcript
+from chorus_cli.core.sessions.slices import entries_of, next_slice
 from chorus_cli.core.sessions.summary import FAILED, can_be_extended, extract, short
 from tests.fakes import START
 
@@ -27,7 +27,7 @@ def all_slices(entries: list[str], room: int) -> list[str]:
 def test_a_transcript_says_who_speaks() -> None:
     call = MessageContent(1, Role.TOOL_USE, "", START, 1, tool_calls='[{"name": "x"}]')
     messages = [message("Hello"), message("Hi", Role.ASSISTANT), call, message("42", Role.TOOL_RESULT)]
-    assert transcript(messages, "Frodo") == [
+    assert entries_of(messages, "Frodo") == [
         "Human: Hello",
         "Frodo: Hi",
         'Frodo calls a tool: [{"name": "x"}]',

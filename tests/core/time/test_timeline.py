@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.time.timeline import bar, counts_by_slot, slot_length, slot_of, timeline
+from chorus_cli.core.time.window import window_reaching
 
 SINCE = datetime(2026, 2, 12, 6, tzinfo=UTC)
 UNTIL = SINCE + timedelta(hours=8)
@@ -48,6 +49,13 @@ def test_a_slot_lasts_its_share_of_the_time() -> None:
 )
 def test_a_bar_is_as_long_as_its_share(share: float, drawn: str) -> None:
     assert bar(share, 10) == drawn
+
+
+@pytest.mark.parametrize(
+    ("age", "window"), [(0.5, 1), (1, 2), (11.5, 12), (12, 24), (24, 48), (167, 168), (168, 168), (1000, 168)]
+)
+def test_a_window_that_reaches_back_is_whole_days_beyond_half_a_day(age: float, window: int) -> None:
+    assert window_reaching(timedelta(hours=age)) == window
 
 
 @given(st.lists(st.floats(-20, 20)), st.integers(1, 200))

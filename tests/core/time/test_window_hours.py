@@ -46,8 +46,8 @@ def test_a_window_is_whole_hours_rounded_half_up_within_bounds(text: str, hours:
         (8, -1, "30m", WindowChoice(8)),
         (8, -1, "31m", WindowChoice(7)),
         (160, 1, "2d", WindowChoice(168, "Warning: 208h is more than 168h (7 days); using 168h")),
-        (8, -1, "8h", WindowChoice(1, "Warning: 0h is less than 1h; using 1h")),
-        (8, -1, "1d", WindowChoice(1, "Warning: 0h is less than 1h; using 1h")),
+        (8, -1, "8h", WindowChoice(1, "Warning: that would leave nothing; using 1h")),
+        (8, -1, "1d", WindowChoice(1, "Warning: that would leave nothing; using 1h")),
         (1, -1, "40m", WindowChoice(1, "Warning: 20m is less than 1h; using 1h")),
     ],
 )
@@ -84,7 +84,7 @@ def test_a_window_reaches_back_to_a_moment_by_rounding_up(seconds: float, hours:
         (8, 1, 1.25 * HOUR, WindowChoice(10)),
         (8, -1, 1.75 * HOUR, WindowChoice(7)),
         (8, -1, 7.5 * HOUR, WindowChoice(1, "Warning: 30m is less than 1h; using 1h")),
-        (8, -1, DAY, WindowChoice(1, "Warning: 0h is less than 1h; using 1h")),
+        (8, -1, DAY, WindowChoice(1, "Warning: that would leave nothing; using 1h")),
         (160, 1, 8.25 * HOUR, WindowChoice(168, "Warning: 168h 15m is more than 168h (7 days); using 168h")),
     ],
 )

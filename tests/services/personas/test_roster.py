@@ -81,7 +81,7 @@ async def test_a_new_persona_has_settings_to_fill_in_and_a_folder_for_documents(
 
 @pytest.mark.parametrize("name", ["Chorus", "hobbit", "FATTY"])
 async def test_the_name_of_another_is_refused(people: World, name: str) -> None:
-    with pytest.raises(PersonaError, match="is called already"):
+    with pytest.raises(PersonaError, match="already has it"):
         await people.roster.create(name)
 
 
@@ -223,6 +223,7 @@ async def test_the_members_are_counted_and_the_archived_come_last(people: World)
         ("fredegar", 0, True),
     ]
     assert members[0].last_spoken == people.clock.now()
+    assert str(members[0].as_json(active=True)["last_spoken"]).endswith("Z")
 
 
 async def test_a_talk_goes_on_in_the_thread_last_used(people: World) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +12,8 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import TextDelta, TurnDone
 from chorus_cli.services.context.report import context_report
+from chorus_cli.storage.sqlite.log import orphans
+from tests.services.world import words_come
 
 if TYPE_CHECKING:
     from chorus_cli.core.models.events import ModelEvent
@@ -86,3 +90,29 @@ async def test_what_was_said_again_is_counted_as_left_out(world: World) -> None:
     await world.say("Hello")
     report = await context_report(world.context, world.focus.target(), world.clock.now())
     assert [(omission.reason, omission.messages) for omission in report.omissions] == [("failed, and said again", 1)]
+
+
+async def killed_while_answering(world: World, text: str) -> World:
+    """Send a message from a process that is killed in the middle of the reply, and return the next start."""
+    turn = replace(world.conversation, run="dead").answer(world.focus.target(), text)
+    await words_come(turn)
+    await world.store.write(orphans.mend, lambda run: run != "dead", world.clock.now())
+    await turn.aclose()
+    world.clock.advance(timedelta(minutes=1))
+    next_run = replace(world.conversation, run="next", began_at=world.clock.now())
+    return replace(world, services=replace(world.services, conversation=next_run))
+
+
+async def test_the_next_start_names_the_question_whose_reply_was_interrupted(world: World) -> None:
+    world = await killed_while_answering(world, "Tell me about the ring")
+    notice = 'The reply to "Tell me about the ring" was interrupted; /retry asks again.'
+    assert await world.focus.notices() == (notice,)
+    await retry(world)
+    assert await world.focus.notices() == ()
+
+
+@pytest.mark.parametrize("command", ["/undo", "/new"])
+async def test_a_reply_that_left_the_context_is_not_named_as_interrupted(world: World, command: str) -> None:
+    world = await killed_while_answering(world, "Tell me about the ring")
+    await world.carry_out(command)
+    assert await world.focus.notices() == ()

@@ -148,7 +148,12 @@ def test_a_link_a_pipe_a_folder_and_a_giant_are_not_read(personas: Path) -> None
     (folder / "2026-01-01_link.json").symlink_to(secret)
     os.mkfifo(folder / "2026-01-01_pipe.json")
     (folder / "2026-01-01_folder.json").mkdir()
-    for name, reason in [("link", "symbolic"), ("pipe", "no plain file"), ("folder", ""), ("giant", "than 256 MB")]:
+    for name, reason in [
+        ("link", "symbolic"),
+        ("pipe", "regular file"),
+        ("folder", ""),
+        ("giant", "than 256 MB"),
+    ]:
         with pytest.raises(SessionError, match=rf"2026-01-01_{name}\.json cannot be read: .*{reason}"):
             session_files.read(personas, "chorus", f"2026-01-01_{name}")
 

@@ -6,8 +6,9 @@ import io
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.log.export import entry_as_json
 from chorus_cli.core.log.marks import log_marks
-from chorus_cli.services.log.transcript import Selection, entry_as_json, operations_of, transcript
+from chorus_cli.services.log.transcript import Selection, operations_of, transcript
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.transcript import show_transcript
 

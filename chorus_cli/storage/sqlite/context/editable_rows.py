@@ -1,4 +1,4 @@
-"""What a context is edited from beside the view: the history of a thread, or the young part of it, in one go."""
+"""The rows of a thread that can be edited into its context: its history or the young part of it, in one read."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from functools import cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -136,10 +137,18 @@ def rows_since(
     return _messages(cursor)
 
 
+def replies(connection: sqlite3.Connection, question: Message) -> list[Message]:
+    """Return the other rows of the turn that ``question`` opened."""
+    before = question.timestamp - timedelta(seconds=1)
+    return [
+        row for row in rows_since(connection, question.thread_id, question.id, before) if row.turn_id == question.id
+    ]
+
+
 def history(
     connection: sqlite3.Connection, persona: str, thread_id: int | None, since: datetime | None, after: int
 ) -> list[Message]:
-    """Return the next page of what a persona and the user ever said, in the order of the log; empty at the end."""
+    """Return the next page of all messages of a persona and the user, in the order of the log; empty at the end."""
     cursor = connection.execute(
         f"SELECT {_COLUMNS} FROM messages NOT INDEXED WHERE id > :after AND persona = :persona "
         "AND (:thread_id IS NULL OR thread_id = :thread_id) AND timestamp > :since ORDER BY id LIMIT :rows",

@@ -1,4 +1,4 @@
-"""What a process leaves that ends while it writes: replies in progress, and retries that brought nothing."""
+"""Remains of processes that were killed: replies in progress, and retries without a word of a reply."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Subject, Undo
 from chorus_cli.core.log.operations import NewOperation
+from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import operation_rows
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def mend(connection: sqlite3.Connection, is_alive: Callable[[str], bool], now: datetime) -> int:
-    """Mark replies as interrupted whose process is gone, take empty retries of theirs back; return how many there were.
+    """Mark replies as interrupted whose process is gone, take their empty retries back; return the number of replies.
 
     Without replies in progress it costs one look at an empty index.
     """
@@ -32,8 +33,28 @@ def mend(connection: sqlite3.Connection, is_alive: Callable[[str], bool], now: d
     return mended
 
 
+def interrupted_question(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> str | None:
+    """Return the question that /retry would have answered again because the last reply in a thread was interrupted.
+
+    ``None`` if the reply is whole, older than ``since``, or left the context by an operation after it.
+    """
+    row = connection.execute(
+        "SELECT reply.id, asked.content FROM messages AS reply JOIN messages AS asked ON asked.id = reply.turn_id "
+        "WHERE reply.thread_id = :thread AND reply.timestamp > :since AND reply.status = 'interrupted' "
+        "AND reply.id = (SELECT MAX(id) FROM messages INDEXED BY messages_of_thread "
+        "WHERE thread_id = :thread AND timestamp > :since) "
+        "AND asked.timestamp > :since",
+        {"thread": thread_id, "since": timestamps.to_text(since)},
+    ).fetchone()
+    if row is None:
+        return None
+    reply_id, question = row
+    later = (each for each in operation_rows.all_of(connection, persona, thread_id) if each.act.changes_messages)
+    return None if any(each.after_message_id >= reply_id for each in later) else str(question)
+
+
 def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datetime) -> None:
-    """Take the retry back that a reply was to come of, as if it had not been made, if no word came."""
+    """Undo the retry that a reply belongs to, if the reply is empty."""
     persona, thread_id, retry_id, content = connection.execute(
         "SELECT persona, thread_id, introduced_by, content FROM messages WHERE id = ?", (reply_id,)
     ).fetchone()
