@@ -126,6 +126,15 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("text", metavar="TEXT", nargs="*", help="the message, or a command such as /context")
     context = commands.add_parser("context", parents=[common], help="show the request that would be sent now")
     context.add_argument("--json", action="store_true", help="as one JSON value")
+    _add_readers_of_the_log(commands)
+    personas = commands.add_parser("personas", parents=[unused], help="list the personas")
+    personas.add_argument("--json", action="store_true", help="as one JSON value")
+    commands.add_parser("schema", parents=[unused], help="print the JSON Schema of system.jsonc")
+    commands.add_parser("paths", parents=[unused], help="print the folders and files of Chorus")
+    return parser
+
+
+def _add_readers_of_the_log(commands: argparse._SubParsersAction[_Parser]) -> None:
     log = commands.add_parser(
         "log",
         parents=[_options("whose messages; otherwise those of the last persona")],
@@ -145,11 +154,6 @@ def _parser() -> argparse.ArgumentParser:
     search.add_argument("words", metavar="WORDS", nargs="+", help="the words to search for")
     search.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
     search.add_argument("--json", action="store_true", help="as one JSON value")
-    personas = commands.add_parser("personas", parents=[unused], help="list the personas")
-    personas.add_argument("--json", action="store_true", help="as one JSON value")
-    commands.add_parser("schema", parents=[unused], help="print the JSON Schema of system.jsonc")
-    commands.add_parser("paths", parents=[unused], help="print the folders and files of Chorus")
-    return parser
 
 
 def _options(persona: str = argparse.SUPPRESS, model: str = argparse.SUPPRESS) -> _Parser:

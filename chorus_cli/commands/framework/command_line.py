@@ -63,7 +63,7 @@ def resolve(registry: CommandRegistry[C], line: str, now: datetime) -> Bound[C]:
     word, rest = _split(line.strip().removeprefix("/"))
     entry = _first(registry, word)
     if isinstance(entry, Command):
-        return Bound(entry, entry.values(rest, now, _typed_name(word, "/", entry.aliases)))
+        return Bound(entry, entry.values(rest, now, word))
     return _within(entry, rest, now)
 
 
@@ -125,12 +125,7 @@ def _within(group: CommandGroup[C], text: str, now: datetime) -> Bound[C]:
         raise CommandError(f"{lead}needs one of: {', '.join(group.words)}.")
     if command is None:
         _refuse(word, group.words, lead, refusal)
-    return Bound(command, command.values(rest, now, _typed_name(word, lead, command.names)))
-
-
-def _typed_name(word: str, lead: str, names: Sequence[str]) -> str:
-    """Return the one of ``names`` that a word, perhaps its beginning, stands for; ``""`` if it is none of them."""
-    return next((f"{lead}{name}" for name in names if word and name.startswith(word.casefold())), "")
+    return Bound(command, command.values(rest, now, word, lead))
 
 
 def _named(word: str, words: Mapping[str, Entry], lead: str) -> Entry | None:

@@ -95,27 +95,32 @@ class Command(Generic[C]):
         ]
         return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
-    def values(self, text: str, now: datetime, name: str = "") -> tuple[object, ...]:
+    def values(self, text: str, now: datetime, word: str = "", lead: str = "/") -> tuple[object, ...]:
         """Parse the text after the name into arguments, with defaults for omitted ones.
 
-        A refusal calls the command by the ``name`` that was typed, or else by its full name.
+        A refusal calls the command by the ``word`` that was typed after ``lead``, or else by its full name.
 
         Raises:
             CommandError: the command takes no argument, or a required one is missing.
             ChorusError: a parameter cannot parse its part of the text.
         """
         if text and not self.arguments:
-            raise CommandError(f"{name or self.path} takes no argument.")
+            raise CommandError(f"{self._called(word, lead)} takes no argument.")
         given = pieces(self.arguments, text)
         left_out = self.arguments[len(given) :]
         for argument in left_out:
             if argument.required:
                 example = self.documentation.examples[0]
                 raise CommandError(
-                    f"{name or self.path} needs {argument.usage}. Usage: {self.usage}, for example: {example}"
+                    f"{self._called(word, lead)} needs {argument.usage}. Usage: {self.usage}, for example: {example}"
                 )
         read = [argument.parameter.parse(piece, now) for argument, piece in zip(self.arguments, given, strict=False)]
         return (*read, *(argument.default for argument in left_out))
+
+    def _called(self, word: str, lead: str) -> str:
+        """Return the name that a word after ``lead``, perhaps its beginning, stands for."""
+        names = self.aliases if lead == "/" else self.names
+        return next((f"{lead}{name}" for name in names if word and name.startswith(word.casefold())), self.path)
 
 
 class CommandGroup(Generic[C]):

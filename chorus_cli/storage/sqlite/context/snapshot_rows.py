@@ -44,12 +44,12 @@ def read_snapshot(
     folds = {each.id: each.act for each in journal.effective(operations) if isinstance(each.act, Fold)}
     learned = meta_rows.value(connection, meta_rows.calibration_key(frame.target.choice.model))
     after = boundary.after_message_id if boundary else 0
+    last_spoken = message_rows.last_spoken_at(connection, thread_id)
     messages = message_rows.rows_since(connection, thread_id, after, start.window, until)
     # The index compares text, which lets a row of the same second through.
     messages = [message for message in messages if until is None or message.timestamp <= until]
     if by_operations := put_in(operations, start.window):
         messages += message_rows.rows(connection, by_operations - {message.id for message in messages})
-    last_spoken = message_rows.last_spoken_at(connection, thread_id)
     summaries = summary_rows.of_folds(connection, thread_id, folds, boundary) if folds else ()
     return ContextSnapshot(
         frame=frame,
