@@ -33,7 +33,6 @@ HEADER = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})\
 # Every line that begins like a mark is escaped too: a text that is cut off must not seem whole.
 _LIKE_A_MARK = rf"{_HEADER_BEGINNING}|{_CONTEXT}|{_END}"
 _TO_ESCAPE = re.compile(rf"\\*(?:{_LIKE_A_MARK})|\\+\s*\Z")
-_ESCAPED = re.compile(rf"\\+(?:{_LIKE_A_MARK}|\s*\Z)")
 
 _LEAST_DIGITS = 4
 _LONGEST_HEADER = 200
@@ -54,22 +53,28 @@ def header_likeness(speakers: Iterable[str]) -> LineTest:
 
     def looks_like_header(line: str) -> bool:
         beginning = line[:_LONGEST_HEADER]
-        found = like.match(beginning) if ":" in beginning else None
+        if ":" not in beginning:
+            return False
+        found = like.match(beginning)
         stamp = found and (found["bracketed"] or found["stamp"])
-        return bool(stamp) and sum(map(str.isdecimal, stamp or "")) >= _LEAST_DIGITS
+        return sum(map(str.isdecimal, stamp or "")) >= _LEAST_DIGITS
 
     return looks_like_header
 
 
-def escaped(line: str, is_header_like: LineTest) -> str:
-    """Return a line of a message as it stands in the text."""
-    return f"\\{line}" if _TO_ESCAPE.match(line) or is_header_like(line.lstrip("\\")) else line
+def escaped(lines: Iterable[str], is_header_like: LineTest) -> list[str]:
+    """Return lines of a message as they stand in the text."""
+    return [f"\\{line}" if _is_to_escape(line, is_header_like) else line for line in lines]
 
 
-def unescaped(line: str, is_header_like: LineTest) -> str:
-    """Return a line of the text as it stands in its message."""
-    is_escaped = _ESCAPED.match(line) or (line.startswith("\\") and is_header_like(line.lstrip("\\")))
-    return line[1:] if is_escaped else line
+def unescaped(lines: Iterable[str], is_header_like: LineTest) -> list[str]:
+    """Return lines of the text as they stand in their message."""
+    return [line[1:] if line.startswith("\\") and _is_to_escape(line, is_header_like) else line for line in lines]
+
+
+def _is_to_escape(line: str, is_header_like: LineTest) -> bool:
+    """Return whether a line, less its backslashes, could be taken for a mark or header, or is an escaped blank one."""
+    return _TO_ESCAPE.match(line) is not None or is_header_like(line.lstrip("\\"))
 
 
 def with_line_feeds(text: str) -> str:

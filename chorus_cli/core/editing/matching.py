@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.editing.format import Block, render, shown_name
 from chorus_cli.core.editing.lines import with_line_feeds
@@ -27,13 +27,16 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.messages import Message
 
 _TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
+_TIME_LENGTH = len("2025-01-18 22:15:03")
 _RESULT_SIGN = "→"
 _FIRST_YEAR, _LAST_YEAR = 1000, 9998
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A block of the original text, and the ids of its rows: one, or those of tool calls with their results."""
+class Entry(NamedTuple):
+    """A block of the original text, and the ids of its rows: one, or those of tool calls with their results.
+
+    It is a tuple for the reason that a ``Block`` is.
+    """
 
     block: Block
     row_ids: tuple[int, ...]
@@ -166,7 +169,7 @@ def _call_of(row: Message) -> tuple[int, str | None]:
 
 def _block(rows: Sequence[Message], zone: tzinfo | None) -> Block:
     first = rows[0]
-    time = timestamps.local(first.timestamp, zone).replace(tzinfo=None).isoformat(" ", "seconds")
+    time = str(timestamps.local(first.timestamp, zone))[:_TIME_LENGTH]
     if first.role in _TOOL_ROLES:
         return Block(Role.TOOL_USE, time, with_line_feeds("\n".join(map(_tool_words, rows))))
     return Block(first.role, time, with_line_feeds(first.content))

@@ -57,7 +57,7 @@ NASTY_LINES = (
 LINES = st.sampled_from(NASTY_LINES) | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"))
 BODIES = st.lists(LINES, max_size=6).map("\n".join)
 TIMES = st.datetimes().map(lambda moment: moment.isoformat(" ", "seconds"))
-BLOCKS = st.builds(Block, st.sampled_from([Role.USER, Role.ASSISTANT, Role.TOOL_USE]), TIMES, BODIES)
+BLOCKS = st.builds(Block, st.sampled_from([Role.USER, Role.ASSISTANT, Role.TOOL_USE]), TIMES, BODIES, st.just(0))
 BLOCK_LISTS = st.lists(BLOCKS, max_size=4)
 
 

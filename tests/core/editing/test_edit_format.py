@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,7 +23,7 @@ NOON = "2025-01-18 12:00:00"
 
 
 def bare(blocks: Sequence[Block]) -> list[Block]:
-    return [replace(block, line=0) for block in blocks]
+    return [block._replace(line=0) for block in blocks]
 
 
 def messages(text: str) -> ParsedEdit:
