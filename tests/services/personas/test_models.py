@@ -44,6 +44,10 @@ async def test_a_name_is_trusted_doubted_or_refused(world: World) -> None:
         await world.models.doubt("banana")
 
 
+async def test_part_of_a_name_leads_to_the_likely_model(world: World) -> None:
+    assert (await world.told("/model claude")).endswith(" Did you mean anthropic/claude-sonnet-5?")
+
+
 async def test_a_model_without_a_key_is_taken_and_the_key_is_asked_for(world: World) -> None:
     assert await world.told("/model anthropic/claude-sonnet-5") == (
         "Model: anthropic/claude-sonnet-5 (set by /model)\n"
