@@ -147,6 +147,16 @@ def test_log_prints_what_was_said_of_one_thread_or_since_a_time(archive: Home) -
     assert UNHAPPY not in archive.run("log", "--thread", "2").output
 
 
+def test_log_marks_what_was_taken_back_and_where_the_context_begins(home: Home) -> None:
+    for text in (UNHAPPY, "/undo", "hello", "/new"):
+        assert home.run("ask", text).code == 0
+    lines = home.run("log").output.rstrip().splitlines()
+    assert f"Human: {UNHAPPY} [undone]" in [line.partition("] ")[2] for line in lines]
+    assert lines[-1].endswith("[CONTEXT_CLEARED]")
+    undone = [row.get("undone", row.get("marker")) for row in json.loads(home.run("log", "--json").output)]
+    assert undone == [True, True, False, False, "[CONTEXT_CLEARED]"]
+
+
 def test_log_as_json_is_one_value_with_the_words_as_they_were_stored(archive: Home) -> None:
     rows = json.loads(archive.run("log", "--json").output)
     assert [row["content"] for row in rows] == [UNHAPPY, WHY_UNHAPPY.strip(), "two hours ago", HOSTILE, "elsewhere"]
