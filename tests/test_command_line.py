@@ -84,6 +84,7 @@ def test_ask_sends_a_text_with_two_slashes_as_a_message(home: Home) -> None:
         (("ask", "/context tomorrow"), 1, "future"),
         (("--persona", "gollum", "ask", "hi"), 1, "There is no persona called 'gollum'"),
         (("log", "--since", "soon"), 1, "'soon'"),
+        (("log", "--since", "9"), 1, "write since 9:00 or 9h"),
         (("log", "--thread", "99"), 1, "There is no thread #99 of chorus. Its threads are #1, #2."),
         (("log", "--thread", "9", "--json"), 1, "There is no thread #9 of chorus."),
         (("ask",), 1, "There is nothing to ask"),
@@ -145,6 +146,16 @@ def test_log_prints_what_was_said_of_one_thread_or_since_a_time(archive: Home) -
     assert "two hours ago" not in archive.run("log", "--since", "1h").output
     assert archive.run("log", "--thread", "2").output.rstrip().endswith("Human: elsewhere")
     assert UNHAPPY not in archive.run("log", "--thread", "2").output
+
+
+def test_log_marks_what_was_taken_back_and_where_the_context_begins(home: Home) -> None:
+    for text in (UNHAPPY, "/undo", "hello", "/new"):
+        assert home.run("ask", text).code == 0
+    lines = home.run("log").output.rstrip().splitlines()
+    assert f"Human: {UNHAPPY} [undone]" in [line.partition("] ")[2] for line in lines]
+    assert lines[-1].endswith("[CONTEXT_CLEARED]")
+    undone = [row.get("undone", row.get("marker")) for row in json.loads(home.run("log", "--json").output)]
+    assert undone == [True, True, False, False, "[CONTEXT_CLEARED]"]
 
 
 def test_log_as_json_is_one_value_with_the_words_as_they_were_stored(archive: Home) -> None:

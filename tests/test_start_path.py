@@ -29,7 +29,7 @@ def loaded_by(statements: str, environment: dict[str, str]) -> set[str]:
 @pytest.mark.parametrize(
     ("imported", "late"),
     [
-        ("import chorus_cli.cli", LATE | {"prompt_toolkit", "sqlite3", "asyncio.subprocess"}),
+        ("import chorus_cli.cli", LATE | {"prompt_toolkit", "sqlite3"}),
         ("import chorus_cli.app", LATE | {"prompt_toolkit"}),
         ("import chorus_cli.app, chorus_cli.terminal.repl", LATE),
     ],

@@ -5,17 +5,25 @@ from __future__ import annotations
 import errno
 import sys
 import termios
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
 from chorus_cli.core.errors import PersonaError
+from chorus_cli.services.editing.drafts import UnsentInput
+from chorus_cli.services.notifier import Notifier
+from chorus_cli.terminal.prompt.history import InputHistories
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
-from chorus_cli.terminal.repl import Recurrence
-from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, SHELL_PROMPT, Home
+from chorus_cli.terminal.repl import Backend, Recurrence, Repl
+from chorus_cli.terminal.screen.output import Screen
+from chorus_cli.terminal.screen.progress import Progress
+from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home
+from tests.terminal.screen.terminal_file import TerminalFile
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.services.world import World
 
 # It waits for the chat, dies of Ctrl-C, and the shell takes the terminal back.
 WRAPPER = """
@@ -36,8 +44,10 @@ def test_a_chat_whose_shell_has_taken_the_terminal_back_ends(home: Home, tmp_pat
         shell.say(LONG_MESSAGE)
         shell.await_text(FIRST_WORD, times=2)
         shell.press("ctrl-c")
-        shell.await_text(SHELL_PROMPT, times=2)
         shell.until(lambda: not list(runs.iterdir()), "the end of the chat")
+        # The chat may have erased the shell's prompt, and cannot undo that Enter sends no line feed.
+        shell.type("echo my terminal a''gain\n")
+        shell.await_text("my terminal again")
         assert "bug" not in shell.screen_text()
     assert not (home.path / "state" / "chorus.log").exists()
     assert [status for _, status in home.replies()] == ["interrupted"]
@@ -57,7 +67,50 @@ def test_the_third_error_of_a_kind_in_a_row_is_not_survived() -> None:
 
 
 def test_what_the_user_does_between_errors_makes_them_harmless() -> None:
-    errors = Recurrence()
+    errors, error = Recurrence(), PersonaError("again")
     for _ in range(10):
-        errors.survive(PersonaError("again"))
+        errors.survive(error)
         errors.begin_anew()
+    errors.survive(error)
+    errors.survive(error)
+    with pytest.raises(PersonaError):
+        errors.survive(error)
+
+
+def test_a_user_may_be_refused_as_often_as_they_like(home: Home) -> None:
+    with home.chat() as chat:
+        for number in range(1, 5):
+            chat.say("/xyzzy")
+            chat.await_text("There is no command '/xyzzy'.", times=number)
+            chat.await_line(PROMPT)
+
+
+class BrokenHistories(InputHistories):
+    """Input histories with a bug."""
+
+    def of(self, slug: str) -> NoReturn:
+        raise KeyError(slug)
+
+
+async def test_a_chat_that_meets_the_same_bug_again_and_again_ends(world: World) -> None:
+    bugs: list[Exception] = []
+
+    def report_bug(bug: Exception) -> str:
+        bugs.append(bug)
+        return "That is a bug."
+
+    screen = Screen(TerminalFile(), {})
+    unsent = UnsentInput(world.folder / "drafts", "run", world.clock, lambda _run: False)
+    histories = BrokenHistories(nothing_read, nothing_written)
+    backend = Backend(world.focus, unsent, histories, Notifier(), report_bug, lambda: world.services)
+    with pytest.raises(KeyError):
+        await Repl(backend, screen, Progress(screen)).run(lambda: None)
+    assert len(bugs) == 2
+
+
+async def nothing_read(_slug: str) -> list[str]:
+    return []
+
+
+async def nothing_written(_slug: str, _line: str) -> None:
+    return

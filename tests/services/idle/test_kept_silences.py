@@ -213,6 +213,21 @@ async def test_a_second_silence_rewrites_the_session_of_the_first_and_a_restart_
     assert [row.session_id for row in (await world.sessions.listing("chorus")).rows] == ["2026-02-12_let-us-talk"]
 
 
+async def test_of_a_session_saved_by_itself_the_user_reads_one_line_without_the_summary(world: World) -> None:
+    told: list[str] = []
+    await world.say("let us talk")
+    world.model.say("One point of many.\n" * 20)
+    with world.services.machine.notifier.heard_by(told.append, told.append):
+        world.services.idle_timer.arm()
+        await over()
+    (line,) = told
+    assert line == (
+        "Nothing was said to chorus for 30 m. "
+        "Saved session 2026-02-12_let-us-talk: 2 messages. /context history lists it."
+    )
+    assert (await world.sessions.listing("chorus")).rows[0].summary.count("One point of many.") == 20
+
+
 @pytest.mark.parametrize(
     ("said", "description"),
     [

@@ -44,6 +44,10 @@ async def test_a_name_is_trusted_doubted_or_refused(world: World) -> None:
         await world.models.doubt("banana")
 
 
+async def test_part_of_a_name_leads_to_the_likely_model(world: World) -> None:
+    assert (await world.told("/model claude")).endswith(" Did you mean anthropic/claude-sonnet-5?")
+
+
 async def test_a_model_without_a_key_is_taken_and_the_key_is_asked_for(world: World) -> None:
     assert await world.told("/model anthropic/claude-sonnet-5") == (
         "Model: anthropic/claude-sonnet-5 (set by /model)\n"
@@ -52,11 +56,11 @@ async def test_a_model_without_a_key_is_taken_and_the_key_is_asked_for(world: Wo
 
 
 def test_of_a_provider_the_usual_model_comes_first_and_what_is_not_for_conversation_last() -> None:
-    talking = frozenset({"gemini/a", "gemini/gemini-2.5-flash", "xai/grok-4.3", "other/b"})
+    talking = frozenset({"gemini/b", "gemini/gemini-2.5-flash", "xai/grok-4.3", "other/b"})
     known = KnownModels(lambda: talking | {"gemini/a-composer"}, frozenset, tuple, lambda: talking)
     models = Models(known, {"XAI_API_KEY": "key", "GEMINI_API_KEY": "key"})
     models.load()
-    gemini = ["gemini/gemini-2.5-flash", "gemini/a", "gemini/a-composer"]
+    gemini = ["gemini/gemini-2.5-flash", "gemini/b", "gemini/a-composer"]
     assert list(models.offered("")) == [*gemini, "xai/grok-4.3", ELIZA]
     assert list(models.offered("gemini/")) == gemini
     assert list(models.offered("other")) == ["other/b"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import signal
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.terminal.markdown.lexing import LexingLimit
+from chorus_cli.terminal.markdown.lexing import ROOT, LexingLimit, resumption_points
 from tests.terminal.markdown.markdown_screens import Size, cut, streamed
 
 if TYPE_CHECKING:
@@ -59,6 +60,18 @@ def test_a_lexer_that_does_not_come_back_is_given_up_and_no_other_is_asked_in_th
     assert limit.run("code", hopeless) is None
     assert limit.run("code", never_called) is None
     assert LexingLimit().run("code", lambda: "tokens") == "tokens"
+
+
+def test_a_lexer_has_a_second_of_processor_time_at_most() -> None:
+    begun = time.process_time()
+    assert LexingLimit().run("code", hopeless) is None
+    assert time.process_time() - begun < 1
+
+
+@pytest.mark.parametrize(("blanks", "lines"), [(1, {3}), (400, {1, 2, 3})])
+def test_code_that_no_lexer_looks_at_can_be_parted_at_any_line(blanks: int, lines: set[int]) -> None:
+    comment = f"/*\n{' ' * blanks}\n*/\nx"
+    assert set(resumption_points("c", comment, ROOT, LexingLimit())) == lines
 
 
 def test_a_reply_that_puzzles_its_lexer_comes_to_its_end() -> None:
