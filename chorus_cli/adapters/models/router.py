@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.eliza.responder import reply
 from chorus_cli.core.errors import ModelError
+from chorus_cli.core.memory.prompt import RECALLED_HEADING
 from chorus_cli.core.models.choice import ELIZA
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 _EMBEDDED = "chorus/"
 _WORD = re.compile(r"\s*\S+\s*")
-_PREAMBLE = re.compile(r"\A\[[^\n]*\]\n\n")
+_PREAMBLE = re.compile(
+    rf"\A(?=\[|{RECALLED_HEADING})(?:\[[^\n]*\])?(?:\n?{RECALLED_HEADING}(?:\n(?:#|  )[^\n]*)*)?\n\n"
+)
 
 
 @dataclass(frozen=True, slots=True)

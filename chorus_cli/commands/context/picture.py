@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from chorus_cli.commands.framework.replies import Report, Table, Text
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from chorus_cli.commands.framework.services import Services
     from chorus_cli.core.context.budget import Budget
     from chorus_cli.core.context.calibration import Calibration
+    from chorus_cli.core.context.memory import MemoryUse
     from chorus_cli.core.log.messages import Message as LogMessage
     from chorus_cli.core.time.timespan import WindowChoice
     from chorus_cli.services.context.report import ContextReport
@@ -45,6 +47,14 @@ def drawn_parts(report: ContextReport) -> Table:
     rows = [(part.name, f"{part.tokens:,}", bar(part.tokens / limit, _BAR_WIDTH)) for part in report.parts]
     rows.append(("total", f"{report.meter.tokens:,}", bar(report.meter.usage, _BAR_WIDTH)))
     return Table("", ("Part", "Tokens", "Share of limit"), tuple(rows))
+
+
+def drawn_memory(uses: Sequence[MemoryUse]) -> Table:
+    """List the memory items in the next request, and count those outside by reason."""
+    sent = [(f"#{use.item.id}", shortened(use.item.content), use.reason) for use in uses if use.sent]
+    outside = Counter(use.reason for use in uses if not use.sent)
+    rest = [("", counted(number, "item"), f"not sent; {reason}") for reason, number in outside.items()]
+    return Table("Memory", ("Item", "Content", "Why"), (*sent, *rest))
 
 
 def usage(report: ContextReport, threshold: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from chorus_cli.commands.context.picture import drawn_parts, drawn_window, previewed, usage
+from chorus_cli.commands.context.picture import drawn_memory, drawn_parts, drawn_window, previewed, usage
 from chorus_cli.commands.framework.arguments import ASKED_TIME, AskedTime, Parameter
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
@@ -70,7 +70,8 @@ async def why(services: Services) -> Report:
     out = [(omission.reason, f"{omission.messages:,}", f"{omission.tokens:,}") for omission in report.omissions]
     left_out = Table("Left out", ("Why", "Messages", "Tokens"), tuple(out)) if out else Text("Nothing is left out.")
     end = Text(usage(report, target.persona.settings.context_usage_threshold))
-    return Report((Table("", ("Part", "Tokens", "Why"), tuple(rows)), left_out, end))
+    parts = Table("", ("Part", "Tokens", "Why"), tuple(rows))
+    return Report((parts, *([drawn_memory(report.memory)] if report.memory else []), left_out, end))
 
 
 @GROUP.command("set", default=True)

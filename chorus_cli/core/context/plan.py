@@ -1,21 +1,24 @@
 """The request plan: what follows from a context snapshot, with a reason for everything left out.
 
-One system message comes first (system prompt, documents, summary), then the view, word for word. A request that would
-be too large leaves out whole turns from the oldest until it takes half of the model's limit, but keeps the last two;
-those that follow it begin where it does until that has no room either, for a provider knows that beginning.
+One system message comes first (system prompt, documents, summary, HOT memory items), then the view, word for word. A
+request that would be too large leaves out whole turns from the oldest until it takes half of the model's limit, but
+keeps the last two; those that follow it begin where it does until that has no room either, for a provider knows that
+beginning.
 What is still too large is cut in the middle, the longest messages first; the newest user message stays whole.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.budget import Meter, needs_lead, tokens_of, total_tokens
 from chorus_cli.core.context.fitting import fitting
+from chorus_cli.core.context.memory import block_tokens
 from chorus_cli.core.context.view import Reason
 from chorus_cli.core.log.messages import Message, Role, Status
+from chorus_cli.core.memory.prompt import hot_block
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
 
 if TYPE_CHECKING:
@@ -119,8 +122,12 @@ def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
     room, summary = snapshot.budget.room, snapshot.view.summary
     rows = usable(snapshot.view.verbatim)
     newest_question = next((row for row in reversed(rows) if row.role is Role.USER), None)
-    if newest_question is not None and system_tokens(snapshot, summary) + tokens_of(newest_question) > room.budget:
-        summary = None
+    if newest_question is not None:
+        needed_tokens = tokens_of(newest_question)
+        if system_tokens(snapshot, summary) + needed_tokens > room.budget:
+            summary = None
+        if system_tokens(snapshot, summary) + needed_tokens > room.budget:
+            snapshot = replace(snapshot, hot=())
     fitted = fitting(rows, room, system_tokens(snapshot, summary), count, snapshot.first_message_id)
     too_large, cut = _not_sent(rows, fitted)
     messages = _messages(snapshot, summary, fitted)
@@ -129,7 +136,7 @@ def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
 
 def system_tokens(snapshot: ContextSnapshot, summary: Summary | None) -> int:
     """Return the estimated tokens of the system message."""
-    measured = snapshot.frame.system_prompt.tokens
+    measured = snapshot.frame.system_prompt.tokens + block_tokens(snapshot.hot)
     return measured + summary_tokens(summary) if summary else measured
 
 
@@ -139,8 +146,12 @@ def summary_tokens(summary: Summary) -> int:
 
 
 def _messages(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[Message]) -> tuple[PromptMessage, ...]:
-    text = snapshot.frame.system_prompt.text
-    system = PromptMessage("system", f"{text}\n\n{HEADING}\n{summary.content}" if summary else text)
+    parts = (
+        snapshot.frame.system_prompt.text,
+        f"{HEADING}\n{summary.content}" if summary else "",
+        hot_block(snapshot.hot),
+    )
+    system = PromptMessage("system", "\n\n".join(filter(None, parts)))
     lead = [PromptMessage("user", LEAD)] if needs_lead(rows) else []
     return (system, *lead, *map(_as_sent, rows))
 

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 NOTICEABLE_GAP = timedelta(hours=1)
 
 
-def preamble(last_spoken: datetime | None, now: datetime, *, clock: bool) -> str:
+def preamble(*parts: str) -> str:
+    """Return the preamble of these parts, each of one line or more; empty if they all are."""
+    return "\n".join(filter(None, parts))
+
+
+def gap_line(last_spoken: datetime | None, now: datetime, *, clock: bool) -> str:
     """Return the line in brackets that stands before a message, empty when there is nothing to tell.
 
     ``now`` is aware and local, because the model is told the time that the user sees. A clock that was set back makes

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.operations import Operation
+    from chorus_cli.core.memory.items import Item
     from chorus_cli.core.personas.persona import Document
 
 
@@ -53,10 +54,15 @@ class Frame:
 
 
 class RequestStart(NamedTuple):
-    """The start of a request's window, and the message that the last request began with, where it left others out."""
+    """The beginning of a request: its window, and what it has in common with the last one while that is warm.
+
+    ``first_message_id`` is the message that the last request began with, where it left others out. ``hot`` are the
+    memory items of its system message, ``None`` if they are chosen anew.
+    """
 
     window: datetime
     first_message_id: int | None = None
+    hot: tuple[Item, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,7 @@ class ContextSnapshot:
     ``operations`` concern the thread and reach back to its boundary; ``newest_operation_id`` is the newest of them that
     is no fold, 0 if there is none. ``last_spoken`` is the time of the newest message of the thread.
     ``first_message_id`` is the message that the last request of this process began with, where it left older ones out.
+    ``hot`` are the memory items of the system message.
     """
 
     frame: Frame
@@ -75,6 +82,7 @@ class ContextSnapshot:
     newest_operation_id: int = 0
     last_spoken: datetime | None = None
     first_message_id: int | None = None
+    hot: tuple[Item, ...] = ()
 
     @property
     def target(self) -> Target:

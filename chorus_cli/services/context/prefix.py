@@ -1,7 +1,7 @@
 """The prefix that a provider's cache knows: where the requests of each thread begin.
 
-While a prefix is warm, the window starts where the last request began, and messages that had no room stay out; so
-request N begins request N+1, byte for byte.
+While a prefix is warm, the window starts where the last request began, the system message has the same memory items,
+and messages that had no room stay out; so request N begins request N+1, byte for byte.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.context.plan import RequestPlan
     from chorus_cli.core.context.target import Target
+    from chorus_cli.core.memory.items import Item
 
 _COLD_AFTER = timedelta(minutes=5)
 _LONGEST_HELD = timedelta(hours=1)
@@ -29,6 +30,7 @@ class _Prefix:
     """The start of the last request, the settings it was made for, and when its window was made and last used.
 
     ``operation_id`` is the newest operation then. ``first_message_id`` is ``None`` if the request left nothing out.
+    ``hot`` are the memory items of its system message.
     """
 
     window: datetime
@@ -38,6 +40,7 @@ class _Prefix:
     made_at: datetime
     used_at: datetime
     first_message_id: int | None
+    hot: tuple[Item, ...]
 
     def is_warm(self, target: Target, now: datetime, operation_id: int) -> bool:
         """Return whether a request made now goes on with the window."""
@@ -67,9 +70,9 @@ class Prefixes:
         known = self._known.get((target.persona.slug, target.thread_id))
         if known is None:
             return RequestStart(cutoff(now, target.persona.settings.context_hours))
-        is_warm = known.is_warm(target, now, operation_id)
-        window = known.window if is_warm else cutoff(now, target.persona.settings.context_hours)
-        return RequestStart(window, known.first_message_id)
+        if known.is_warm(target, now, operation_id):
+            return RequestStart(known.window, known.first_message_id, known.hot)
+        return RequestStart(cutoff(now, target.persona.settings.context_hours), known.first_message_id)
 
     def last_window(self, target: Target) -> datetime | None:
         """Return the start of the window of the last request of this process; ``None`` if there was none."""
@@ -94,4 +97,5 @@ class Prefixes:
             known.made_at if known is not None and known.window == window else now,
             now,
             plan.sent[0].id if plan.too_large and plan.sent else None,
+            snapshot.hot,
         )

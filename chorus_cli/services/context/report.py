@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, tokens_of
+from chorus_cli.core.context.memory import MemoryUse, block_tokens, uses
 from chorus_cli.core.context.plan import summary_tokens, usable
 from chorus_cli.core.context.view import Reason, kept
+from chorus_cli.core.memory.prompt import tokens_in_request
 from chorus_cli.storage.sqlite.context.thread_counts import count_outside, moments
+from chorus_cli.storage.sqlite.memory import item_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.memory.items import Item
     from chorus_cli.core.models.exchange import PromptMessage
     from chorus_cli.services.context.context import Context
     from chorus_cli.storage.sqlite.context.thread_counts import Outside
@@ -50,7 +54,8 @@ class ContextReport:
     """The plan of the next request, without the message that would open it, part by part.
 
     The tokens of ``parts`` add up to those of the whole. ``omissions`` are the messages of the thread that are not
-    sent, each under one reason. ``moments`` are the times of the thread's messages in the window.
+    sent, each under one reason. ``memory`` is the use of each item of the persona's memory. ``moments`` are the times
+    of the thread's messages in the window.
     """
 
     plan: RequestPlan
@@ -58,6 +63,7 @@ class ContextReport:
     parts: tuple[Part, ...]
     omissions: tuple[Omission, ...]
     moments: tuple[datetime, ...]
+    memory: tuple[MemoryUse, ...] = ()
 
     def as_json(self) -> dict[str, object]:
         """Return the report in the shape that ``chorus context --json`` promises."""
@@ -74,6 +80,7 @@ class ContextReport:
                 {"reason": omission.reason, "messages": omission.messages, "tokens": omission.tokens}
                 for omission in self.omissions
             ],
+            "memory": [_memory_as_json(use) for use in self.memory],
             "messages": [_as_json(message) for message in self.plan.messages],
         }
 
@@ -81,21 +88,22 @@ class ContextReport:
 async def context_report(context: Context, target: Target, now: datetime) -> ContextReport:
     """Measure the context of ``target`` as it is at ``now``; nothing is sent and nothing changes."""
     frame = await context.frame(target)
-    snapshot, outside, when = await context.store.read(_read, context, frame, now)
+    snapshot, outside, when, items = await context.store.read(_read, context, frame, now)
     plan = await context.plan(await context.counted(snapshot))
     left_out, meter = tuple(plan.left_out()), plan.meter
-    return ContextReport(plan, meter, _parts(plan), _omissions(plan, left_out, outside), when)
+    memory = uses(items, plan.snapshot.hot, plan.sent)
+    return ContextReport(plan, meter, _parts(plan), _omissions(plan, left_out, outside), when, tuple(memory))
 
 
 def _read(
     connection: Connection, context: Context, frame: Frame, now: datetime
-) -> tuple[ContextSnapshot, Mapping[Reason, Outside], tuple[datetime, ...]]:
-    """Read the snapshot and count the rest of the thread in one transaction, so that nothing falls between the two."""
+) -> tuple[ContextSnapshot, Mapping[Reason, Outside], tuple[datetime, ...], list[Item]]:
+    """Read the snapshot, the rest of the thread and the memory in one transaction, so that nothing falls between."""
     snapshot = context.read(connection, frame, now)
     target = frame.target
     when = moments(connection, target.thread_id, snapshot.view.cutoff)
     outside = count_outside(connection, target.persona.slug, target.thread_id, snapshot.view)
-    return snapshot, outside, tuple(when)
+    return snapshot, outside, tuple(when), item_rows.listing(connection, target.persona.slug)
 
 
 def _omissions(
@@ -132,6 +140,8 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
     if plan.summary is not None:
         stands_for = f"stands for the {len(usable(view.folded))} messages before"
         yield "summary", summary_tokens(plan.summary), f"{stands_for}, as of operation {plan.summary.operation_id}"
+    if hot := plan.snapshot.hot:
+        yield "memory", block_tokens(hot), f"HOT items {', '.join(f'#{item.id}' for item in hot)}"
     since = " since the boundary" if view.boundary is not None else ""
     kept_ids = kept(plan.snapshot.operations)
     number = sum(row.id in kept_ids for row in plan.sent)
@@ -143,6 +153,17 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
         plan.message_tokens,
         f"{len(plan.sent) - number} in the {hours}h window{since}{by_operations}{cut}",
     )
+
+
+def _memory_as_json(use: MemoryUse) -> dict[str, object]:
+    return {
+        "id": use.item.id,
+        "type": use.item.item_type,
+        "tier": use.item.tier,
+        "tokens": tokens_in_request(use.item),
+        "sent": use.sent,
+        "reason": use.reason,
+    }
 
 
 def _as_json(message: PromptMessage) -> dict[str, object]:

@@ -12,16 +12,24 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.budget import text_tokens
-from chorus_cli.core.context.preamble import pause_notice, preamble
+from chorus_cli.core.context.preamble import gap_line, pause_notice, preamble
 from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError
 from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.messages import MessageContent, Role, Status
 from chorus_cli.core.log.operations import NewOperation
+from chorus_cli.core.memory.prompt import memory_lines
 from chorus_cli.core.models.events import Notice, TurnDone
 from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.core.time.window import cutoff
 from chorus_cli.services.cancellation import run_to_completion
-from chorus_cli.services.turns.notices import members_notice, refuse_unfitting, refuse_unreadable, shortfalls
+from chorus_cli.services.memory import recall
+from chorus_cli.services.turns.notices import (
+    members_notice,
+    recall_notice,
+    refuse_unfitting,
+    refuse_unreadable,
+    shortfalls,
+)
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, orphans
 
 if TYPE_CHECKING:
@@ -137,16 +145,21 @@ class Conversation:
         """
         target, now, count = frame.target, question.timestamp, question.token_count or 0
         orphans.mend(connection, self.answering.outside.is_alive, now)
+        recall.renew_if_due(connection, target.persona.slug, now)
         snapshot = self.context.read(connection, frame, now)
         refuse_unfitting(snapshot, count, preamble_tokens=_PREAMBLE_TOKENS)
         left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
         clock = target.persona.settings.clock and bool(snapshot.view.messages)
-        before = preamble(snapshot.last_spoken, now, clock=clock)
+        recalled = recall.recalled(connection, snapshot, question.content, count + _PREAMBLE_TOKENS)
+        recall.loaded(connection, [*snapshot.hot, *recalled], now)
+        gap = gap_line(snapshot.last_spoken, now, clock=clock)
+        before = preamble(gap, memory_lines(recalled))
         told = replace(question, preamble=before, token_count=count + self.answering.outside.counter.count(before))
         asked, reply = message_rows.open_turn(connection, target.persona.slug, told, target.choice.model, self.run)
-        pause = pause_notice(snapshot.last_spoken, now) if before else ""
+        pause = pause_notice(snapshot.last_spoken, now) if gap else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
-        return OpenedTurn(replace(snapshot, view=view), reply, now, tuple(filter(None, (pause, left))))
+        notices = (pause, left, recall_notice(recalled))
+        return OpenedTurn(replace(snapshot, view=view), reply, now, tuple(filter(None, notices)))
 
     def _members_notice(self, snapshot: ContextSnapshot, now: datetime) -> str:
         """Say that the members of the boundary have left the window, if that of the last request still held them."""

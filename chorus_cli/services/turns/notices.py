@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE
 from chorus_cli.core.errors import MessageRefusedError
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
-from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time.window import window_reaching
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from chorus_cli.core.context.plan import RequestPlan
     from chorus_cli.core.context.snapshot import ContextSnapshot
+    from chorus_cli.core.memory.items import Item
 
 LARGEST_MESSAGE_BYTES = 8_000_000
 
@@ -64,6 +66,14 @@ def _unfitting(snapshot: ContextSnapshot, message_tokens: int) -> MessageRefused
         f"{budget.tokens:,} of the model's {budget.limit.tokens:,}. It was not stored; shorten it or choose a model "
         "with a larger limit."
     )
+
+
+def recall_notice(items: Sequence[Item]) -> str:
+    """Name the memory items that go with a message; empty for none."""
+    if not items:
+        return ""
+    named = ", ".join(f"#{item.id} {shortened(item.content)}" for item in items)
+    return f"From memory: {named}"
 
 
 def shortfalls(plan: RequestPlan) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.context import calibration
 from chorus_cli.core.context.calibration import Calibration
+from chorus_cli.core.context.memory import MOST_HOT, chosen_hot, ids_recalled, without_forgotten
 from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, RequestStart
 from chorus_cli.core.context.view import put_in, view
 from chorus_cli.core.log import journal
@@ -16,13 +17,18 @@ from chorus_cli.core.time.window import cutoff
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.context import summary_rows
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
+from chorus_cli.storage.sqlite.memory import item_rows
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
     from datetime import datetime
 
+    from chorus_cli.core.context.budget import Budget
+    from chorus_cli.core.context.view import View
+    from chorus_cli.core.log.messages import Message
     from chorus_cli.core.log.operations import Operation
+    from chorus_cli.core.memory.items import Item
 
 _WINDOW = setting_of("context_hours")
 
@@ -51,14 +57,18 @@ def read_snapshot(
     if by_operations := put_in(operations, start.window):
         messages += message_rows.rows(connection, by_operations - {message.id for message in messages})
     summaries = summary_rows.of_folds(connection, thread_id, folds, boundary) if folds else ()
+    messages = _without_forgotten(connection, messages)
+    seen = view(thread_id, messages, operations, start.window, summaries)
+    allowed = frame.budget(calibration.read(learned) if learned else Calibration(), fold_is_undone=fold_is_undone)
     return ContextSnapshot(
         frame=frame,
-        view=view(thread_id, messages, operations, start.window, summaries),
+        view=seen,
         operations=tuple(operations),
-        budget=frame.budget(calibration.read(learned) if learned else Calibration(), fold_is_undone=fold_is_undone),
+        budget=allowed,
         last_spoken=last_spoken,
         newest_operation_id=journal.newest_id(operations),
         first_message_id=start.first_message_id,
+        hot=_hot(connection, frame, allowed, seen) if start.hot is None else start.hot,
     )
 
 
@@ -75,3 +85,13 @@ def read_past_snapshot(connection: sqlite3.Connection, frame: Frame, moment: dat
     frame = replace(frame, target=replace(target, persona=past))
     start = RequestStart(cutoff(moment, hours))
     return read_snapshot(connection, frame, journal.operations_at(every, moment), start, moment)
+
+
+def _without_forgotten(connection: sqlite3.Connection, messages: list[Message]) -> list[Message]:
+    recalled = ids_recalled(messages)
+    return without_forgotten(messages, item_rows.forgotten_among(connection, recalled)) if recalled else messages
+
+
+def _hot(connection: sqlite3.Connection, frame: Frame, allowed: Budget, seen: View) -> tuple[Item, ...]:
+    items = item_rows.hot(connection, frame.target.persona.slug, MOST_HOT)
+    return chosen_hot(items, allowed, {message.id: message.content for message in seen.verbatim}) if items else ()

@@ -1,0 +1,59 @@
+"""Recall: the memory items that go with a question, because they became HOT or because it refers to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.context.memory import MOST_HOT, MOST_RECALLED, chosen_hot, recall_room, unsent
+from chorus_cli.core.context.plan import system_tokens
+from chorus_cli.core.memory import recall
+from chorus_cli.core.memory.items import Item, Tier
+from chorus_cli.storage.sqlite.memory import item_rows
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from chorus_cli.core.context.snapshot import ContextSnapshot
+
+
+def renew_if_due(connection: sqlite3.Connection, persona: str, now: datetime) -> None:
+    """Renew scores and tiers, at most every five minutes."""
+    if item_rows.is_renewal_due(connection, persona, now):
+        item_rows.renew(connection, persona, now)
+
+
+def recalled(
+    connection: sqlite3.Connection, snapshot: ContextSnapshot, question: str, question_tokens: int
+) -> list[Item]:
+    """Return the items for the preamble of a question, in order of id, and leave out those that the request has.
+
+    HOT items come first, then the best of the WARM ones that the question refers to by number or by rare words.
+    """
+    persona = snapshot.target.persona.slug
+    said = {message.id: message.content for message in snapshot.view.verbatim}
+    # Chosen as for a block, so that an item without room there does not come with each question instead.
+    hot = chosen_hot(item_rows.hot(connection, persona, MOST_HOT), snapshot.budget, said)
+    warm = [item for item in _referred_to(connection, persona, question) if item.tier is Tier.WARM]
+    taken_tokens = system_tokens(snapshot, snapshot.view.summary) + question_tokens
+    room = recall_room(snapshot.budget, taken_tokens)
+    found = unsent([*hot, *warm], snapshot.hot, snapshot.view.verbatim)
+    return recall.best_within(found, room, MOST_RECALLED)
+
+
+def loaded(connection: sqlite3.Connection, items: Iterable[Item], now: datetime) -> None:
+    """Count one access of each item that a request loads."""
+    item_rows.count_access(connection, [item.id for item in items], now)
+
+
+def _referred_to(connection: sqlite3.Connection, persona: str, question: str) -> list[Item]:
+    found = {item.id: item for item in item_rows.of_ids(connection, persona, recall.references(question))}
+    words = recall.meaningful_words(question)
+    if words:
+        frequency = item_rows.frequencies(connection, persona, recall.index_terms(words))
+        rare = recall.rare_words(words, frequency, item_rows.number(connection, persona))
+        if rare:
+            query = recall.match_query(rare)
+            found |= {item.id: item for item in item_rows.matching(connection, persona, query, MOST_HOT)}
+    return list(found.values())
