@@ -18,6 +18,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── EditFormatError         an edited context that cannot be read back
     │   └── HeaderLikeError         a line of it may begin a message or be a part of one
     ├── SessionError            a session that cannot be saved, found or read
+    ├── MemoryItemError         a memory item that is not accepted, or a checkpoint that cannot be read
     ├── JournalError            nothing to undo or redo, or an undo that would overwrite something newer
     ├── StorageError            the database
     │   ├── DatabaseBusyError       another process writes and did not finish in time
@@ -117,6 +118,10 @@ class HeaderLikeError(EditFormatError):
 
 class SessionError(ChorusError):
     """A session that cannot be saved, found or read; nothing was changed."""
+
+
+class MemoryItemError(ChorusError):
+    """A value that a memory item cannot have, or a checkpoint that cannot be read; nothing was changed."""
 
 
 class JournalError(ChorusError):

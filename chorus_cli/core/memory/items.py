@@ -1,0 +1,127 @@
+"""Memory items: their types and tiers, and the checks of values that a user or a model gives.
+
+The sentences of refusal are those of the design that the memory follows, word for word.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from chorus_cli.core.errors import MemoryItemError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+LONGEST_CONTENT = 100_000
+"""Characters of the longest content."""
+
+_WEIGHTS = {"TASK": 1.0, "CODE": 0.8, "ERROR": 0.7, "TEST_RESULT": 0.6, "PRD_SECTION": 0.5}
+
+
+class ItemType(StrEnum):
+    """The kind of an item's content; ``weight`` is its share of the score, from 0 to 1."""
+
+    TASK = "TASK"
+    CODE = "CODE"
+    ERROR = "ERROR"
+    TEST_RESULT = "TEST_RESULT"
+    PRD_SECTION = "PRD_SECTION"
+
+    weight: float
+
+    def __new__(cls, value: str) -> Self:
+        """Make a member with its weight, which a renewal asks of thousands."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.weight = _WEIGHTS[value]
+        return member
+
+
+class Tier(StrEnum):
+    """How near to a request an item is: always in it, on reference, on demand, or put away by a flash save."""
+
+    HOT = "HOT"
+    WARM = "WARM"
+    COLD = "COLD"
+    ARCHIVED = "ARCHIVED"
+
+
+class Item(NamedTuple):
+    """One memory item: a tuple, because a renewal reads thousands.
+
+    ``created_at`` and ``last_accessed`` are aware. ``source_message_id`` is the message it was captured from, ``None``
+    for an item that was typed. ``token_count`` counts the content; ``None`` means not yet counted.
+    """
+
+    id: int
+    persona: str
+    item_type: ItemType
+    content: str
+    importance_score: float
+    tier: Tier
+    created_at: datetime
+    last_accessed: datetime
+    pinned: bool = False
+    access_count: int = 0
+    source_message_id: int | None = None
+    token_count: int | None = None
+
+
+def checked_content(text: str) -> str:
+    """Return the content without the blanks around it.
+
+    Raises:
+        MemoryItemError: nothing is left, or more than 100,000 characters are.
+    """
+    content = text.strip()
+    if not content:
+        raise MemoryItemError("Content cannot be empty or whitespace-only")
+    if len(content) > LONGEST_CONTENT:
+        raise MemoryItemError(f"Content exceeds maximum length of {LONGEST_CONTENT} characters")
+    return content
+
+
+def checked_type(text: str) -> ItemType:
+    """Return the type of that name, in any case and with ``-`` or a blank for ``_``.
+
+    Raises:
+        MemoryItemError: there is no such type.
+    """
+    try:
+        return ItemType(_as_name(text))
+    except ValueError:
+        raise MemoryItemError(f"Invalid item type, must be one of: {', '.join(ItemType)}") from None
+
+
+def checked_tier(text: str) -> Tier:
+    """Return the tier of that name, in any case; ``ARCHIVED`` is one, though the sentence names those of active items.
+
+    Raises:
+        MemoryItemError: there is no such tier.
+    """
+    try:
+        return Tier(_as_name(text))
+    except ValueError:
+        raise MemoryItemError("Tier must be one of: HOT, WARM, COLD") from None
+
+
+def checked_score(value: float) -> float:
+    """Return a score from 0 to 1.
+
+    Raises:
+        MemoryItemError: the value lies outside, or is not a number.
+    """
+    if not 0.0 <= value <= 1.0:
+        raise MemoryItemError("Importance score must be between 0.0 and 1.0")
+    return float(value)
+
+
+def content_hash(text: str) -> str:
+    """Return the hash by which equal contents are known, and their token counts: 64 hexadecimal digits."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()
+
+
+def _as_name(text: str) -> str:
+    return text.strip().upper().replace("-", "_").replace(" ", "_")
