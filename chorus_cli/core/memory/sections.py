@@ -1,7 +1,8 @@
 """Markdown as far as the memory reads it: fenced code blocks, and the sections that headings make.
 
-The rules are CommonMark's, with two exceptions for replies of models: a fence may be indented by any number of blanks
-(it may stand in a list), and in a fence that says it is Markdown, the fences of the document are counted.
+The rules are CommonMark's, with three exceptions. A fence of backticks may be indented by any number of blanks, since
+models put it into lists. In a fence that says it is Markdown, the fences of the document are counted. A fence of tildes
+has no information that begins with a sign: ``~~~~^^`` is a mark below a line of a traceback.
 """
 
 from __future__ import annotations
@@ -79,7 +80,11 @@ class _Patterns(NamedTuple):
 @cache
 def _patterns() -> _Patterns:
     return _Patterns(
-        fence_line=re.compile(r"^[ \t]*+(?P<mark>`{3,}+(?=[^`\n]*+$)|~{3,}+)(?P<info>[^\n]*+)$", re.MULTILINE),
+        fence_line=re.compile(
+            r"^(?:[ \t]*+(?=`)| {0,3}+(?=~))"
+            r"(?P<mark>`{3,}+(?=[^`\n]*+$)|~{3,}+(?=[ \t]*(?:[\w{.]|$)))(?P<info>[^\n]*+)$",
+            re.MULTILINE,
+        ),
         line=re.compile(r"[^\n]*+(?:\n|$)"),
         front_matter=re.compile(r"\A---[ \t\r]*\n(?:(?!---\s*$|\.{3}\s*$)[^\n]*+\n)*+(?:---|\.{3})", re.MULTILINE),
         atx=re.compile(r" {0,3}#{1,6}(?:\s|$)"),

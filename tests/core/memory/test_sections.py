@@ -101,6 +101,7 @@ def test_a_section_that_is_too_long_for_an_item_is_split(document: str, lengths:
         ("```one line```\ntext", []),
         ("```\n```", [""]),
         ("text `` ` `` and ``\n``", []),
+        ("    main()\n    ~~~~^^\n~~~^\n    ~~~~~~", []),
     ],
 )
 def test_fences_are_found_with_their_content(text: str, contents: list[str]) -> None:

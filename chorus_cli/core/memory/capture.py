@@ -1,0 +1,84 @@
+"""Finding memory items in messages and in the output of commands, without asking a model.
+
+Three things are worth keeping and safe to tell: fenced code, errors, and results of tests. All else is talk.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.memory.items import LONGEST_CONTENT, ItemType
+from chorus_cli.core.memory.reports import reports
+from chorus_cli.core.memory.sections import fences, outside_fences
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from chorus_cli.core.memory.sections import Fence
+
+_FEWEST_LINES = 3
+_ESCAPE = "\x1b"
+
+
+class Captured(NamedTuple):
+    """The type and the content of an item to be stored."""
+
+    item_type: ItemType
+    content: str
+
+
+def captured(text: str, *, is_output: bool = False) -> list[Captured]:
+    """Return the items in a message, or in the output of a command, in their order; equal content once.
+
+    A fenced block gives one item: an ERROR if it holds a traceback or an error of a compiler, a TEST_RESULT if it
+    holds the summary of a test runner, else CODE if it has three lines or more. A message may have broken off, so that
+    nothing is taken from a fence that is not closed; output does not, and the fence is a line like others. Content
+    that is too long for an item is left out. Contents are pieces of the text without CR before LF and without colours.
+    """
+    lines = _plain_lines(text, is_output=is_output)
+    found: dict[str, Captured] = {}
+    for each in _in_order(lines, is_output=is_output):
+        content = each.content.strip()
+        if len(content) <= LONGEST_CONTENT:
+            found.setdefault(content, Captured(each.item_type, content))
+    return list(found.values())
+
+
+def _plain_lines(text: str, *, is_output: bool) -> str:
+    """Return the text with every line, the last one too, ending in LF."""
+    lines = text.replace("\r\n", "\n")
+    if is_output and _ESCAPE in lines:
+        lines = _colours().sub("", lines)
+    return lines if lines.endswith("\n") else lines + "\n"
+
+
+def _in_order(lines: str, *, is_output: bool) -> Iterator[Captured]:
+    closed = [fence for fence in fences(lines) if fence.is_closed or not is_output]
+    by_start = {fence.start: fence for fence in closed}
+    stretches = dict(outside_fences(lines, closed))
+    for start in sorted([*by_start, *stretches]):
+        if start in by_start:
+            yield from _from_fence(lines, by_start[start])
+        else:
+            found = reports(lines, start, stretches[start], machine_made=is_output)
+            yield from (Captured(each.item_type, lines[each.start : each.end]) for each in found)
+
+
+def _from_fence(lines: str, fence: Fence) -> Iterator[Captured]:
+    if not fence.is_closed:
+        return
+    content = lines[fence.content_start : fence.content_end].strip()
+    types = {each.item_type for each in reports(lines, fence.content_start, fence.content_end, machine_made=True)}
+    if ItemType.ERROR in types:
+        yield Captured(ItemType.ERROR, content)
+    elif types:
+        yield Captured(ItemType.TEST_RESULT, content)
+    elif content.count("\n") + 1 >= _FEWEST_LINES:
+        yield Captured(ItemType.CODE, content)
+
+
+@cache
+def _colours() -> re.Pattern[str]:
+    return re.compile(r"\x1b\[[0-9;]*+m")
