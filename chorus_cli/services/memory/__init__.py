@@ -1,0 +1,1 @@
+"""The memory of a persona: items, flash saves and checkpoints."""
