@@ -1,4 +1,4 @@
-"""What the memory holds: its statistics, the checkpoint of a flash save, and the report of one.
+"""The state of the memory: its statistics, the checkpoint of a flash save, and the report of one.
 
 A checkpoint is JSON in the shape of the design that the memory follows, where a persona is called an agent.
 """

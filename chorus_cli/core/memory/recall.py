@@ -99,7 +99,8 @@ def references(text: str) -> set[int]:
 def meaningful_words(text: str) -> list[str]:
     """Return the first 32 words of a message that may name a subject, folded, each once.
 
-    They have three letters or more, or two characters with a digit among them, and are no function words.
+    They have three letters or more, or two characters with a digit among them, and are neither function words nor the
+    numbers of references.
     """
     found: dict[str, None] = {}
     for word in _words(text):
@@ -149,6 +150,8 @@ def best_within(items: Sequence[Item], token_room: int, most: int) -> list[Item]
 
 def _words(text: str) -> Iterator[str]:
     for run in _patterns().run.finditer(text):
+        if run[0].isdecimal() and text[max(run.start() - 1, 0)] == "#":
+            continue
         pieces = [piece for piece in set_apart(run[0]).split(APART) if piece]
         yield from (word for word in map(_folded, pieces) if _is_meaningful(word))
         yield from (first + second for first, second in pairwise(pieces) if _make_a_word(first, second))

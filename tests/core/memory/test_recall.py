@@ -64,6 +64,8 @@ def test_items_are_referred_to_by_number(text: str, numbers: set[int]) -> None:
         ("認証の方法", ["認証", "方法"]),
         ("인증 서버", ["인증", "서버"]),
         ("サーバーの auth設定", ["サー", "ーバ", "バー", "auth", "設定"]),
+        ("compare #123 with 45, 6#789 and #ab12", ["compare", "45", "ab12"]),
+        ("12 #", ["12"]),
         ("", []),
         ("a an 5 ! ...", []),
     ],
