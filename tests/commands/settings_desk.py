@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chorus_cli.commands.framework.command_line import completions
 from chorus_cli.commands.framework.replies import plain
-from chorus_cli.core.log.acts import Act
+from chorus_cli.core.log.act import Act
 from tests.services.world import World
 
 TEXT = '// mine\n{\n  "temperature": 0.2, // calm\n  "aliases": ["a", "b"],\n}\n'

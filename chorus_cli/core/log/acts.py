@@ -1,16 +1,16 @@
 """Acts: what an operation does to a context, one class for each kind.
 
-Each class has the column ``kind``, reads and writes the column ``detail``, says whether it is a boundary and which
-messages it puts into the context, and describes itself to the user. Which operations count is decided in ``journal``,
-and their effect on the context in the view.
+Which operations count is decided in ``journal``, and their effect on the context in the view. Acts on the memory are
+in ``memory_acts``.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from chorus_cli.core.log.act import Act, Inclusion
+from chorus_cli.core.log.memory_acts import Flash, MemoryChange
 from chorus_cli.core.log.runs import Runs, expanded
 from chorus_cli.core.text.phrases import counted, shortened
 
@@ -19,41 +19,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from chorus_cli.core.settings.jsonc import JsonValue
-
-
-class Act(ABC):
-    """An act, by default without detail and members and no boundary.
-
-    ``changes_messages`` says whether the act changes which messages are in context.
-    """
-
-    __slots__ = ()
-    kind: ClassVar[str]
-    is_boundary: ClassVar[bool] = False
-    changes_messages: ClassVar[bool] = True
-
-    @property
-    def members(self) -> tuple[int, ...]:
-        """The messages that the act puts into the context, by their ids."""
-        return ()
-
-    @classmethod
-    def from_detail(cls, _detail: Mapping[str, Any], _members: tuple[int, ...]) -> Self:
-        """Read the act from the JSON of its row and the ids of its members."""
-        return cls()
-
-    def detail(self) -> dict[str, JsonValue]:
-        """Return the JSON of the row."""
-        return {}
-
-    @abstractmethod
-    def describe(self) -> str:
-        """Name the act to the user."""
-
-    @property
-    def start(self) -> str:
-        """The words for a context that starts at the act, to be followed by its time; empty for no boundary."""
-        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +49,6 @@ class Clear(Act):
     def start(self) -> str:
         """The words for a context that starts here."""
         return "the creation of this persona on" if self.begins else "your /new of"
-
-
-@dataclass(frozen=True, slots=True)
-class Inclusion(Act):
-    """An act that puts ``members``, the ids of messages, into the context.
-
-    The members of a boundary begin the context in their order and are as old as the boundary. Those of any other act
-    stay whatever their age, in the order of the log, until the act is undone or a boundary follows.
-    """
-
-    members: tuple[int, ...] = ()
-
-    @classmethod
-    def from_detail(cls, _detail: Mapping[str, Any], members: tuple[int, ...]) -> Self:
-        """Take the members."""
-        return cls(members)
 
 
 class Edit(Inclusion):
@@ -205,23 +154,16 @@ class Fold(Act):
         folds: dict[str, JsonValue] = {"folds": [[first, last] for first, last in self.message_ids]}
         return (folds if self.message_ids else {}) | ({"rewords": True} if self.rewords else {})
 
+    @property
+    def breaks_prefix(self) -> bool:
+        """No: a fold changes words, not messages."""
+        return False
+
     def describe(self) -> str:
         """Name the act with the number of messages."""
         if self.rewords:
             return "another wording of the summary"
         return f"{counted(len(expanded(self.message_ids)), 'message')} summarised"
-
-
-@dataclass(frozen=True, slots=True)
-class Flash(Act):
-    """A flash save of the memory."""
-
-    kind = "flash"
-    changes_messages = False
-
-    def describe(self) -> str:
-        """Name the act."""
-        return "flash save"
 
 
 class Subject(NamedTuple):
@@ -273,7 +215,7 @@ class Redo(Reversal):
 
 
 ACTS: Mapping[str, type[Act]] = {
-    act.kind: act for act in (Clear, Edit, Restore, Retry, Window, Fold, Flash, Undo, Redo)
+    act.kind: act for act in (Clear, Edit, Restore, Retry, Window, Fold, Flash, MemoryChange, Undo, Redo)
 }
 """The classes of acts by their ``kind``."""
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.log.acts import Clear, Fold, Redo, Retry, Subject, Undo, Window
+from chorus_cli.core.log.memory_acts import MemoryAct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.log.operations import Operation
@@ -66,8 +67,24 @@ def boundary(operations: Sequence[Operation]) -> Operation | None:
 
 
 def newest_id(operations: Sequence[Operation]) -> int:
-    """Return the newest operation that is no fold, 0 if there is none: a fold changes words, not messages."""
-    return max((each.id for each in operations if not isinstance(each.act, Fold)), default=0)
+    """Return the newest operation that breaks the prefix of requests, 0 if there is none."""
+    by_id = {operation.id: operation for operation in operations}
+    return max((each.id for each in operations if _breaks_prefix(each, by_id)), default=0)
+
+
+def _breaks_prefix(operation: Operation, by_id: Mapping[int, Operation]) -> bool:
+    memory_act = memory_act_of(operation, by_id)
+    return operation.act.breaks_prefix if memory_act is None else memory_act.breaks_prefix
+
+
+def memory_act_of(operation: Operation, by_id: Mapping[int, Operation]) -> MemoryAct | None:
+    """Return the change that an operation made to the memory, an undo or redo of one included."""
+    if isinstance(operation.act, MemoryAct):
+        return operation.act
+    reversed_ = by_id.get(operation.subject.operation_id or 0) if operation.subject else None
+    if reversed_ is None or not isinstance(reversed_.act, MemoryAct):
+        return None
+    return reversed_.act.inverse if is_undo(operation) else reversed_.act
 
 
 def fold_is_undone(operations: Sequence[Operation]) -> bool:

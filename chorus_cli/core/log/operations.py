@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.log.acts import Act, Reversal, Subject
+from chorus_cli.core.log.acts import Reversal, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from chorus_cli.core.log.act import Act
     from chorus_cli.core.log.messages import MessageContent
 
 

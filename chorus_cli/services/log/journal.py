@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.context.target import Target
-    from chorus_cli.core.log.acts import Act
+    from chorus_cli.core.log.act import Act
     from chorus_cli.core.log.messages import Message
     from chorus_cli.ports import Clock
     from chorus_cli.services.context.context import Context

@@ -143,7 +143,7 @@ class Search:
 
     async def _begin_anew(self, tell: Callable[[str], None] | None) -> None:
         try:
-            await self.store.read(index_renewal.require_sound_pages)
+            await self.store.read(index_renewal.require_sound_pages, index_renewal.MESSAGES)
             await self.store.write(search_index.begin_anew)
         except IndexDamagedError:
             await self._begin_in_new_pages()

@@ -1,1 +1,1 @@
-"""The memory of a persona."""
+"""The memory of a persona: items, flash saves and checkpoints."""

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.memory import MOST_HOT, MOST_RECALLED, chosen_hot, recall_room, unsent
 from chorus_cli.core.context.plan import system_tokens
+from chorus_cli.core.errors import IndexDamagedError
 from chorus_cli.core.memory import recall
 from chorus_cli.core.memory.items import Item, Tier
-from chorus_cli.storage.sqlite.memory import item_rows
+from chorus_cli.storage.sqlite.memory import item_rows, item_words
 
 if TYPE_CHECKING:
     import sqlite3
@@ -42,18 +43,26 @@ def recalled(
     return recall.best_within(found, room, MOST_RECALLED)
 
 
-def loaded(connection: sqlite3.Connection, items: Iterable[Item], now: datetime) -> None:
+def loaded(connection: sqlite3.Connection, persona: str, items: Iterable[Item], now: datetime) -> None:
     """Count one access of each item that a request loads."""
-    item_rows.count_access(connection, [item.id for item in items], now)
+    if ids := [item.id for item in items]:
+        item_rows.count_access(connection, persona, ids, now)
 
 
 def _referred_to(connection: sqlite3.Connection, persona: str, question: str) -> list[Item]:
     found = {item.id: item for item in item_rows.of_ids(connection, persona, recall.references(question))}
-    words = recall.meaningful_words(question)
-    if words:
-        frequency = item_rows.frequencies(connection, persona, recall.index_terms(words))
-        rare = recall.rare_words(words, frequency, item_rows.number(connection, persona))
-        if rare:
-            query = recall.match_query(rare)
-            found |= {item.id: item for item in item_rows.matching(connection, persona, query, MOST_HOT)}
+    words, number = recall.meaningful_words(question), item_rows.number(connection, persona)
+    if words and number:
+        try:
+            by_words = _found_by_words(connection, persona, words, number)
+        except IndexDamagedError:
+            item_words.make_again(connection)
+            by_words = _found_by_words(connection, persona, words, number)
+        found |= {item.id: item for item in by_words}
     return list(found.values())
+
+
+def _found_by_words(connection: sqlite3.Connection, persona: str, words: list[str], number: int) -> list[Item]:
+    frequency = item_words.frequencies(connection, persona, recall.index_terms(words), number)
+    rare = recall.rare_words(words, frequency, number)
+    return item_rows.matching(connection, persona, recall.match_query(rare), MOST_HOT) if rare else []

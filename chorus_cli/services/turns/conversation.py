@@ -151,7 +151,7 @@ class Conversation:
         left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
         clock = target.persona.settings.clock and bool(snapshot.view.messages)
         recalled = recall.recalled(connection, snapshot, question.content, count + _PREAMBLE_TOKENS)
-        recall.loaded(connection, [*snapshot.hot, *recalled], now)
+        recall.loaded(connection, target.persona.slug, [*snapshot.hot, *recalled], now)
         gap = gap_line(snapshot.last_spoken, now, clock=clock)
         before = preamble(gap, memory_lines(recalled))
         told = replace(question, preamble=before, token_count=count + self.answering.outside.counter.count(before))

@@ -20,6 +20,11 @@ def calibration_key(model: str) -> str:
     return f"calibration:{model}"
 
 
+def memory_renewed_key(persona: str) -> str:
+    """Return the key of the time when the scores of a persona's memory items were last renewed."""
+    return f"memory_renewed:{persona}"
+
+
 def value(connection: sqlite3.Connection, key: str) -> str | None:
     """Return the text under ``key``, ``None`` if there is none."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()

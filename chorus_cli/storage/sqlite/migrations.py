@@ -1,6 +1,7 @@
 """The tables, as named steps that are applied once each and never edited afterwards.
 
-A step and the record of it are one transaction; before it, a database that has rows already is copied to the backups.
+A step and the record of it are one transaction; before the first, a database that has rows already is copied to the
+backups.
 A recorded name that is not known here means that the file was made by a newer Chorus.
 """
 
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, StorageError
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.files.durable_files import sync_folder
-from chorus_cli.storage.sqlite.schema import ACTS_OF_ANY_KIND, LOG_AND_JOURNAL
+from chorus_cli.storage.sqlite.schema import ACTS_OF_ANY_KIND, LOG_AND_JOURNAL, MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,11 +27,12 @@ Step = tuple[str, tuple[str, ...]]
 STEPS: tuple[Step, ...] = (
     ("0001_log_and_journal", LOG_AND_JOURNAL),
     ("0002_acts_of_any_kind", ACTS_OF_ANY_KIND),
+    ("0003_memory", MEMORY),
 )
 
 
 def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backups: Path | None = None) -> None:
-    """Apply the missing steps, each after a copy of the database to the folder ``backups``; ``None`` for a new one.
+    """Apply the missing steps, after a copy of the database to the folder ``backups``; ``None`` for a new one.
 
     Raises:
         StorageError: the copy cannot be made; nothing was changed.
@@ -43,12 +45,15 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backu
             return
         connection.execute("BEGIN IMMEDIATE")
         try:
-            _apply_first(connection, steps, backups)
+            is_applied = _apply_first(connection, steps, backups)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+        if is_applied:
+            # The copy before the first step serves those that follow at once.
+            backups = None
 
 
 def applied(connection: sqlite3.Connection) -> list[str]:
@@ -70,11 +75,11 @@ def _missing(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[Step
     return [step for step in steps if step[0] not in done]
 
 
-def _apply_first(connection: sqlite3.Connection, steps: Sequence[Step], backups: Path | None) -> None:
-    """Apply the first missing step; another process may have done so while this one waited for the lock."""
+def _apply_first(connection: sqlite3.Connection, steps: Sequence[Step], backups: Path | None) -> bool:
+    """Apply the first missing step and return whether there was one: another process may have been first."""
     missing = _missing(connection, steps)
     if not missing:
-        return
+        return False
     name, statements = missing[0]
     if backups is not None:
         _back_up(connection, backups, name)
@@ -86,6 +91,7 @@ def _apply_first(connection: sqlite3.Connection, steps: Sequence[Step], backups:
     connection.execute("INSERT INTO schema_migrations VALUES (?, ?)", (name, timestamps.to_text(datetime.now(UTC))))
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {len(applied(connection))}")
+    return True
 
 
 def _back_up(connection: sqlite3.Connection, folder: Path, step: str) -> None:

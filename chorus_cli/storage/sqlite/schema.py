@@ -164,3 +164,36 @@ ACTS_OF_ANY_KIND: tuple[str, ...] = (
     "DROP TABLE sequence_before",
 )
 """``operations`` without a list of kinds: ``core/log/acts`` alone knows them."""
+
+ITEM_WORDS = "CREATE VIRTUAL TABLE context_item_words USING fts5(content, tokenize='unicode61 remove_diacritics 2')"
+"""The words of memory items, which it holds as ``core/log/search_query.set_apart`` writes them."""
+
+MEMORY: tuple[str, ...] = (
+    "ALTER TABLE context_items ADD COLUMN token_count INTEGER",
+    "ALTER TABLE context_items ADD COLUMN forgotten_by INTEGER",
+    "CREATE INDEX context_items_by_importance ON context_items(persona, importance_score DESC, last_accessed DESC)",
+    "CREATE INDEX context_items_by_access ON context_items(persona, last_accessed DESC)",
+    ITEM_WORDS,
+    # Triggers, so that an item that is put in or changed with plain SQL is found too.
+    """
+    CREATE TRIGGER context_items_inserted AFTER INSERT ON context_items BEGIN
+        INSERT INTO context_item_words(rowid, content) VALUES (new.id, new.content);
+    END""",
+    """
+    CREATE TRIGGER context_items_deleted AFTER DELETE ON context_items BEGIN
+        DELETE FROM context_item_words WHERE rowid = old.id;
+    END""",
+    """
+    CREATE TRIGGER context_items_reworded AFTER UPDATE OF content ON context_items WHEN new.content <> old.content BEGIN
+        DELETE FROM context_item_words WHERE rowid = new.id;
+        INSERT INTO context_item_words(rowid, content) VALUES (new.id, new.content);
+        UPDATE context_items SET content_hash = NULL, token_count = NULL
+        WHERE id = new.id AND content_hash = old.content_hash;
+    END""",
+    # Its hash is filled in when the item is next read.
+    "INSERT INTO context_item_words(rowid, content) SELECT id, content FROM context_items",
+)
+"""``context_items`` with token counts and the operation that hides an item, and the words of the items.
+
+The hash and the token count belong to the content: a change of the content alone makes them unknown.
+"""

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine
 
 from chorus_cli.core.log import journal
-from chorus_cli.core.log.acts import Act, Redo, Retry, Subject, Undo, Window
+from chorus_cli.core.log.act import Act
+from chorus_cli.core.log.acts import Redo, Retry, Subject, Undo, Window
 from chorus_cli.core.log.messages import Message, Status
 from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.core.time.window import cutoff

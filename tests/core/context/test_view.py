@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from chorus_cli.core.context.view import view
-from chorus_cli.core.log.acts import Flash, Fold, Redo, Undo, Window
+from chorus_cli.core.log.acts import Fold, Redo, Undo, Window
+from chorus_cli.core.log.memory_acts import Flash
 from chorus_cli.core.log.messages import Message, Role, Status
 from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.settings.table import Settings

@@ -16,7 +16,8 @@ from hypothesis.stateful import invariant, precondition, rule, run_state_machine
 
 from chorus_cli.core.context.view import reasons_outside, view
 from chorus_cli.core.log import journal
-from chorus_cli.core.log.acts import Clear, Edit, Flash, Fold, Redo, Restore, Retry, Subject, Undo, Window
+from chorus_cli.core.log.acts import Clear, Edit, Fold, Redo, Restore, Retry, Subject, Undo, Window
+from chorus_cli.core.log.memory_acts import Flash
 from chorus_cli.core.log.messages import MessageContent, Role
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.time.window import cutoff

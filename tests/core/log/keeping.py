@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
-from chorus_cli.core.log.acts import ACTS, Act, Inclusion
+from chorus_cli.core.log.act import Act, Inclusion
+from chorus_cli.core.log.acts import ACTS
 
 
 @dataclass(frozen=True, slots=True)

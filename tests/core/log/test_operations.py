@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chorus_cli.core.log.acts import ACTS, Act, Fold, Reversal, Subject, Window
+from chorus_cli.core.log.act import Act
+from chorus_cli.core.log.acts import ACTS, Fold, Reversal, Subject, Window
 from chorus_cli.core.log.journal import boundary, effective, fold_is_undone, latest_reversals, redoable, undoable
 from chorus_cli.core.log.operations import Operation
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chorus_cli.adapters.models.token_counter import VocabularyCounter
 from chorus_cli.core.memory.items import Item, ItemType
 from chorus_cli.core.memory.prompt import (
     already_said,
@@ -16,6 +17,7 @@ from chorus_cli.core.memory.prompt import (
     without_items,
 )
 from tests.core.memory.memory_items import item
+from tests.core.memory.printed_reports import ERRORS, RESULTS
 
 PIECES = [
     *"\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029",
@@ -123,6 +125,13 @@ def test_the_tokens_of_an_item_include_its_number_and_its_indentation(
     content: str, counted: int | None, tokens: int
 ) -> None:
     assert tokens_in_request(item(content=content, tokens=counted)) == tokens
+
+
+@pytest.mark.parametrize("content", [*ERRORS, *RESULTS, "x", "a\n\n" * 200 + "b", "  a\n\n\n\n  b\n" * 50 + "c"])
+def test_the_estimated_tokens_of_an_item_are_no_fewer_than_the_real_ones(content: str) -> None:
+    counter = VocabularyCounter()
+    counted = item(999_999, content, ItemType.PRD_SECTION, tokens=counter.count(content))
+    assert counter.count(hot_block([counted])) - counter.count("Memory:\n") <= tokens_in_request(counted)
 
 
 @pytest.mark.parametrize("text", ["From memory:\n" * 70_000, "\n" * 900_000, "From memory:\n#1 TASK: x\n\n" * 40_000])

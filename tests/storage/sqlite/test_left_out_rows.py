@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.context.view import Reason
-from chorus_cli.core.log.acts import Act, Clear, Edit, Redo, Restore, Retry, Subject, Undo
+from chorus_cli.core.log.act import Act
+from chorus_cli.core.log.acts import Clear, Edit, Redo, Restore, Retry, Subject, Undo
 from chorus_cli.core.log.messages import MessageContent, Role, Status
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.time.window import cutoff

@@ -40,7 +40,7 @@ COLUMNS = {
     ),
     "context_items": (
         "id, persona, item_type, content, importance_score, tier, pinned, access_count, created_at, last_accessed, "
-        "source_message_id, content_hash"
+        "source_message_id, content_hash, token_count, forgotten_by"
     ),
     "context_checkpoints": (
         "id, persona, checkpoint_data, items_count, items_archived, hot_items_retained, token_count, created_at"
@@ -72,7 +72,7 @@ def put_in(connection: sqlite3.Connection, table: str, **values: object) -> None
 
 def dump(connection: sqlite3.Connection) -> list[str]:
     """Return everything in the database; the full-text index is only named."""
-    return [line for line in connection.iterdump() if "message_words_" not in line]
+    return [line for line in connection.iterdump() if "message_words_" not in line and "item_words_" not in line]
 
 
 def pragma(connection: sqlite3.Connection, name: str) -> int:

@@ -12,19 +12,9 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.log import journal
-from chorus_cli.core.log.acts import (
-    Act,
-    Clear,
-    Edit,
-    Flash,
-    Fold,
-    Redo,
-    Restore,
-    Retry,
-    Subject,
-    Undo,
-    Window,
-)
+from chorus_cli.core.log.act import Act
+from chorus_cli.core.log.acts import Clear, Edit, Fold, Redo, Restore, Retry, Subject, Undo, Window
+from chorus_cli.core.log.memory_acts import Flash
 from chorus_cli.core.log.messages import MessageContent, Role
 from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows

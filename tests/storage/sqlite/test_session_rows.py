@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import DatabaseDamagedError
-from chorus_cli.core.log.acts import Act, Clear, Edit, Redo, Restore, Retry, Subject, Undo, Window
+from chorus_cli.core.log.act import Act
+from chorus_cli.core.log.acts import Clear, Edit, Redo, Restore, Retry, Subject, Undo, Window
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.storage.files import session_files
 from chorus_cli.storage.sqlite.log import operation_rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.log import journal
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 
 if TYPE_CHECKING:
@@ -43,7 +44,10 @@ def editable_rows(
 
 def newest_change(operations: Sequence[Operation]) -> int:
     """Return the newest operation of the user's that changes what is in context, 0 when there is none."""
-    changes = (each.id for each in operations if each.act.changes_messages)
+    by_id = {operation.id: operation for operation in operations}
+    changes = (
+        each.id for each in operations if each.act.changes_messages and journal.memory_act_of(each, by_id) is None
+    )
     return max(changes, default=0)
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.errors import DatabaseDamagedError, JournalError
 from chorus_cli.core.log import journal
-from chorus_cli.core.log.acts import ACTS, Inclusion, Redo, Subject, Undo
+from chorus_cli.core.log.act import Inclusion
+from chorus_cli.core.log.acts import ACTS, Redo, Subject, Undo
 from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import message_rows

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,10 +20,10 @@ from chorus_cli.core.log.search_query import MARKS, excerpt, marked_literals, se
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.log import message_rows
-from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError, is_damage, replace
+from chorus_cli.storage.sqlite.log.index_renewal import MESSAGES, IndexDamagedError, damage_told, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.log.messages import Message
@@ -92,7 +92,7 @@ def index_batch(connection: sqlite3.Connection, rows: int = BATCH_ROWS) -> Progr
     Raises:
         IndexDamagedError: the index cannot take them.
     """
-    with _damage_told():
+    with damage_told():
         state = _state(connection) or begin_anew(connection)
         finished = _no_longer_written(connection, state.waiting)
         fresh, begun, through = _next_rows(connection, state.through, rows)
@@ -111,14 +111,14 @@ def begin_anew(connection: sqlite3.Connection) -> _State:
     Raises:
         IndexDamagedError: it cannot even be emptied.
     """
-    with _damage_told():
+    with damage_told():
         connection.execute("INSERT INTO message_words(message_words) VALUES ('delete-all')")
     return _begun(connection)
 
 
 def begin_in_new_pages(connection: sqlite3.Connection) -> _State:
     """Begin the index anew in new pages; the old ones stay behind."""
-    replace(connection)
+    replace(connection, MESSAGES)
     return _begun(connection)
 
 
@@ -128,7 +128,7 @@ def check(connection: sqlite3.Connection) -> None:
     Raises:
         IndexDamagedError: it contradicts itself.
     """
-    with _damage_told():
+    with damage_told():
         connection.execute("INSERT INTO message_words(message_words, rank) VALUES ('integrity-check', 0)")
 
 
@@ -140,7 +140,7 @@ def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Fo
     Raises:
         IndexDamagedError: the index cannot be read, or a message no longer matches its words in the index.
     """
-    with _damage_told() if query.expression else nullcontext():
+    with damage_told() if query.expression else nullcontext():
         ids = _matching(connection, query, scope)
     shown = message_rows.rows(connection, ids[: scope.limit])[::-1]
     excerpts = _excerpts({message.id: message.content for message in shown}, query)
@@ -247,14 +247,3 @@ def _state(connection: sqlite3.Connection) -> _State | None:
 def _store(connection: sqlite3.Connection, state: _State) -> None:
     text = json.dumps({"format": _FORMAT, "through": state.through, "waiting": state.waiting})
     meta_rows.store(connection, STATE, text)
-
-
-@contextmanager
-def _damage_told() -> Iterator[None]:
-    """Turn errors that may mean damage of the index into one class; a full disk or a lock is none."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        if is_damage(error):
-            raise IndexDamagedError from error
-        raise

@@ -1,0 +1,69 @@
+"""The bases of acts: each class has a kind, reads and writes the JSON of its row, and describes itself to the user."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
+    from chorus_cli.core.settings.jsonc import JsonValue
+
+
+class Act(ABC):
+    """An act, by default without detail and members and no boundary.
+
+    ``changes_messages`` says whether the act changes which messages are in context.
+    """
+
+    __slots__ = ()
+    kind: ClassVar[str]
+    is_boundary: ClassVar[bool] = False
+    changes_messages: ClassVar[bool] = True
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """The messages that the act puts into the context, by their ids."""
+        return ()
+
+    @classmethod
+    def from_detail(cls, _detail: Mapping[str, Any], _members: tuple[int, ...]) -> Self:
+        """Read the act from the JSON of its row and the ids of its members."""
+        return cls()
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Return the JSON of the row."""
+        return {}
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Name the act to the user."""
+
+    @property
+    def breaks_prefix(self) -> bool:
+        """Whether the next request begins anew, because messages or items that stood in the last one are out."""
+        return True
+
+    @property
+    def start(self) -> str:
+        """The words for a context that starts at the act, to be followed by its time; empty for no boundary."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Inclusion(Act):
+    """An act that puts ``members``, the ids of messages, into the context.
+
+    The members of a boundary begin the context in their order and are as old as the boundary. Those of any other act
+    stay whatever their age, in the order of the log, until the act is undone or a boundary follows.
+    """
+
+    members: tuple[int, ...] = ()
+
+    @classmethod
+    def from_detail(cls, _detail: Mapping[str, Any], members: tuple[int, ...]) -> Self:
+        """Take the members."""
+        return cls(members)

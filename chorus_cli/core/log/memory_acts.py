@@ -1,0 +1,181 @@
+"""Acts on the memory of a persona: changes of its items, and flash saves."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from chorus_cli.core.log.act import Act
+from chorus_cli.core.text.phrases import counted, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from chorus_cli.core.settings.jsonc import JsonValue
+
+_DONE = {
+    "add": "remembered",
+    "capture": "captured",
+    "edit": "edited",
+    "forget": "forgot",
+    "import": "imported",
+    "pin": "pinned",
+    "restore": "restored",
+    "unpin": "unpinned",
+}
+
+
+class ItemState(NamedTuple):
+    """The state of an item as far as an act concerns it; ``None`` leaves a part alone."""
+
+    visible: bool | None = None
+    archived: bool | None = None
+    pinned: bool | None = None
+    item_type: str | None = None
+    content: str | None = None
+
+    @classmethod
+    def from_json(cls, parts: Mapping[str, Any]) -> ItemState:
+        """Read the parts that are concerned."""
+        return cls(*(parts.get(name) for name in cls._fields))
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Write the parts that are concerned."""
+        return {name: part for name, part in self._asdict().items() if part is not None}
+
+    def agrees_with(self, present: ItemState) -> bool:
+        """Return whether ``present`` has every part that is concerned."""
+        return all(part in {None, now} for part, now in zip(self, present, strict=True))
+
+    def over(self, present: ItemState) -> ItemState:
+        """Return ``present`` with the parts that are concerned in place of its own."""
+        concerned: dict[str, Any] = {name: part for name, part in self._asdict().items() if part is not None}
+        return present._replace(**concerned)
+
+
+class ItemChange(NamedTuple):
+    """An item by its id, and its state before and after an act."""
+
+    item_id: int
+    before: ItemState
+    after: ItemState
+
+    @property
+    def inverse(self) -> ItemChange:
+        """The change that takes this one back."""
+        return ItemChange(self.item_id, self.after, self.before)
+
+
+class MemoryAct(Act):
+    """An act on the items of a memory; an undo of it changes them back."""
+
+    __slots__ = ()
+    changes_messages = False
+
+    @property
+    @abstractmethod
+    def changes(self) -> tuple[ItemChange, ...]:
+        """The items with their states before and after the act."""
+
+    @property
+    @abstractmethod
+    def inverse(self) -> MemoryAct:
+        """The act that takes this one back."""
+
+    @property
+    def passes_over(self) -> bool:
+        """Whether items that were changed again are passed over by an undo or redo, which is refused otherwise."""
+        return False
+
+    @property
+    def breaks_prefix(self) -> bool:
+        """Whether an item is hidden, which must leave every prompt; other changes wait until the prompt is renewed."""
+        return any(change.after.visible is False for change in self.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryChange(MemoryAct):
+    """A change of items: ``change`` is add, edit, pin, unpin, forget, import, capture or restore.
+
+    ``title`` holds the first words of a single item, or else the place that several come from.
+    """
+
+    kind = "memory"
+    change: str
+    changes: tuple[ItemChange, ...] = ()
+    title: str = ""
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> MemoryChange:
+        """Read the change and its items."""
+        changes = tuple(
+            ItemChange(int(each["id"]), ItemState.from_json(each["before"]), ItemState.from_json(each["after"]))
+            for each in detail["items"]
+        )
+        return cls(str(detail["change"]), changes, str(detail.get("title", "")))
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the change and its items."""
+        items: list[JsonValue] = [
+            {"id": each.item_id, "before": each.before.as_json(), "after": each.after.as_json()}
+            for each in self.changes
+        ]
+        return {"change": self.change, "title": self.title, "items": items}
+
+    @property
+    def inverse(self) -> MemoryChange:
+        """The change that takes this one back."""
+        return replace(self, changes=tuple(change.inverse for change in self.changes))
+
+    def describe(self) -> str:
+        """Name the change with its item, or with the number of items."""
+        done = _DONE.get(self.change, self.change)
+        if len(self.changes) == 1:
+            return f'{done} #{self.changes[0].item_id} "{shortened(self.title)}"'
+        source = f" from {shortened(self.title)}" if self.title else ""
+        return f"{done} {counted(len(self.changes), 'memory item')}{source}"
+
+
+@dataclass(frozen=True, slots=True)
+class Flash(MemoryAct):
+    """A flash save of the memory: its checkpoint, and the ids of the items that it archived.
+
+    The ids are kept here, so that an undo outlives the checkpoint. ``archives`` is false for the inverse.
+    """
+
+    kind = "flash"
+    checkpoint_id: int = 0
+    archived: tuple[int, ...] = ()
+    archives: bool = True
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Flash:
+        """Read the checkpoint and the ids."""
+        return cls(int(detail.get("checkpoint", 0)), tuple(map(int, detail.get("archived", ()))))
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the checkpoint and the ids."""
+        return {"checkpoint": self.checkpoint_id, "archived": [*self.archived]} if self.checkpoint_id else {}
+
+    @property
+    def changes(self) -> tuple[ItemChange, ...]:
+        """The archived items; one that was pinned since is not archived by a redo."""
+        before, after = ItemState(archived=False, pinned=False), ItemState(archived=True)
+        if not self.archives:
+            before, after = after, ItemState(archived=False)
+        return tuple(ItemChange(item_id, before, after) for item_id in self.archived)
+
+    @property
+    def inverse(self) -> Flash:
+        """The act that brings the items back."""
+        return replace(self, archives=not self.archives)
+
+    @property
+    def passes_over(self) -> bool:
+        """Yes: an item that is in use again, or was archived again, does not keep the others back."""
+        return True
+
+    def describe(self) -> str:
+        """Name the act with the number of items that it archived."""
+        return f"flash save, {counted(len(self.archived), 'memory item')} archived" if self.archived else "flash save"

@@ -1,0 +1,1 @@
+"""Memory items and checkpoints in the database."""

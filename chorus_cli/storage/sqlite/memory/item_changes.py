@@ -1,0 +1,228 @@
+"""Changes of memory items, each stored with its operation in one transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import JournalError, MemoryItemError
+from chorus_cli.core.log.memory_acts import ItemChange, ItemState, MemoryAct, MemoryChange
+from chorus_cli.core.log.operations import NewOperation, Operation
+from chorus_cli.core.memory.importance import accessed, importance, renewed, tier_of
+from chorus_cli.core.memory.items import Item, ItemType, Tier, content_hash
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage.sqlite.log import operation_rows
+from chorus_cli.storage.sqlite.log.index_renewal import damage_told
+from chorus_cli.storage.sqlite.memory import item_rows, item_words
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+    from datetime import datetime
+
+
+class NewItem(NamedTuple):
+    """An item about to be stored; ``token_count`` counts its content."""
+
+    item_type: ItemType
+    content: str
+    token_count: int | None = None
+    source_message_id: int | None = None
+
+
+class Addition(NamedTuple):
+    """New items of a persona, and how they are added.
+
+    ``change`` is add, import or capture. Items ``by_hand`` are accessed and as young as new ones even if they are
+    known, and come back if they are forgotten or archived; of others the known ones stay as they are. ``title`` names
+    the place that several come from.
+    """
+
+    persona: str
+    items: Sequence[NewItem]
+    change: str
+    now: datetime
+    by_hand: bool = True
+    title: str = ""
+
+
+class Added(NamedTuple):
+    """Items after an addition, in its order, the ids of those that were known and visible, and the operation.
+
+    There is no operation if nothing but accesses was changed. Known items are left out where nothing was done to them.
+    """
+
+    items: tuple[Item, ...]
+    known_ids: frozenset[int]
+    operation: Operation | None
+
+
+class _Present(NamedTuple):
+    item: Item
+    state: ItemState
+
+
+def add(connection: sqlite3.Connection, addition: Addition) -> Added:
+    """Store new items, bring back those that are known but hidden, and store the operation.
+
+    Raises:
+        IndexDamagedError: the index of the words cannot be written.
+    """
+    item_rows.adopt(connection, addition.persona)
+    ids: list[int] = []
+    known: set[int] = set()
+    changes: list[ItemChange] = []
+    for new in addition.items:
+        present = _known(connection, addition.persona, new.content)
+        if present is None:
+            ids.append(_insert(connection, addition, new))
+            changes.append(ItemChange(ids[-1], ItemState(visible=False), ItemState(visible=True)))
+        elif addition.by_hand and present.item.id not in ids:
+            ids.append(present.item.id)
+            known |= {present.item.id} if present.state.visible else set()
+            changes += _brought_back(connection, addition, new, present)
+    operation = None
+    if changes:
+        act = MemoryChange(addition.change, tuple(changes), _title(addition, changes))
+        operation = change(connection, addition.persona, act, addition.now)
+    found = {item.id: item for item in item_rows.of_ids(connection, addition.persona, ids)}
+    return Added(tuple(found[id_] for id_ in ids), frozenset(known), operation)
+
+
+def change(connection: sqlite3.Connection, persona: str, act: MemoryChange, now: datetime) -> Operation:
+    """Store a change of items and its operation.
+
+    Raises:
+        JournalError: an item is not in the state before the change, or is gone.
+        MemoryItemError: another item has the new content.
+        IndexDamagedError: the index of the words cannot be written.
+    """
+    operation = operation_rows.introduce(connection, NewOperation(persona, act, now))
+    apply(connection, persona, act, operation.id, now)
+    return operation
+
+
+def put_back(connection: sqlite3.Connection, act: MemoryAct, reversal: NewOperation) -> None:
+    """Change the items by ``act``, which takes another back or repeats it, and store the undo or redo.
+
+    Raises:
+        JournalError: an item was changed again since, or another program has done the same meanwhile.
+        MemoryItemError: another item has the content by now.
+        IndexDamagedError: the index of the words cannot be written.
+    """
+    item_rows.adopt(connection, reversal.persona)
+    operation = operation_rows.introduce_reversal(connection, reversal)
+    apply(connection, reversal.persona, act, operation.id, reversal.created_at)
+
+
+def apply(connection: sqlite3.Connection, persona: str, act: MemoryAct, operation_id: int, now: datetime) -> None:
+    """Bring the items of an act of the memory into the state after it.
+
+    Raises:
+        JournalError: an item is not in the state before it, or is gone.
+        MemoryItemError: another item has the new content.
+        IndexDamagedError: the index of the words cannot be written.
+    """
+    for each in act.changes:
+        present = _present(connection, persona, each.item_id)
+        if present is not None and each.before.agrees_with(present.state):
+            _store(connection, present, each.after, operation_id, now)
+        elif not act.passes_over:
+            fate = "is no longer there" if present is None else "was changed again since"
+            raise JournalError(f"Memory item #{each.item_id} {fate}, so nothing was changed.")
+
+
+def _title(addition: Addition, changes: Sequence[ItemChange]) -> str:
+    """Return the first words of a single item, or else the place that the items come from."""
+    if len(changes) > 1:
+        return addition.title
+    return shortened(addition.items[0].content if len(addition.items) == 1 else addition.title)
+
+
+def _insert(connection: sqlite3.Connection, addition: Addition, new: NewItem) -> int:
+    """Store an item, hidden until its operation is applied."""
+    count, stamp = int(addition.by_hand), timestamps.to_text(addition.now)
+    score = importance(new.item_type, addition.now, count, addition.now).total
+    with damage_told():
+        cursor = connection.execute(
+            "INSERT INTO context_items(persona, item_type, content, importance_score, tier, access_count, created_at, "
+            "last_accessed, source_message_id, content_hash, token_count, forgotten_by) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+            (
+                *(addition.persona, new.item_type, new.content, score, tier_of(score), count, stamp, stamp),
+                *(new.source_message_id, content_hash(new.content), new.token_count),
+            ),
+        )
+    item_id = int(cursor.lastrowid or 0)
+    item_words.store(connection, item_id, new.content)
+    return item_id
+
+
+def _brought_back(
+    connection: sqlite3.Connection, addition: Addition, new: NewItem, present: _Present
+) -> list[ItemChange]:
+    """Make a known item as young as a new one, and return its change if it has to come back or gets another type."""
+    item = accessed(present.item._replace(created_at=addition.now), addition.now)
+    item_rows.store_scores(connection, [item])
+    wanted = ItemState(visible=True, archived=False, item_type=new.item_type)
+    parts = [now if part != now else None for part, now in zip(present.state, wanted.over(present.state), strict=True)]
+    after = ItemState.from_json(dict(zip(ItemState._fields, parts, strict=True)))
+    if after == ItemState():
+        return []
+    before = {name: getattr(present.state, name) for name in after.as_json()}
+    return [ItemChange(item.id, ItemState.from_json(before), after)]
+
+
+def _known(connection: sqlite3.Connection, persona: str, content: str) -> _Present | None:
+    row = connection.execute(
+        "SELECT id FROM context_items WHERE persona = ? AND content_hash = ?", (persona, content_hash(content))
+    ).fetchone()
+    return None if row is None else _present(connection, persona, row[0])
+
+
+def _present(connection: sqlite3.Connection, persona: str, item_id: int) -> _Present | None:
+    row = connection.execute(
+        f"SELECT forgotten_by IS NULL, {item_rows.COLUMNS} FROM context_items WHERE id = ? AND persona = ?",
+        (item_id, persona),
+    ).fetchone()
+    if row is None:
+        return None
+    visible, *columns = row
+    item = item_rows.item_of(columns)
+    archived = item.tier is Tier.ARCHIVED
+    return _Present(item, ItemState(bool(visible), archived, item.pinned, item.item_type, item.content))
+
+
+def _store(
+    connection: sqlite3.Connection, present: _Present, after: ItemState, operation_id: int, now: datetime
+) -> None:
+    """Store the new state of an item, with the score and tier that follow from it."""
+    state = after.over(present.state)
+    item = present.item._replace(
+        item_type=ItemType(str(state.item_type)), pinned=bool(state.pinned), tier=Tier.WARM, content=str(state.content)
+    )
+    item = item._replace(tier=Tier.ARCHIVED) if state.archived else renewed(item, now)
+    connection.execute(
+        "UPDATE context_items SET item_type = ?, pinned = ?, tier = ?, importance_score = ?, "
+        "forgotten_by = CASE WHEN ? THEN NULL ELSE COALESCE(forgotten_by, ?) END WHERE id = ?",
+        (item.item_type, item.pinned, item.tier, item.importance_score, state.visible, operation_id, item.id),
+    )
+    if item.content != present.item.content:
+        _reword(connection, item)
+
+
+def _reword(connection: sqlite3.Connection, item: Item) -> None:
+    hashed = content_hash(item.content)
+    other = connection.execute(
+        "SELECT id, forgotten_by IS NOT NULL FROM context_items WHERE persona = ? AND content_hash = ? AND id <> ?",
+        (item.persona, hashed, item.id),
+    ).fetchone()
+    if other:
+        forgotten = "; it is forgotten, and adding the text again brings it back" if other[1] else ""
+        raise MemoryItemError(f"Memory item #{other[0]} has this content already{forgotten}.")
+    with damage_told():
+        connection.execute(
+            "UPDATE context_items SET content = ?, content_hash = ?, token_count = NULL WHERE id = ?",
+            (item.content, hashed, item.id),
+        )
+    item_words.store(connection, item.id, item.content)

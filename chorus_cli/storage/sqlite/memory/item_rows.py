@@ -1,0 +1,227 @@
+"""Rows of memory items: reading them, and renewing their scores and tiers.
+
+Only visible items are read: one that an operation hides, ``forgotten_by``, is in no list, prompt or count. The best
+come first: pinned ones, then by score, then the last accessed.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.memory.importance import accessed, renewed
+from chorus_cli.core.memory.items import Item, ItemType, Tier, content_hash
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage.sqlite import meta_rows
+from chorus_cli.storage.sqlite.memory import item_words
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+MOST_HOT = 100
+RENEWED_EVERY = timedelta(minutes=5)
+COLUMNS = (
+    "id, persona, item_type, content, importance_score, tier, created_at, last_accessed, pinned, access_count, "
+    "source_message_id, token_count"
+)
+_VISIBLE = "persona = :persona AND forgotten_by IS NULL"
+_BEST_FIRST = "ORDER BY pinned DESC, importance_score DESC, last_accessed DESC, id DESC"
+_AMONG = "id IN (SELECT value FROM json_each(:ids))"
+_SAME_SCORE = 1e-6
+
+
+class TierTotal(NamedTuple):
+    """The number of items in a tier, and their tokens."""
+
+    items: int
+    tokens: int
+
+
+def item_of(row: Sequence[object]) -> Item:
+    """Return the item of a row of ``COLUMNS``.
+
+    Raises:
+        DatabaseDamagedError: the row cannot be read.
+    """
+    id_, persona, item_type, content, score, tier, created_at, last_accessed, pinned, count, source, tokens = row
+    try:
+        created, last = timestamps.from_text(str(created_at)), timestamps.from_text(str(last_accessed))
+    except ValueError as error:
+        raise DatabaseDamagedError(f"Memory item {id_} cannot be read ({error}).") from error
+    return Item(
+        int(str(id_)),
+        str(persona),
+        ItemType(str(item_type)),
+        str(content),
+        float(str(score)),
+        Tier(str(tier)),
+        created,
+        last,
+        bool(pinned),
+        int(str(count or 0)),
+        None if source is None else int(str(source)),
+        None if tokens is None else int(str(tokens)),
+    )
+
+
+def of_id(connection: sqlite3.Connection, persona: str, item_id: int) -> Item | None:
+    """Return an item of a persona, ``None`` if there is none or it is forgotten."""
+    return next(iter(of_ids(connection, persona, (item_id,))), None)
+
+
+def of_ids(connection: sqlite3.Connection, persona: str, ids: Collection[int]) -> list[Item]:
+    """Return those of some items that a persona has, in order of id."""
+    return _items(connection, persona, f"AND {_AMONG} ORDER BY id", ids=json.dumps([*ids]))
+
+
+def listing(
+    connection: sqlite3.Connection, persona: str, tier: Tier | None = None, item_type: ItemType | None = None
+) -> list[Item]:
+    """Return the items of a persona, of one tier or type if that is given, best first."""
+    conditions = ("AND tier = :tier " if tier else "") + ("AND item_type = :item_type " if item_type else "")
+    return _items(connection, persona, f"{conditions}{_BEST_FIRST}", tier=tier, item_type=item_type)
+
+
+def hot(connection: sqlite3.Connection, persona: str, limit: int = MOST_HOT) -> list[Item]:
+    """Return the HOT items of a persona, best first."""
+    return _items(connection, persona, f"AND tier = 'HOT' {_BEST_FIRST} LIMIT :limit", limit=limit)
+
+
+def matching(connection: sqlite3.Connection, persona: str, expression: str, limit: int) -> list[Item]:
+    """Return the HOT and WARM items of a persona that an FTS5 expression finds, best match first.
+
+    Raises:
+        IndexDamagedError: the index of the words cannot be read.
+    """
+    ids = item_words.matching(connection, persona, expression, limit)
+    found = {item.id: item for item in of_ids(connection, persona, ids)}
+    return [found[id_] for id_ in ids if id_ in found]
+
+
+def number(connection: sqlite3.Connection, persona: str) -> int:
+    """Return the number of items of a persona."""
+    (found,) = connection.execute(
+        f"SELECT COUNT(*) FROM context_items WHERE {_VISIBLE}", {"persona": persona}
+    ).fetchone()
+    return int(found)
+
+
+def totals(connection: sqlite3.Connection, persona: str) -> Mapping[Tier, TierTotal]:
+    """Return items and tokens of a persona by tier; an item that is not counted yet has no tokens."""
+    found = connection.execute(
+        f"SELECT tier, COUNT(*), COALESCE(SUM(token_count), 0) FROM context_items WHERE {_VISIBLE} GROUP BY tier",
+        {"persona": persona},
+    ).fetchall()
+    known = {Tier(tier): TierTotal(items, tokens) for tier, items, tokens in found}
+    return {tier: known.get(tier, TierTotal(0, 0)) for tier in Tier}
+
+
+def forgotten_among(connection: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
+    """Return those of some items that are forgotten."""
+    found = connection.execute(
+        f"SELECT id FROM context_items WHERE {_AMONG} AND forgotten_by IS NOT NULL", {"ids": json.dumps([*ids])}
+    ).fetchall()
+    return {id_ for (id_,) in found}
+
+
+def uncounted(connection: sqlite3.Connection, persona: str) -> Mapping[int, str]:
+    """Return the contents whose tokens are not counted yet, by id."""
+    found = connection.execute(
+        f"SELECT id, content FROM context_items WHERE {_VISIBLE} AND token_count IS NULL", {"persona": persona}
+    ).fetchall()
+    return dict(found)
+
+
+def store_token_counts(connection: sqlite3.Connection, contents: Mapping[int, str], counts: Mapping[int, int]) -> None:
+    """Store the token counts of contents by id; a content that was changed meanwhile stays uncounted."""
+    connection.executemany(
+        "UPDATE context_items SET token_count = ? WHERE id = ? AND content = ?",
+        [(counts[id_], id_, content) for id_, content in contents.items()],
+    )
+
+
+def count_access(connection: sqlite3.Connection, persona: str, ids: Collection[int], now: datetime) -> None:
+    """Count one more access of some items at ``now``, and renew their scores and tiers."""
+    store_scores(connection, [accessed(item, now) for item in of_ids(connection, persona, ids)])
+
+
+def is_renewal_due(connection: sqlite3.Connection, persona: str, now: datetime) -> bool:
+    """Return whether five minutes have passed since the last renewal, or the clock was set back behind it."""
+    last = renewed_at(connection, persona)
+    return last is None or not timedelta() <= now - last < RENEWED_EVERY
+
+
+def renewed_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
+    """Return the time of the last renewal, ``None`` if there was none."""
+    text = meta_rows.value(connection, meta_rows.memory_renewed_key(persona))
+    return timestamps.from_text(text) if text else None
+
+
+def renew(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
+    """Give every active item the score and tier of ``now``; return the number of rows that changed.
+
+    Items that were put in with plain SQL get their hash, and words that recall can find.
+    """
+    adopt(connection, persona)
+    items = _items(connection, persona, "AND tier <> 'ARCHIVED'")
+    changed = [new for old in items if _differ(old, new := renewed(old, now))]
+    store_scores(connection, changed)
+    meta_rows.store(connection, meta_rows.memory_renewed_key(persona), timestamps.to_text(now))
+    return len(changed)
+
+
+def adopt(connection: sqlite3.Connection, persona: str) -> None:
+    """Fill in the hashes of items that were put in or changed with plain SQL; an equal content has none of its own."""
+    found = connection.execute(
+        f"SELECT id, content FROM context_items WHERE {_VISIBLE} AND content_hash IS NULL", {"persona": persona}
+    ).fetchall()
+    for id_, content in found:
+        connection.execute(
+            "UPDATE OR IGNORE context_items SET content_hash = ? WHERE id = ?", (content_hash(content), id_)
+        )
+        item_words.store(connection, id_, content)
+
+
+def store_scores(connection: sqlite3.Connection, items: Iterable[Item]) -> None:
+    """Store scores, tiers and accesses."""
+    connection.executemany(
+        "UPDATE context_items SET importance_score = ?, tier = ?, access_count = ?, last_accessed = ?, created_at = ? "
+        "WHERE id = ?",
+        [
+            (
+                item.importance_score,
+                item.tier,
+                item.access_count,
+                timestamps.to_text(item.last_accessed),
+                timestamps.to_text(item.created_at),
+                item.id,
+            )
+            for item in items
+        ],
+    )
+
+
+def hide_all(connection: sqlite3.Connection, persona: str, operation_id: int) -> None:
+    """Hide the items of an earlier persona of the same name for good.
+
+    Without their hashes, equal contents of the new one are new items.
+    """
+    connection.execute(
+        "UPDATE context_items SET forgotten_by = COALESCE(forgotten_by, ?), content_hash = NULL WHERE persona = ?",
+        (operation_id, persona),
+    )
+
+
+def _items(connection: sqlite3.Connection, persona: str, rest: str, **values: object) -> list[Item]:
+    found = connection.execute(
+        f"SELECT {COLUMNS} FROM context_items WHERE {_VISIBLE} {rest}", {"persona": persona, **values}
+    ).fetchall()
+    return [item_of(row) for row in found]
+
+
+def _differ(old: Item, new: Item) -> bool:
+    return old.tier is not new.tier or abs(old.importance_score - new.importance_score) > _SAME_SCORE
