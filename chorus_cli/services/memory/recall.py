@@ -6,28 +6,26 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.memory import MOST_HOT, MOST_RECALLED, chosen_hot, recall_room, unsent
 from chorus_cli.core.context.plan import system_tokens
-from chorus_cli.core.errors import IndexDamagedError
 from chorus_cli.core.memory import recall
 from chorus_cli.core.memory.items import Item, Tier
+from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError
 from chorus_cli.storage.sqlite.memory import item_rows, item_words
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterable
     from datetime import datetime
 
     from chorus_cli.core.context.snapshot import ContextSnapshot
+    from chorus_cli.storage.sqlite.store import Connection
 
 
-def renew_if_due(connection: sqlite3.Connection, persona: str, now: datetime) -> None:
+def renew_if_due(connection: Connection, persona: str, now: datetime) -> None:
     """Renew scores and tiers, at most every five minutes."""
     if item_rows.is_renewal_due(connection, persona, now):
         item_rows.renew(connection, persona, now)
 
 
-def recalled(
-    connection: sqlite3.Connection, snapshot: ContextSnapshot, question: str, question_tokens: int
-) -> list[Item]:
+def recalled(connection: Connection, snapshot: ContextSnapshot, question: str, question_tokens: int) -> list[Item]:
     """Return the items for the preamble of a question, in order of id, and leave out those that the request has.
 
     HOT items come first, then the best of the WARM ones that the question refers to by number or by rare words.
@@ -43,13 +41,13 @@ def recalled(
     return recall.best_within(found, room, MOST_RECALLED)
 
 
-def loaded(connection: sqlite3.Connection, persona: str, items: Iterable[Item], now: datetime) -> None:
+def loaded(connection: Connection, persona: str, items: Iterable[Item], now: datetime) -> None:
     """Count one access of each item that a request loads."""
     if ids := [item.id for item in items]:
         item_rows.count_access(connection, persona, ids, now)
 
 
-def _referred_to(connection: sqlite3.Connection, persona: str, question: str) -> list[Item]:
+def _referred_to(connection: Connection, persona: str, question: str) -> list[Item]:
     found = {item.id: item for item in item_rows.of_ids(connection, persona, recall.references(question))}
     words, number = recall.meaningful_words(question), item_rows.number(connection, persona)
     if words and number:
@@ -62,7 +60,7 @@ def _referred_to(connection: sqlite3.Connection, persona: str, question: str) ->
     return list(found.values())
 
 
-def _found_by_words(connection: sqlite3.Connection, persona: str, words: list[str], number: int) -> list[Item]:
+def _found_by_words(connection: Connection, persona: str, words: list[str], number: int) -> list[Item]:
     frequency = item_words.frequencies(connection, persona, recall.index_terms(words), number)
     rare = recall.rare_words(words, frequency, number)
     return item_rows.matching(connection, persona, recall.match_query(rare), MOST_HOT) if rare else []
