@@ -1,0 +1,112 @@
+"""Assembling a request with a large memory, beside assembling it with a small one."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from benchmarks.figures import figure
+from benchmarks.stored_log import PERSONA, TARGET, stored_log
+from benchmarks.surroundings import libraries_frozen, temporary_folder
+from chorus_cli.adapters.models.token_counter import VocabularyCounter
+from chorus_cli.core.context.budget import Limit
+from chorus_cli.core.time import timestamps
+from chorus_cli.services.context.context import Context
+from chorus_cli.services.memory import recall
+from chorus_cli.storage.sqlite.store import Store
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from benchmarks.figures import Figure, Pair
+    from benchmarks.stored_log import StoredRow
+    from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
+    from chorus_cli.core.memory.items import Item
+    from chorus_cli.storage.sqlite.store import Connection
+
+GOAL = 2
+_NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
+_CODE = "def step_{number}(values):\n    total = sum(values)\n    print('step {number}', total)\n    return total\n"
+_QUESTION = "Could you look at the function again and say which values it returns when the total is printed? #7"
+_QUESTION_TOKENS = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The number of messages in the window, of items in the small and the large memory, and of rounds."""
+
+    messages: int = 200
+    few: int = 10
+    many: int = 1_000
+    rounds: int = 101
+
+
+QUICK = Sizes(rounds=31)
+
+
+def measure(*, quick: bool) -> Iterator[Figure]:
+    """Time the assembly with both memories."""
+    return compare(QUICK if quick else Sizes())
+
+
+def compare(sizes: Sizes) -> Iterator[Figure]:
+    """Yield the figure; the items were captured from messages that have left the window."""
+    with temporary_folder() as folder:
+        small, large = folder / "small.db", folder / "large.db"
+        with stored_log(small, _rows(sizes.messages)) as few, stored_log(large, _rows(sizes.messages)) as many:
+            _fill_memory(few, sizes.few)
+            _fill_memory(many, sizes.many)
+            with libraries_frozen():
+                pairs = asyncio.run(_pairs(large, small, sizes))
+    yield figure(f"assembling with {sizes.many:,} memory items", f"with {sizes.few}", pairs, GOAL)
+
+
+async def _pairs(large: Path, small: Path, sizes: Sizes) -> list[Pair]:
+    stores = Store(large), Store(small)
+    for store in stores:
+        await store.open()
+    try:
+        return [(await _seconds(stores[0]), await _seconds(stores[1])) for _ in range(sizes.rounds + 1)][1:]
+    finally:
+        for store in stores:
+            await store.close()
+
+
+async def _seconds(store: Store) -> float:
+    context = Context(store, VocabularyCounter(), lambda _model: Limit(128_000, "a test"), lambda _model: None)
+    frame = await context.frame(TARGET)
+    begun = time.perf_counter()
+    snapshot, _ = await store.write(_assembled, context, frame)
+    await context.plan(snapshot)
+    return time.perf_counter() - begun
+
+
+def _assembled(connection: Connection, context: Context, frame: Frame) -> tuple[ContextSnapshot, list[Item]]:
+    recall.renew_if_due(connection, PERSONA, _NOW)
+    snapshot = context.read(connection, frame, _NOW)
+    items = recall.recalled(connection, snapshot, _QUESTION, _QUESTION_TOKENS)
+    recall.loaded(connection, PERSONA, [*snapshot.hot, *items], _NOW)
+    return snapshot, items
+
+
+def _fill_memory(connection: sqlite3.Connection, number: int) -> None:
+    connection.execute("BEGIN")
+    connection.executemany(
+        "INSERT INTO context_items(persona, item_type, content, created_at, last_accessed) VALUES (?, 'CODE', ?, ?, ?)",
+        [(PERSONA, _CODE.format(number=position), *[timestamps.to_text(_NOW)] * 2) for position in range(number)],
+    )
+    connection.execute("COMMIT")
+
+
+def _rows(number: int) -> Iterator[StoredRow]:
+    """Yield questions and answers in turns, spread over the last hour."""
+    for position in range(number):
+        moment = _NOW - timedelta(hours=1) * (number - position) / number
+        role = "assistant" if position % 2 else "user"
+        turn = position + 1 - position % 2
+        yield PERSONA, 1, turn, role, f"{position}: We went over the plan again.", timestamps.to_text(moment), 12
