@@ -39,6 +39,9 @@ from chorus_cli.services.folding.summarizer import Summarizer
 from chorus_cli.services.log.journal import Journal
 from chorus_cli.services.log.search import Search
 from chorus_cli.services.log.transcript import Exporting
+from chorus_cli.services.memory.access import MemoryAccess
+from chorus_cli.services.memory.flash import FlashSaves
+from chorus_cli.services.memory.memory import Memory
 from chorus_cli.services.personas.models import KnownModels, Models
 from chorus_cli.services.personas.roster import Roster
 from chorus_cli.services.personas.settings import PersonaSettings
@@ -149,7 +152,9 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     store, personas, focus, clock = opened.store, opened.personas, opened.focus, machine.clock
     context = Context(store, providers.counter, providers.limit_of, providers.input_cost)
     settings = PersonaSettings(store, clock, personas)
-    journal = Journal(context, clock, personas)
+    access = MemoryAccess(store, clock, providers.counter, opened.notifier.aside)
+    memory = Memory(access, FlashSaves(access))
+    journal = Journal(context, clock, personas, memory)
     summarizer = Summarizer(providers.client, context)
     folding = Folding(context, summarizer, clock)
     folds = FoldSchedule(folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
@@ -166,6 +171,7 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
         ),
         sessions=Sessions(store, clock, personas, focus, saving),
         idle_timer=IdleTimer(clock, actions, lambda: focus.slug, opened.notifier.aside, machine.report_bug),
+        memory=memory,
         log=LogServices(journal, Search(store, clock), Exporting(context, clock)),
         editing=EditingServices(
             Editing(machine.editor, opened.paths.drafts, clock, opened.run),

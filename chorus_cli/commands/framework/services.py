@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.log.journal import Journal
     from chorus_cli.services.log.search import Search
     from chorus_cli.services.log.transcript import Exporting
+    from chorus_cli.services.memory.memory import Memory
     from chorus_cli.services.notifier import Notifier
     from chorus_cli.services.personas.focus import Focus
     from chorus_cli.services.personas.models import Models
@@ -88,6 +89,7 @@ class Services:
     personas: PersonaServices
     sessions: Sessions
     idle_timer: IdleTimer
+    memory: Memory
     log: LogServices
     editing: EditingServices
     machine: MachineServices

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import JournalError, SettingsError
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Clear, Redo, Subject, Undo, Window
+from chorus_cli.core.log.memory_acts import MemoryAct
 from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.storage.sqlite.context.window_changes import put_window_back
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.messages import Message
     from chorus_cli.ports import Clock
     from chorus_cli.services.context.context import Context
+    from chorus_cli.services.memory.memory import Memory
     from chorus_cli.services.personas.personas import Personas
     from chorus_cli.storage.sqlite.store import Connection
 
@@ -49,6 +51,7 @@ class Journal:
     context: Context
     clock: Clock
     personas: Personas
+    memory: Memory
 
     async def introduce(self, target: Target, act: Act, *, in_all_threads: bool = False) -> Operation:
         """Store an act on the context of the target's thread, or of all threads of its persona.
@@ -81,7 +84,8 @@ class Journal:
         """Take back operation ``number``, or the newest one of the user's that counts, and return it.
 
         Raises:
-            JournalError: there is nothing to take back, or it is taken back already.
+            JournalError: there is nothing to take back, or it is taken back already, or a memory item that it changed
+                was changed again since.
             SettingsError: the setting that it changed was changed again since.
         """
         chosen = journal.to_undo(await self._operations(target), number)
@@ -174,20 +178,23 @@ class Journal:
             await self._record(target, Redo(subject), target.thread_id)
             return question
         chosen = next(known for known in operations if known.id == subject.operation_id)
-        change = chosen.act if isinstance(chosen.act, Window) else None
+        change = chosen.act if isinstance(chosen.act, Window | MemoryAct) else None
         await self._record(target, Redo(subject), chosen.thread_id, change)
         return chosen
 
     async def _take_back(self, target: Target, chosen: Operation) -> None:
-        change = chosen.act.inverse if isinstance(chosen.act, Window) else None
+        change = chosen.act.inverse if isinstance(chosen.act, Window | MemoryAct) else None
         await self._record(target, Undo(_subject(chosen)), chosen.thread_id, change)
 
     async def _record(
-        self, target: Target, reversal: Undo | Redo, thread_id: int | None, change: Window | None = None
+        self, target: Target, reversal: Undo | Redo, thread_id: int | None, change: Window | MemoryAct | None = None
     ) -> None:
         new = NewOperation(target.persona.slug, reversal, self.clock.now(), thread_id)
         if change is None:
             await self.context.store.write(operation_rows.introduce_reversal, new)
+            return
+        if isinstance(change, MemoryAct):
+            await self.memory.put_back(change, new)
             return
         try:
             await self.context.store.write(

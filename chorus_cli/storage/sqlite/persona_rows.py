@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.files import persona_files
 from chorus_cli.storage.sqlite.log import operation_rows, thread_rows
+from chorus_cli.storage.sqlite.memory import item_rows
 from chorus_cli.storage.sqlite.sessions import session_rows
 
 if TYPE_CHECKING:
@@ -48,20 +49,21 @@ def last_spoken_at(connection: sqlite3.Connection, persona: str) -> datetime | N
 
 
 def create(connection: Connection, personas: Path, slug: str, settings: str, boundary: NewOperation) -> None:
-    """Make a persona's folder, and store ``boundary`` if the log has messages of an earlier persona of that slug.
+    """Make a persona's folder, and store ``boundary`` if there was an earlier persona of that slug, to hide its memory.
 
-    Both or neither: without the boundary, the messages of the earlier persona would be in context.
+    All or nothing: without the boundary, the messages of the earlier persona would be in context.
 
     Raises:
         PersonaError: the folder is there already, or cannot be made.
     """
     known = connection.execute(
         "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :slug) OR "
-        "EXISTS(SELECT 1 FROM operations WHERE persona = :slug)",
+        "EXISTS(SELECT 1 FROM operations WHERE persona = :slug) OR "
+        "EXISTS(SELECT 1 FROM context_items WHERE persona = :slug)",
         {"slug": slug},
     ).fetchone()
     if known[0]:
-        operation_rows.introduce(connection, boundary)
+        item_rows.hide_all(connection, slug, operation_rows.introduce(connection, boundary).id)
     thread_rows.close_all(connection, slug, boundary.created_at)
     session_rows.forget(connection, slug)
     persona_files.create(personas, slug, settings)

@@ -174,26 +174,13 @@ MEMORY: tuple[str, ...] = (
     "CREATE INDEX context_items_by_importance ON context_items(persona, importance_score DESC, last_accessed DESC)",
     "CREATE INDEX context_items_by_access ON context_items(persona, last_accessed DESC)",
     ITEM_WORDS,
-    # Triggers, so that an item that is put in or changed with plain SQL is found too.
+    # An item without a hash was put in or changed with plain SQL, and is indexed when it is next read. A trigger cannot
+    # write the index itself: SQLite refuses that while a schema is not trusted.
     """
-    CREATE TRIGGER context_items_inserted AFTER INSERT ON context_items BEGIN
-        INSERT INTO context_item_words(rowid, content) VALUES (new.id, new.content);
+    CREATE TRIGGER context_items_reworded AFTER UPDATE OF content ON context_items
+    WHEN new.content <> old.content AND new.content_hash = old.content_hash BEGIN
+        UPDATE context_items SET content_hash = NULL, token_count = NULL WHERE id = new.id;
     END""",
-    """
-    CREATE TRIGGER context_items_deleted AFTER DELETE ON context_items BEGIN
-        DELETE FROM context_item_words WHERE rowid = old.id;
-    END""",
-    """
-    CREATE TRIGGER context_items_reworded AFTER UPDATE OF content ON context_items WHEN new.content <> old.content BEGIN
-        DELETE FROM context_item_words WHERE rowid = new.id;
-        INSERT INTO context_item_words(rowid, content) VALUES (new.id, new.content);
-        UPDATE context_items SET content_hash = NULL, token_count = NULL
-        WHERE id = new.id AND content_hash = old.content_hash;
-    END""",
-    # Its hash is filled in when the item is next read.
-    "INSERT INTO context_item_words(rowid, content) SELECT id, content FROM context_items",
+    "UPDATE context_items SET content_hash = NULL",
 )
-"""``context_items`` with token counts and the operation that hides an item, and the words of the items.
-
-The hash and the token count belong to the content: a change of the content alone makes them unknown.
-"""
+"""``context_items`` with token counts and the operation that hides an item, and the words of the items."""

@@ -12,7 +12,6 @@ from chorus_cli.core.memory.items import Item, ItemType, Tier, content_hash
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import operation_rows
-from chorus_cli.storage.sqlite.log.index_renewal import damage_told
 from chorus_cli.storage.sqlite.memory import item_rows, item_words
 
 if TYPE_CHECKING:
@@ -143,16 +142,15 @@ def _insert(connection: sqlite3.Connection, addition: Addition, new: NewItem) ->
     """Store an item, hidden until its operation is applied."""
     count, stamp = int(addition.by_hand), timestamps.to_text(addition.now)
     score = importance(new.item_type, addition.now, count, addition.now).total
-    with damage_told():
-        cursor = connection.execute(
-            "INSERT INTO context_items(persona, item_type, content, importance_score, tier, access_count, created_at, "
-            "last_accessed, source_message_id, content_hash, token_count, forgotten_by) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
-            (
-                *(addition.persona, new.item_type, new.content, score, tier_of(score), count, stamp, stamp),
-                *(new.source_message_id, content_hash(new.content), new.token_count),
-            ),
-        )
+    cursor = connection.execute(
+        "INSERT INTO context_items(persona, item_type, content, importance_score, tier, access_count, created_at, "
+        "last_accessed, source_message_id, content_hash, token_count, forgotten_by) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+        (
+            *(addition.persona, new.item_type, new.content, score, tier_of(score), count, stamp, stamp),
+            *(new.source_message_id, content_hash(new.content), new.token_count),
+        ),
+    )
     item_id = int(cursor.lastrowid or 0)
     item_words.store(connection, item_id, new.content)
     return item_id
@@ -220,9 +218,8 @@ def _reword(connection: sqlite3.Connection, item: Item) -> None:
     if other:
         forgotten = "; it is forgotten, and adding the text again brings it back" if other[1] else ""
         raise MemoryItemError(f"Memory item #{other[0]} has this content already{forgotten}.")
-    with damage_told():
-        connection.execute(
-            "UPDATE context_items SET content = ?, content_hash = ?, token_count = NULL WHERE id = ?",
-            (item.content, hashed, item.id),
-        )
+    connection.execute(
+        "UPDATE context_items SET content = ?, content_hash = ?, token_count = NULL WHERE id = ?",
+        (item.content, hashed, item.id),
+    )
     item_words.store(connection, item.id, item.content)

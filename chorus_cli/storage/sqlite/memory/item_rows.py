@@ -29,6 +29,7 @@ COLUMNS = (
     "source_message_id, token_count"
 )
 _VISIBLE = "persona = :persona AND forgotten_by IS NULL"
+_NOT_ADOPTED = f"FROM context_items WHERE {_VISIBLE} AND content_hash IS NULL"
 _BEST_FIRST = "ORDER BY pinned DESC, importance_score DESC, last_accessed DESC, id DESC"
 _AMONG = "id IN (SELECT value FROM json_each(:ids))"
 _SAME_SCORE = 1e-6
@@ -71,6 +72,16 @@ def item_of(row: Sequence[object]) -> Item:
 def of_id(connection: sqlite3.Connection, persona: str, item_id: int) -> Item | None:
     """Return an item of a persona, ``None`` if there is none or it is forgotten."""
     return next(iter(of_ids(connection, persona, (item_id,))), None)
+
+
+def is_forgotten(connection: sqlite3.Connection, persona: str, item_id: int) -> bool:
+    """Return whether a persona had an item and forgot it; those of an earlier persona of the folder do not count."""
+    row = connection.execute(
+        "SELECT 1 FROM context_items WHERE id = ? AND persona = ? AND forgotten_by IS NOT NULL "
+        "AND content_hash IS NOT NULL",
+        (item_id, persona),
+    ).fetchone()
+    return row is not None
 
 
 def of_ids(connection: sqlite3.Connection, persona: str, ids: Collection[int]) -> list[Item]:
@@ -150,9 +161,14 @@ def count_access(connection: sqlite3.Connection, persona: str, ids: Collection[i
 
 
 def is_renewal_due(connection: sqlite3.Connection, persona: str, now: datetime) -> bool:
-    """Return whether five minutes have passed since the last renewal, or the clock was set back behind it."""
+    """Return whether five minutes have passed since the last renewal, or an item was put in with plain SQL since.
+
+    A clock that was set back behind the last renewal makes one due too.
+    """
     last = renewed_at(connection, persona)
-    return last is None or not timedelta() <= now - last < RENEWED_EVERY
+    if last is None or not timedelta() <= now - last < RENEWED_EVERY:
+        return True
+    return connection.execute(f"SELECT 1 {_NOT_ADOPTED} LIMIT 1", {"persona": persona}).fetchone() is not None
 
 
 def renewed_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
@@ -164,7 +180,10 @@ def renewed_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
 def renew(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
     """Give every active item the score and tier of ``now``; return the number of rows that changed.
 
-    Items that were put in with plain SQL get their hash, and words that recall can find.
+    Items that were put in with plain SQL get their hash and are indexed.
+
+    Raises:
+        IndexDamagedError: the index of the words cannot be written.
     """
     adopt(connection, persona)
     items = _items(connection, persona, "AND tier <> 'ARCHIVED'")
@@ -175,14 +194,17 @@ def renew(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
 
 
 def adopt(connection: sqlite3.Connection, persona: str) -> None:
-    """Fill in the hashes of items that were put in or changed with plain SQL; an equal content has none of its own."""
-    found = connection.execute(
-        f"SELECT id, content FROM context_items WHERE {_VISIBLE} AND content_hash IS NULL", {"persona": persona}
-    ).fetchall()
+    """Fill in the hashes of items that were put in or changed with plain SQL, and index them.
+
+    One whose content another item has gets a mark in place of the hash, which no content has.
+
+    Raises:
+        IndexDamagedError: the index of the words cannot be written.
+    """
+    found = connection.execute(f"SELECT id, content {_NOT_ADOPTED}", {"persona": persona}).fetchall()
     for id_, content in found:
-        connection.execute(
-            "UPDATE OR IGNORE context_items SET content_hash = ? WHERE id = ?", (content_hash(content), id_)
-        )
+        for mark in (f"copy {id_}", content_hash(content)):
+            connection.execute("UPDATE OR IGNORE context_items SET content_hash = ? WHERE id = ?", (mark, id_))
         item_words.store(connection, id_, content)
 
 

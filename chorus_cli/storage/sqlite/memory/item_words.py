@@ -1,7 +1,7 @@
 """The full-text index of memory items.
 
-Triggers put in the words of every item that is stored, by Chorus or with plain SQL; ``store`` sets apart the characters
-of scripts without blanks, which SQL cannot.
+The words of an item are stored in the same transaction as its hash: one that was put in or changed with plain SQL has
+none until it is next read.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _FOUND = (
 
 
 def store(connection: sqlite3.Connection, item_id: int, content: str) -> None:
-    """Index an item, whose words the triggers have put in, as recall looks for them.
+    """Index an item, in place of its former words.
 
     Raises:
         IndexDamagedError: the index cannot be written.
     """
-    words = set_apart(content)
-    if words != content:
-        with damage_told():
-            connection.execute("UPDATE context_item_words SET content = ? WHERE rowid = ?", (words, item_id))
+    with damage_told():
+        connection.execute(
+            "INSERT OR REPLACE INTO context_item_words(rowid, content) VALUES (?, ?)", (item_id, set_apart(content))
+        )
 
 
 def matching(connection: sqlite3.Connection, persona: str, expression: str, limit: int) -> list[int]:
@@ -67,7 +67,8 @@ def check(connection: sqlite3.Connection) -> None:
     with damage_told():
         connection.execute("INSERT INTO context_item_words(context_item_words) VALUES ('integrity-check')")
         (lacks,) = connection.execute(
-            "SELECT EXISTS(SELECT id FROM context_items EXCEPT SELECT rowid FROM context_item_words)"
+            "SELECT EXISTS(SELECT id FROM context_items WHERE content_hash IS NOT NULL "
+            "EXCEPT SELECT rowid FROM context_item_words)"
         ).fetchone()
     if lacks:
         raise IndexDamagedError

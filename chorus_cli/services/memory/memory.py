@@ -1,0 +1,250 @@
+"""The memory of a persona: items that are remembered, corrected, pinned, forgotten and recalled."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import MemoryItemError, StorageError
+from chorus_cli.core.log.memory_acts import ItemChange, ItemState, MemoryChange
+from chorus_cli.core.memory.capture import captured
+from chorus_cli.core.memory.checkpoint import MemoryStatistics, statistics
+from chorus_cli.core.memory.items import Item, ItemType, Tier, checked_content
+from chorus_cli.core.memory.recall import index_terms, match_query, meaningful_words, rare_words, references
+from chorus_cli.core.memory.sections import sections
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.storage.sqlite.memory import item_changes, item_rows, item_words
+from chorus_cli.storage.sqlite.memory.item_changes import Added, Addition, NewItem
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from datetime import datetime
+
+    from chorus_cli.core.log.memory_acts import MemoryAct
+    from chorus_cli.core.log.operations import NewOperation, Operation
+    from chorus_cli.core.personas.persona import Persona
+    from chorus_cli.services.memory.access import MemoryAccess
+    from chorus_cli.services.memory.flash import FlashSaves
+    from chorus_cli.storage.sqlite.store import Connection
+
+MOST_RECALLED = 20
+
+
+class Remembered(NamedTuple):
+    """An item that was added by hand; without an operation it was known, and was only accessed."""
+
+    item: Item
+    operation: Operation | None
+    was_known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The memories of all personas, each by the persona's slug."""
+
+    access: MemoryAccess
+    flashes: FlashSaves
+    _offers: dict[str, Sequence[Item]] = field(default_factory=dict, init=False, repr=False)
+    _reading: set[asyncio.Task[None]] = field(default_factory=set, init=False, repr=False)
+
+    async def remember(
+        self, slug: str, item_type: ItemType, content: str, source_message_id: int | None = None
+    ) -> Remembered:
+        """Add an item by hand, which is its first access; equal content is stored once.
+
+        A known item is accessed and made as young as a new one; a forgotten or archived one comes back.
+
+        Raises:
+            MemoryItemError: the content is blank or too long.
+        """
+        new = NewItem(item_type, checked_content(content), None, source_message_id)
+        added = await self._add(Addition(slug, [new], "add", self._now))
+        (item,) = added.items
+        return Remembered(item, added.operation, item.id in added.known_ids)
+
+    async def import_sections(self, slug: str, markdown: str, source: str) -> Added:
+        """Add the sections of a document as PRD_SECTION items; ``source`` names the document to the user.
+
+        Raises:
+            MemoryItemError: there are no sections.
+        """
+        contents = [checked_content(section) for section in sections(markdown)]
+        if not contents:
+            raise MemoryItemError(f"{source} holds no text, so nothing was imported.")
+        items = [NewItem(ItemType.PRD_SECTION, content) for content in contents]
+        return await self._add(Addition(slug, items, "import", self._now, title=source))
+
+    async def capture(self, persona: Persona, text: str, source_message_id: int, *, is_output: bool = False) -> Added:
+        """Add the code, errors and test results in a message or in the output of a command, if the setting allows it.
+
+        Known items stay as they are, forgotten ones too. The result is empty if there is nothing new.
+        """
+        found = captured(text, is_output=is_output) if persona.settings.auto_memory else []
+        if not found:
+            return Added((), frozenset(), None)
+        items = [NewItem(each.item_type, each.content, None, source_message_id) for each in found]
+        title = f"message #{source_message_id}"
+        return await self._add(Addition(persona.slug, items, "capture", self._now, by_hand=False, title=title))
+
+    async def listing(self, slug: str, tier: Tier | None = None, item_type: ItemType | None = None) -> Sequence[Item]:
+        """Return the items of a persona, of one tier or type if that is given, best first."""
+        await self.renew_if_due(slug)
+        await self.access.count_missing(slug)
+        return await self.access.read(item_rows.listing, slug, tier, item_type)
+
+    async def statistics(self, slug: str) -> MemoryStatistics:
+        """Return items and tokens by tier; the last update is the newest access or renewal."""
+        items = await self.listing(slug)
+        renewed_at = await self.access.read(item_rows.renewed_at, slug)
+        updated = max(filter(None, [renewed_at, *(item.last_accessed for item in items)]), default=self._now)
+        return statistics(slug, items, updated)
+
+    async def item(self, slug: str, item_id: int) -> Item:
+        """Return an item without counting an access.
+
+        Raises:
+            MemoryItemError: there is none, or it is forgotten.
+        """
+        found = await self.access.read(item_rows.of_id, slug, item_id)
+        if found is not None:
+            return found
+        if await self.access.read(item_rows.is_forgotten, slug, item_id):
+            raise MemoryItemError(
+                f"Memory item #{item_id} is forgotten. /context ops lists the operation, and undoing it brings it back."
+            )
+        raise MemoryItemError(f"There is no memory item #{item_id} here. /memory list shows those there are.")
+
+    async def show(self, slug: str, item_id: int) -> Item:
+        """Return an item and count an access.
+
+        Raises:
+            MemoryItemError: there is none, or it is forgotten.
+        """
+        await self.item(slug, item_id)
+        await self.count_access(slug, (item_id,))
+        await self.access.count_missing(slug)
+        return await self.item(slug, item_id)
+
+    async def edit(self, item: Item, content: str) -> Operation | None:
+        """Replace the content of an item as it was read, and count an access; ``None`` if the content is the same.
+
+        Raises:
+            MemoryItemError: the content is blank or too long, or another item has it.
+            JournalError: the item was changed since it was read.
+        """
+        checked = checked_content(content)
+        if checked == item.content:
+            return None
+        state = ItemChange(item.id, ItemState(visible=True, content=item.content), ItemState(content=checked))
+        operation = await self._change(item.persona, MemoryChange("edit", (state,), shortened(checked)))
+        await self.count_access(item.persona, (item.id,))
+        await self.access.count_missing(item.persona)
+        return operation
+
+    async def pin(self, slug: str, item_id: int) -> Operation:
+        """Keep an item HOT whatever its score; an archived one comes back.
+
+        Raises:
+            MemoryItemError: there is none, or it is pinned already.
+        """
+        item = await self.item(slug, item_id)
+        if item.pinned:
+            raise MemoryItemError(f"Memory item #{item_id} is pinned already.")
+        archived = True if item.tier is Tier.ARCHIVED else None
+        before = ItemState(visible=True, archived=archived, pinned=False)
+        after = ItemState(archived=False if archived else None, pinned=True)
+        return await self._change(slug, _of_one("pin", item, before, after))
+
+    async def unpin(self, slug: str, item_id: int) -> Operation:
+        """Let an item have the tier of its score again.
+
+        Raises:
+            MemoryItemError: there is none, or it is not pinned.
+        """
+        item = await self.item(slug, item_id)
+        if not item.pinned:
+            raise MemoryItemError(f"Memory item #{item_id} is not pinned.")
+        return await self._change(slug, _of_one("unpin", item, ItemState(pinned=True), ItemState(pinned=False)))
+
+    async def forget(self, slug: str, item_id: int) -> Operation:
+        """Hide an item from every prompt, list and restore; an undo brings it back.
+
+        Raises:
+            MemoryItemError: there is none, or it is forgotten already.
+        """
+        item = await self.item(slug, item_id)
+        return await self._change(slug, _of_one("forget", item, ItemState(visible=True), ItemState(visible=False)))
+
+    async def put_back(self, act: MemoryAct, reversal: NewOperation) -> None:
+        """Change items by ``act``, the inverse of an undone one or the repeated one, and store the undo or redo.
+
+        Raises:
+            JournalError: an item was changed again since, or another program has done the same meanwhile.
+            MemoryItemError: another item has the content by now.
+        """
+        await self.access.write(item_changes.put_back, act, reversal)
+
+    async def recall(self, slug: str, text: str, limit: int = MOST_RECALLED) -> Sequence[Item]:
+        """Return the HOT and WARM items that a message refers to: by number, then by rare words, best match first."""
+        words, ids = meaningful_words(text), references(text)
+        if not words and not ids:
+            return ()
+        await self.renew_if_due(slug)
+        found = await self.access.read(_recalled, slug, words, ids, limit)
+        if not found and words:
+            await self.access.check_index()
+            found = await self.access.read(_recalled, slug, words, ids, limit)
+        return found
+
+    async def count_access(self, slug: str, ids: Collection[int]) -> None:
+        """Count one more access of some items, and renew their scores and tiers."""
+        if ids:
+            await self.access.write(item_rows.count_access, slug, ids, self._now)
+
+    async def renew_if_due(self, slug: str) -> None:
+        """Renew the scores and tiers of a persona's items, at most every five minutes."""
+        if await self.access.read(item_rows.is_renewal_due, slug, self._now):
+            await self.access.write(item_rows.renew, slug, self._now)
+
+    def offers(self, slug: str) -> Sequence[Item]:
+        """Return the items as they were read last, for completion, and have them read again in the background."""
+        if not self._reading:
+            task = asyncio.ensure_future(self._read_offers(slug))
+            self._reading.add(task)
+            task.add_done_callback(self._reading.discard)
+        return self._offers.get(slug, ())
+
+    async def _read_offers(self, slug: str) -> None:
+        # The store may be busy, or closed under a chat that ends; the next key tries again.
+        with suppress(StorageError, RuntimeError):
+            self._offers[slug] = await self.access.read(item_rows.listing, slug)
+
+    async def _add(self, addition: Addition) -> Added:
+        tokens = await self.access.count(item.content for item in addition.items)
+        items = [item._replace(token_count=tokens[item.content]) for item in addition.items]
+        return await self.access.write(item_changes.add, addition._replace(items=items))
+
+    async def _change(self, slug: str, change: MemoryChange) -> Operation:
+        return await self.access.write(item_changes.change, slug, change, self._now)
+
+    @property
+    def _now(self) -> datetime:
+        return self.access.clock.now()
+
+
+def _of_one(change: str, item: Item, before: ItemState, after: ItemState) -> MemoryChange:
+    return MemoryChange(change, (ItemChange(item.id, before, after),), shortened(item.content))
+
+
+def _recalled(
+    connection: Connection, slug: str, words: Sequence[str], ids: Collection[int], limit: int
+) -> Sequence[Item]:
+    number = item_rows.number(connection, slug)
+    # A word that more items have than this is not rare.
+    frequency = item_words.frequencies(connection, slug, index_terms(words), number // 10 + 5) if number else {}
+    rare = rare_words(words, frequency, number)
+    by_words = item_rows.matching(connection, slug, match_query(rare), limit) if rare else []
+    named = [item for item in item_rows.of_ids(connection, slug, ids) if item.tier in {Tier.HOT, Tier.WARM}]
+    return [*named, *(item for item in by_words if item.id not in ids)][:limit]
