@@ -12,10 +12,10 @@ from chorus_cli.core.log.memory_acts import ItemChange, ItemState, MemoryChange
 from chorus_cli.core.memory.capture import captured
 from chorus_cli.core.memory.checkpoint import MemoryStatistics, statistics
 from chorus_cli.core.memory.items import Item, ItemType, Tier, checked_content
-from chorus_cli.core.memory.recall import index_terms, match_query, meaningful_words, rare_words, references
 from chorus_cli.core.memory.sections import sections
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.storage.sqlite.memory import item_changes, item_rows, item_words
+from chorus_cli.services.memory.recall import referred_to
+from chorus_cli.storage.sqlite.memory import item_changes, item_rows
 from chorus_cli.storage.sqlite.memory.item_changes import Added, Addition, NewItem
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from chorus_cli.core.personas.persona import Persona
     from chorus_cli.services.memory.access import MemoryAccess
     from chorus_cli.services.memory.flash import FlashSaves
-    from chorus_cli.storage.sqlite.store import Connection
 
 MOST_RECALLED = 20
 
@@ -188,14 +187,11 @@ class Memory:
 
     async def recall(self, slug: str, text: str, limit: int = MOST_RECALLED) -> Sequence[Item]:
         """Return the HOT and WARM items that a message refers to: by number, then by rare words, best match first."""
-        words, ids = meaningful_words(text), references(text)
-        if not words and not ids:
-            return ()
         await self.renew_if_due(slug)
-        found = await self.access.read(_recalled, slug, words, ids, limit)
-        if not found and words:
+        found = await self.access.read(referred_to, slug, text, limit)
+        if not found:
             await self.access.check_index()
-            found = await self.access.read(_recalled, slug, words, ids, limit)
+            found = await self.access.read(referred_to, slug, text, limit)
         return found
 
     async def count_access(self, slug: str, ids: Collection[int]) -> None:
@@ -236,15 +232,3 @@ class Memory:
 
 def _of_one(change: str, item: Item, before: ItemState, after: ItemState) -> MemoryChange:
     return MemoryChange(change, (ItemChange(item.id, before, after),), shortened(item.content))
-
-
-def _recalled(
-    connection: Connection, slug: str, words: Sequence[str], ids: Collection[int], limit: int
-) -> Sequence[Item]:
-    number = item_rows.number(connection, slug)
-    # A word that more items have than this is not rare.
-    frequency = item_words.frequencies(connection, slug, index_terms(words), number // 10 + 5) if number else {}
-    rare = rare_words(words, frequency, number)
-    by_words = item_rows.matching(connection, slug, match_query(rare), limit) if rare else []
-    named = [item for item in item_rows.of_ids(connection, slug, ids) if item.tier in {Tier.HOT, Tier.WARM}]
-    return [*named, *(item for item in by_words if item.id not in ids)][:limit]

@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.memory import MOST_HOT, MOST_RECALLED, chosen_hot, recall_room, unsent
 from chorus_cli.core.context.plan import system_tokens
-from chorus_cli.core.memory import recall
 from chorus_cli.core.memory.items import Item, Tier
-from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError
+from chorus_cli.core.memory.recall import (
+    best_within,
+    index_terms,
+    match_query,
+    meaningful_words,
+    rare_words,
+    references,
+)
 from chorus_cli.storage.sqlite.memory import item_rows, item_words
 
 if TYPE_CHECKING:
@@ -34,11 +40,11 @@ def recalled(connection: Connection, snapshot: ContextSnapshot, question: str, q
     said = {message.id: message.content for message in snapshot.view.verbatim}
     # Chosen as for a block, so that an item without room there does not come with each question instead.
     hot = chosen_hot(item_rows.hot(connection, persona, MOST_HOT), snapshot.budget, said)
-    warm = [item for item in _referred_to(connection, persona, question) if item.tier is Tier.WARM]
+    warm = [item for item in referred_to(connection, persona, question, MOST_HOT) if item.tier is Tier.WARM]
     taken_tokens = system_tokens(snapshot, snapshot.view.summary) + question_tokens
     room = recall_room(snapshot.budget, taken_tokens)
     found = unsent([*hot, *warm], snapshot.hot, snapshot.view.verbatim)
-    return recall.best_within(found, room, MOST_RECALLED)
+    return best_within(found, room, MOST_RECALLED)
 
 
 def loaded(connection: Connection, persona: str, items: Iterable[Item], now: datetime) -> None:
@@ -47,20 +53,17 @@ def loaded(connection: Connection, persona: str, items: Iterable[Item], now: dat
         item_rows.count_access(connection, persona, ids, now)
 
 
-def _referred_to(connection: Connection, persona: str, question: str) -> list[Item]:
-    found = {item.id: item for item in item_rows.of_ids(connection, persona, recall.references(question))}
-    words, number = recall.meaningful_words(question), item_rows.number(connection, persona)
-    if words and number:
-        try:
-            by_words = _found_by_words(connection, persona, words, number)
-        except IndexDamagedError:
-            item_words.make_again(connection)
-            by_words = _found_by_words(connection, persona, words, number)
-        found |= {item.id: item for item in by_words}
-    return list(found.values())
+def referred_to(connection: Connection, persona: str, text: str, limit: int) -> list[Item]:
+    """Return the HOT and WARM items that a text refers to: by number, then by rare words, best match first.
 
-
-def _found_by_words(connection: Connection, persona: str, words: list[str], number: int) -> list[Item]:
-    frequency = item_words.frequencies(connection, persona, recall.index_terms(words), number)
-    rare = recall.rare_words(words, frequency, number)
-    return item_rows.matching(connection, persona, recall.match_query(rare), MOST_HOT) if rare else []
+    Raises:
+        IndexDamagedError: the index of the items' words cannot be read.
+    """
+    ids, words = references(text), meaningful_words(text)
+    number = item_rows.number(connection, persona) if words else 0
+    # A word that more items have than this is not rare.
+    frequency = item_words.frequencies(connection, persona, index_terms(words), number // 10 + 5) if number else {}
+    rare = rare_words(words, frequency, number)
+    by_words = item_rows.matching(connection, persona, match_query(rare), limit) if rare else []
+    named = [item for item in item_rows.of_ids(connection, persona, ids) if item.tier in {Tier.HOT, Tier.WARM}]
+    return [*named, *(item for item in by_words if item.id not in ids)][:limit]
