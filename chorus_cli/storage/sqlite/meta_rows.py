@@ -20,6 +20,11 @@ def calibration_key(model: str) -> str:
     return f"calibration:{model}"
 
 
+def tools_refused_key(model: str) -> str:
+    """Return the key of the time at which ``model`` refused tools."""
+    return f"tools_refused:{model}"
+
+
 def value(connection: sqlite3.Connection, key: str) -> str | None:
     """Return the text under ``key``, ``None`` if there is none."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
