@@ -95,11 +95,9 @@ class PaintedReply:
             case Notice(text):
                 self._tell(text)
             case ToolStarted(call):
-                self._begin_part()
                 self._progress.begin(Wait(safe_line(call), _QUICK_ANSWER_SECONDS))
             case ToolUsed():
-                self._progress.end()
-                self._answers.notice(safe_line(event.line))
+                self._tell(safe_line(event.line))
             case TurnDone():
                 self._silence.end()
                 self.done = event
