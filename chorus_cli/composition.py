@@ -19,6 +19,7 @@ from chorus_cli.adapters.models.litellm_client import LiteLLMClient
 from chorus_cli.adapters.models.model_map import ModelMap
 from chorus_cli.adapters.models.router import ElizaClient, ModelRouter
 from chorus_cli.adapters.models.token_counter import VocabularyCounter
+from chorus_cli.adapters.models.tool_calling import takes_tools
 from chorus_cli.commands.catalogue import registry
 from chorus_cli.commands.framework.services import (
     ContextServices,
@@ -48,12 +49,14 @@ from chorus_cli.services.personas.settings import PersonaSettings
 from chorus_cli.services.sessions.idle import IdleServices, IdleTimer
 from chorus_cli.services.sessions.saving import SessionSaving
 from chorus_cli.services.sessions.sessions import Sessions
+from chorus_cli.services.tools.built_in import BUILT_IN, BuiltIn, ToolServices
+from chorus_cli.services.tools.toolbox import Toolbox, ToolOffers
 from chorus_cli.services.turns.conversation import Conversation
 from chorus_cli.services.turns.reply import Answering, Outside
 from chorus_cli.storage.files.durable_files import rescue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -104,6 +107,7 @@ class Providers:
     """The models that can be asked, and the facts about them.
 
     ``limit_of`` returns the most tokens that a model takes, ``input_cost`` the price of one in USD, if it is known.
+    ``takes_tools`` returns whether tools may be offered to a model, and ``tools`` are those that there are.
     """
 
     client: ModelClient
@@ -111,6 +115,8 @@ class Providers:
     limit_of: Callable[[str], Limit]
     input_cost: Callable[[str], float | None]
     models: Models
+    takes_tools: Callable[[str], bool] = lambda _model: False
+    tools: Sequence[BuiltIn] = BUILT_IN
 
 
 def this_machine(
@@ -141,6 +147,7 @@ def all_providers(environment: Mapping[str, str], clock: Clock) -> Providers:
         ModelLimits(environment, known).of_model,
         known.input_cost,
         Models(names, environment),
+        partial(takes_tools, model_map=known),
     )
 
 
@@ -150,7 +157,8 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     Conversations are folded where a request is too large, with ``folds_in_background`` also before it comes to that.
     """
     store, personas, focus, clock = opened.store, opened.personas, opened.focus, machine.clock
-    context = Context(store, providers.counter, providers.limit_of, providers.input_cost)
+    offers = ToolOffers(store, clock, providers.counter, providers.takes_tools, providers.tools)
+    context = Context(store, providers.counter, providers.limit_of, providers.input_cost, offer=offers.of_target)
     settings = PersonaSettings(store, clock, personas)
     access = MemoryAccess(store, clock, providers.counter, opened.notifier.aside)
     memory = Memory(access, FlashSaves(access))
@@ -159,12 +167,15 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     folding = Folding(context, summarizer, clock)
     folds = FoldSchedule(folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
     outside = Outside(providers.client, clock, providers.counter, machine.rescue, opened.is_alive)
+    search = Search(store, clock)
+    toolbox = Toolbox(ToolServices(store, clock, search), machine.report_bug, providers.tools)
+    answering = Answering(store, outside, toolbox)
     saving = SessionSaving(personas.folder, clock, context, summarizer)
     actions = IdleServices(store, focus, saving, journal, saved_line).actions()
     return Services(
         registry=registry(),
         focus=focus,
-        conversation=Conversation(context, Answering(store, outside), folds, opened.run, clock.now()),
+        conversation=Conversation(context, answering, folds, offers, opened.run, clock.now()),
         context=ContextServices(context, ContextWindow(settings, clock, focus, context), folding),
         personas=PersonaServices(
             personas, Roster(store, clock, personas, opened.paths.deleted_personas), settings, providers.models
@@ -172,7 +183,7 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
         sessions=Sessions(store, clock, personas, focus, saving),
         idle_timer=IdleTimer(clock, actions, lambda: focus.slug, opened.notifier.aside, machine.report_bug),
         memory=memory,
-        log=LogServices(journal, Search(store, clock), Exporting(context, clock)),
+        log=LogServices(journal, search, Exporting(context, clock)),
         editing=EditingServices(
             Editing(machine.editor, opened.paths.drafts, clock, opened.run),
             ContextEditing(context, clock, opened.is_alive),

@@ -19,6 +19,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     │   └── HeaderLikeError         a line of it may begin a message or be a part of one
     ├── SessionError            a session that cannot be saved, found or read
     ├── MemoryItemError         a memory item that is not accepted, or a checkpoint that cannot be read
+    ├── ToolError               a tool that cannot do what the model asks of it
     ├── JournalError            nothing to undo or redo, or an undo that would overwrite something newer
     ├── StorageError            the database
     │   ├── DatabaseBusyError       another process writes and did not finish in time
@@ -124,6 +125,10 @@ class MemoryItemError(ChorusError):
     """A value that a memory item cannot have, or a checkpoint that cannot be read; nothing was changed."""
 
 
+class ToolError(ChorusError):
+    """A tool that cannot do what the model asks of it; the sentence is the result that the model is given."""
+
+
 class JournalError(ChorusError):
     """An operation that cannot be made, undone or redone."""
 
@@ -153,7 +158,8 @@ class ModelError(ChorusError):
 
     The text is ``problem``, a sentence, followed by ``advice``, which a retry makes superfluous. ``status_code`` is the
     HTTP status, if there was an answer. ``retryable`` says that the same request may succeed a moment later;
-    ``retry_after_seconds`` is the pause that the provider asked for.
+    ``retry_after_seconds`` is the pause that the provider asked for. ``refuses_tools`` says that the request was
+    refused because it offered tools.
     """
 
     def __init__(
@@ -164,9 +170,11 @@ class ModelError(ChorusError):
         status_code: int | None = None,
         retryable: bool = False,
         retry_after_seconds: float | None = None,
+        refuses_tools: bool = False,
     ) -> None:
         self.problem = problem
         self.status_code = status_code
         self.retryable = retryable
         self.retry_after_seconds = retry_after_seconds
+        self.refuses_tools = refuses_tools
         super().__init__(f"{problem} {advice}".rstrip())

@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chorus_cli.adapters.machine.clock import Patience
 from chorus_cli.adapters.models import litellm_library
-from chorus_cli.adapters.models.litellm_messages import litellm_messages, reply_limit, wants_markers
+from chorus_cli.adapters.models.litellm_messages import (
+    accepted_messages,
+    litellm_messages,
+    reply_limit,
+    wants_markers,
+)
 from chorus_cli.adapters.models.provider_errors import model_error, silence_error
 from chorus_cli.adapters.models.server_addresses import address_problem, is_ollama, is_on_this_machine, server_address
+from chorus_cli.adapters.models.tool_calling import call_pieces, tool_arguments
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.text.redaction import redact, secrets_in
 from chorus_cli.core.text.surrogates import join_surrogates
+from chorus_cli.core.tools.calls import CallAssembly
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequence
@@ -137,7 +144,9 @@ class LiteLLMClient:
         """Return the arguments for litellm; its own retries are off, because they would be invisible."""
         arguments: dict[str, object] = {
             "model": request.model,
-            "messages": litellm_messages(request.messages, with_markers=wants_markers(request.model, self._model_map)),
+            "messages": litellm_messages(
+                accepted_messages(request), with_markers=wants_markers(request.model, self._model_map)
+            ),
             "stream": True,
             "stream_options": {"include_usage": True},
             "max_retries": 0,
@@ -152,7 +161,7 @@ class LiteLLMClient:
         if is_ollama(request.model) and request.context_tokens is not None:
             # Without num_ctx Ollama reserves a few thousand tokens and silently cuts longer prompts.
             arguments["num_ctx"] = request.context_tokens
-        return arguments | self._server_arguments(request.model)
+        return arguments | tool_arguments(request) | self._server_arguments(request.model)
 
     def _server_arguments(self, model: str) -> dict[str, object]:
         """Return the address and the key that litellm would not find by itself.
@@ -192,14 +201,17 @@ class _Reply:
         self._is_gemini = is_gemini
         self._text = _PairJoiner()
         self._reasoning = _PairJoiner()
+        self._calls = CallAssembly()
         self._finish_reason: str | None = None
         self._usage: object = None
 
     def events(self, chunk: _Chunk) -> Iterator[ModelEvent]:
-        """Yield the texts of ``chunk``, and keep its finish reason and usage for the end."""
+        """Yield the texts of ``chunk``, and keep its calls, its finish reason and its usage for the end."""
         self._usage = getattr(chunk, "usage", None) or self._usage
         for choice in chunk.choices[:1]:
             self._finish_reason = choice.finish_reason or self._finish_reason
+            for piece in call_pieces(choice.delta):
+                self._calls.add(piece)
             if reasoning := self._reasoning.join(getattr(choice.delta, "reasoning_content", None) or ""):
                 yield ReasoningDelta(reasoning)
             if text := self._text.join(choice.delta.content or ""):
@@ -214,7 +226,7 @@ class _Reply:
             # A cleanly cut reply may pass as complete, but never a complete one as cut.
             received = received or stream.intermittent_finish_reason
         finish_reason = None if received is None else self._finish_reason or received
-        yield ReplyEnd(finish_reason, _reported_usage(self._usage, stream.chunks))
+        yield ReplyEnd(finish_reason, _reported_usage(self._usage, stream.chunks), self._calls.calls())
 
 
 class _PairJoiner:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.models.exchange import PromptMessage
 from chorus_cli.core.text.surrogates import join_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from chorus_cli.adapters.models.model_map import ModelMap
-    from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
+    from chorus_cli.core.models.exchange import ModelRequest
 
 # Providers to which litellm passes markers on; others may refuse them, or messages that are not plain text.
 _PROVIDERS_BY_MARKER = ("anthropic", "azure_ai", "bedrock", "bedrock_converse", "vertex_ai")
+_CLAUDE = "claude"
 _MARKER = {"type": "ephemeral"}
 # The newest question, up to where the next request will repeat this one, and the one before, up to where this request
 # repeats the last. With the system message that makes three of the four markers that a request may have.
@@ -30,7 +32,7 @@ _MISJUDGED = 1.05
 def wants_markers(model: str, model_map: ModelMap) -> bool:
     """Return whether ``model`` is a Claude whose provider caches prompts up to markers."""
     prefix, slash, _ = model.partition("/")
-    if "claude" not in model or (slash and prefix not in _PROVIDERS_BY_MARKER):
+    if _CLAUDE not in model or (slash and prefix not in _PROVIDERS_BY_MARKER):
         return False
     return model_map.caches_prompts(model)
 
@@ -52,10 +54,43 @@ def reply_limit(request: ModelRequest, model_map: ModelMap) -> int | None:
     return max(1, room)
 
 
+def accepted_messages(request: ModelRequest) -> tuple[PromptMessage, ...]:
+    """Return the messages of a request as its model accepts them.
+
+    Claude refuses calls of tools and their results in a request that offers no tools, so they are put into words.
+    """
+    if request.tools or _CLAUDE not in request.model:
+        return request.messages
+    return tuple(map(_in_words, request.messages))
+
+
 def litellm_messages(messages: Sequence[PromptMessage], *, with_markers: bool) -> list[dict[str, object]]:
     """Return ``messages`` in litellm's form, with cache markers if asked for."""
+    messages = _with_words_before_calls(messages)
     marked = _marked(messages) if with_markers else frozenset()
     return [_as_litellm(message, is_marked=place in marked) for place, message in enumerate(messages)]
+
+
+def _with_words_before_calls(messages: Sequence[PromptMessage]) -> tuple[PromptMessage, ...]:
+    """Put what the model said before a call into the message of the call, as the model sent it.
+
+    The log has a row for each, but two messages of the assistant in a row are refused by some servers.
+    """
+    joined: list[PromptMessage] = []
+    for message in messages:
+        has_words_before = bool(joined) and joined[-1].role == "assistant" and joined[-1].tool_calls is None
+        if message.tool_calls and not message.content and has_words_before:
+            joined[-1] = message._replace(content=joined[-1].content)
+        else:
+            joined.append(message)
+    return tuple(joined)
+
+
+def _in_words(message: PromptMessage) -> PromptMessage:
+    """Return a call or a result as plain text."""
+    if message.tool_calls is not None:
+        return PromptMessage("assistant", f"{message.content}\n[tool call: {message.tool_calls}]".strip())
+    return PromptMessage("user", f"[tool result: {message.content}]") if message.role == "tool" else message
 
 
 def _marked(messages: Sequence[PromptMessage]) -> frozenset[int]:

@@ -43,6 +43,7 @@ class _Entry(NamedTuple):
     provider: str
     chats: bool
     converses: bool
+    calls_functions: bool
     caches_prompts: bool
     limit_tokens: int | None
     output_tokens: int | None
@@ -84,6 +85,11 @@ class ModelMap:
     def caches_prompts(self, model: str) -> bool:
         """Return whether ``model`` supports prompt caching, according to the map."""
         return any(entry.caches_prompts for entry in self._entries_for(model))
+
+    def calls_functions(self, model: str) -> bool | None:
+        """Return whether ``model`` supports function calling, according to the map; ``None`` if it is not listed."""
+        entries = [entry for entry in self._entries_for(model) if entry.chats]
+        return any(entry.calls_functions for entry in entries) if entries else None
 
     def names(self) -> frozenset[str]:
         """Return the names of all chat models, with a provider or bare, as litellm accepts them."""
@@ -169,11 +175,13 @@ def _entry_of(value: object) -> _Entry | None:
     input_cost = _price(value.get("input_cost_per_token"))
     if not chats and limit_tokens is None and input_cost is None:
         return None
+    calls_functions = value.get("supports_function_calling") is True
     caches_prompts = value.get("supports_prompt_caching") is True
     return _Entry(
         intern(str(value.get("litellm_provider", ""))),
         chats,
-        value.get("mode") == "chat" and value.get("supports_function_calling") is True,
+        value.get("mode") == "chat" and calls_functions,
+        calls_functions,
         caches_prompts,
         limit_tokens,
         _tokens(value.get("max_output_tokens")),

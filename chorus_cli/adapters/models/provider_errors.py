@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from chorus_cli.adapters.models.tool_calling import refuses_tools
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.text.redaction import redact
 
@@ -137,6 +138,7 @@ def model_error(error: BaseException, model: str, secrets: Sequence[str], *, add
         status_code=_status(error) if kind.answered else None,
         retryable=kind.retryable,
         retry_after_seconds=wait,
+        refuses_tools=refuses_tools(_status(error), str(error)),
     )
 
 

@@ -83,6 +83,7 @@ class RequestPlan:
             chosen.max_output_tokens,
             context_tokens=budget.limit.tokens,
             prompt_tokens=budget.corrected(self.tokens),
+            tools=self.snapshot.frame.offer.tools,
         )
 
     def left_out(self) -> Iterator[tuple[Reason, Message]]:
@@ -135,9 +136,9 @@ def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
 
 
 def system_tokens(snapshot: ContextSnapshot, summary: Summary | None) -> int:
-    """Return the estimated tokens of the system message."""
-    measured = snapshot.frame.system_prompt.tokens + block_tokens(snapshot.hot)
-    return measured + summary_tokens(summary) if summary else measured
+    """Return the estimated tokens of the system message, and of the declarations of tools."""
+    fixed = snapshot.frame.fixed_tokens + block_tokens(snapshot.hot)
+    return fixed + summary_tokens(summary) if summary else fixed
 
 
 def summary_tokens(summary: Summary) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Budget, Limit, budget, stretched
+from chorus_cli.core.tools.declaration import NO_OFFER, ToolOffer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,11 +41,20 @@ def system_text(system_prompt: str, documents: Iterable[Document]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The part of a snapshot that no database holds: the target, its system prompt, and its model's limit."""
+    """The part of a snapshot that no database holds: the target, its system prompt, its model's limit, and the tools.
+
+    ``offer`` is empty where no tools are offered to the model.
+    """
 
     target: Target
     system_prompt: SystemPrompt
     limit: Limit
+    offer: ToolOffer = NO_OFFER
+
+    @property
+    def fixed_tokens(self) -> int:
+        """The estimated tokens that every request has: the system message without a summary, and the tools."""
+        return self.system_prompt.tokens + self.offer.tokens
 
     def budget(self, learned: Calibration, *, fold_is_undone: bool = False) -> Budget:
         """Return the budget of a request; after a fold that was taken back it is longer."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from chorus_cli.core.errors import ChorusError
+    from chorus_cli.core.tools.calls import ToolCall
 
 _ASK_AGAIN = "Your message is kept; /retry asks again."
 
@@ -42,11 +43,12 @@ class ReplyEnd:
 
     ``finish_reason`` is the provider's (``stop``, ``length``, …) and ``None`` if the stream ended without one, which
     means that it was cut. ``usage`` holds token counts as reported (``prompt_tokens``, ``completion_tokens``, …), or
-    nothing.
+    nothing. ``calls`` are the tools that the model calls, as far as the calls have come.
     """
 
     finish_reason: str | None
     usage: Mapping[str, int] = field(default_factory=dict)
+    calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,26 @@ class Notice:
     """A sentence for the user about the turn, not part of the reply."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """The model has called a tool, which is at work now; ``call`` is one line for the user, not yet safe to show."""
+
+    call: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUsed:
+    """A tool has answered; ``outcome`` says in a few words what, as in ``3 messages``."""
+
+    call: str
+    outcome: str
+
+    @property
+    def line(self) -> str:
+        """The call and its outcome in one line for the user, not yet safe to show."""
+        return f"{self.call}: {self.outcome}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,4 +97,4 @@ class TurnDone:
 
 
 ModelEvent = TextDelta | ReasoningDelta | ReplyEnd
-TurnEvent = Asking | TextDelta | ReasoningDelta | Notice | TurnDone
+TurnEvent = Asking | TextDelta | ReasoningDelta | Notice | ToolStarted | ToolUsed | TurnDone

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from chorus_cli.core.tools.declaration import Tool
 
 PromptRole = Literal["system", "user", "assistant", "tool"]
 
@@ -26,7 +29,8 @@ class ModelRequest:
     """One request: the model's name as litellm knows it, the messages, and the sampling settings that were set.
 
     ``context_tokens`` is the budget for the request and its reply together, which some servers need to know;
-    ``prompt_tokens`` is the expected size of the request.
+    ``prompt_tokens`` is the expected size of the request. ``tools`` are offered to the model; without ``may_call`` they
+    are declared all the same, as they belong to what a provider's cache knows, but must not be called.
     """
 
     model: str
@@ -35,3 +39,5 @@ class ModelRequest:
     max_output_tokens: int | None = None
     context_tokens: int | None = None
     prompt_tokens: int | None = None
+    tools: tuple[Tool, ...] = ()
+    may_call: bool = True

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.log.messages import Status
+
+if TYPE_CHECKING:
+    from chorus_cli.core.models.events import ReplyEnd
+    from chorus_cli.core.models.exchange import ModelRequest
+    from chorus_cli.core.tools.calls import ToolCall
 
 PAUSES_SECONDS = (1.0, 3.0)
 LONGEST_PAUSE_SECONDS = 60.0
@@ -18,6 +24,11 @@ _NOTHING = (
 _EMPTY = "The model sent an empty reply. If that happens again, choose another model with /model."
 _LENGTH = "The reply was cut off at the model's output limit."
 _FILTERED = "The provider's content filter stopped the reply."
+_ONLY_CALLS = (
+    "The model went on calling tools instead of answering. Ask again in other words, or keep the tools from it with "
+    "/settings set tools false."
+)
+_CUT_REASONS = frozenset({None, "length", "max_tokens", "content_filter"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,22 +39,34 @@ class Outcome:
     error: ModelError | None = None
 
 
-def outcome(text: str, finish_reason: str | None, failure: ModelError | None) -> Outcome:
-    """Judge a reply by its text, the provider's finish reason (``None`` when none came) and the failure, if any."""
-    said_something = bool(text.strip())
-    if failure is not None:
-        return Outcome(Status.TRUNCATED if said_something else Status.FAILED, failure)
-    if not said_something:
-        return Outcome(Status.FAILED, ModelError(_NOTHING if finish_reason is None else _EMPTY))
-    match finish_reason:
+def calls_to_answer(request: ModelRequest, end: ReplyEnd, failure: ModelError | None) -> tuple[ToolCall, ...]:
+    """Return the calls that a reply ends with, none if it was cut: their arguments may not be whole then."""
+    is_whole = failure is None and end.finish_reason not in _CUT_REASONS
+    return end.calls if is_whole and request.tools and request.may_call else ()
+
+
+def outcome(text: str, end: ReplyEnd, failure: ModelError | None) -> Outcome:
+    """Judge a reply without calls to answer: by its text, its end, and the failure, if any."""
+    sentence = _shortfall(text, end)
+    error = failure or (ModelError(sentence) if sentence else None)
+    if error is None:
+        return Outcome(Status.COMPLETE)
+    return Outcome(Status.TRUNCATED if text.strip() else Status.FAILED, error)
+
+
+def _shortfall(text: str, end: ReplyEnd) -> str:
+    """Say why a reply is not whole; ``""`` if it is."""
+    if not text.strip() and not end.calls:
+        return _NOTHING if end.finish_reason is None else _EMPTY
+    match end.finish_reason:
         case None:
-            return Outcome(Status.TRUNCATED, ModelError(_CUT))
+            return _CUT
         case "length" | "max_tokens":
-            return Outcome(Status.TRUNCATED, ModelError(_LENGTH))
+            return _LENGTH
         case "content_filter":
-            return Outcome(Status.TRUNCATED, ModelError(_FILTERED))
+            return _FILTERED
         case _:
-            return Outcome(Status.COMPLETE)
+            return _ONLY_CALLS if end.calls else ""
 
 
 def pause_before_retry(error: ModelError, failures: int) -> float | None:

@@ -29,6 +29,14 @@ def cut_in_the_middle(text: str, text_tokens: int, allowed_tokens: int, count: C
         kept = int(kept * _SHRINKING)
 
 
+def cut_to_characters(text: str, most: int) -> str:
+    """Return the beginning and the end of a text of more than ``most`` characters, and say what is missing between."""
+    if len(text) <= most:
+        return text
+    head, tail = text[: (most + 1) // 2], text[len(text) - most // 2 :]
+    return f"{head}\n[… {len(text) - most:,} characters left out here …]\n{tail}"
+
+
 def quoted(text: str) -> str:
     """Return typed text in quotes, for a sentence: some forty characters at most, all of them printable."""
     quotation = repr(text)

@@ -13,13 +13,14 @@ from chorus_cli.core.context.plan import plan_fitting, plan_whole
 from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt, system_text
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.log import journal
+from chorus_cli.core.tools.declaration import NO_OFFER
 from chorus_cli.services.context.prefix import Prefixes
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.context import snapshot_rows, summary_rows
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from datetime import datetime
 
     from chorus_cli.core.context.budget import Budget, Limit
@@ -29,19 +30,28 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.personas.persona import Persona
+    from chorus_cli.core.tools.declaration import ToolOffer
     from chorus_cli.ports import TokenCounter
     from chorus_cli.storage.sqlite.store import Connection, Store
 
 
+async def _no_tools(_target: Target, _limit: Limit) -> ToolOffer:
+    return NO_OFFER
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Reads snapshots, counts their tokens, and plans requests."""
+    """Reads snapshots, counts their tokens, and plans requests.
+
+    ``offer`` returns the tools that are offered to the model of a target, which has the given limit.
+    """
 
     store: Store
     counter: TokenCounter
     limit_of: Callable[[str], Limit]
     dollars_per_input_token: Callable[[str], float | None]
     prefixes: Prefixes = field(default_factory=Prefixes)
+    offer: Callable[[Target, Limit], Awaitable[ToolOffer]] = _no_tools
     _system_prompts: dict[tuple[str, str], SystemPrompt] = field(default_factory=dict, init=False, repr=False)
 
     async def snapshot(self, target: Target, now: datetime) -> ContextSnapshot:
@@ -55,7 +65,7 @@ class Context:
         chosen = target.persona.settings.context_token_limit
         if chosen is not None:
             limit = replace(limit, tokens=chosen, source="context_token_limit")
-        return Frame(target, await self._system_prompt(target.persona), limit)
+        return Frame(target, await self._system_prompt(target.persona), limit, await self.offer(target, limit))
 
     def read(self, connection: Connection, frame: Frame, now: datetime) -> ContextSnapshot:
         """Read the snapshot in a transaction; its messages may still have to be ``counted``."""

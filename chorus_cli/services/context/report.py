@@ -137,6 +137,9 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
     yield "system prompt", measured.prompt_tokens + TOKENS_PER_MESSAGE, "always sent"
     names = ", ".join(document.name for document in persona.documents)
     yield "documents", measured.document_tokens, names or f"no .md files in docs of {persona.slug}"
+    offer = plan.snapshot.frame.offer
+    if offer.tools:
+        yield "tools", offer.tokens, f"offered to the model: {', '.join(tool.name for tool in offer.tools)}"
     if plan.summary is not None:
         stands_for = f"stands for the {len(usable(view.folded))} messages before"
         yield "summary", summary_tokens(plan.summary), f"{stands_for}, as of operation {plan.summary.operation_id}"

@@ -113,7 +113,7 @@ class Summarizer:
                 elif isinstance(event, ReplyEnd):
                     end = event
         text = join_surrogates("".join(pieces)).strip()
-        ended = outcome(text, end.finish_reason, None)
+        ended = outcome(text, end, None)
         if ended.error is not None:
             raise ended.error
         return text

@@ -18,49 +18,32 @@ from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.messages import MessageContent, Role, Status
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.memory.prompt import memory_lines
-from chorus_cli.core.models.events import Notice, TurnDone
 from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.core.time.window import cutoff
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.memory import recall
-from chorus_cli.services.turns.notices import (
-    members_notice,
-    recall_notice,
-    refuse_unfitting,
-    refuse_unreadable,
-    shortfalls,
-)
+from chorus_cli.services.turns.notices import members_notice, recall_notice, refuse_unfitting, refuse_unreadable
+from chorus_cli.services.turns.rounds import OpenedTurn, Rounds
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, orphans
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from datetime import datetime
 
-    from chorus_cli.core.context.plan import RequestPlan
     from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.folding.schedule import FoldSchedule
+    from chorus_cli.services.tools.toolbox import ToolOffers
     from chorus_cli.services.turns.reply import Answering
     from chorus_cli.storage.sqlite.store import Connection
 
-_FOLDING = "The conversation no longer fits its model; the older part is being summarised."
 _PREAMBLE_TOKENS = 64
 _SENT_ELSEWHERE = "The newest message here was sent from another chat."
 _WRITTEN_ELSEWHERE = f"{_SENT_ELSEWHERE[:-1]}, where it is being answered now."
 _ALTERED = "Some characters of your message are not valid text and were replaced."
-
-
-@dataclass(frozen=True, slots=True)
-class OpenedTurn:
-    """A turn that is stored: the context with its question, its empty reply, its time, and notices for the user."""
-
-    snapshot: ContextSnapshot
-    reply: Message
-    at: datetime
-    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +53,7 @@ class Conversation:
     context: Context
     answering: Answering
     folds: FoldSchedule
+    offers: ToolOffers
     run: str
     began_at: datetime
 
@@ -198,44 +182,12 @@ class Conversation:
         view = snapshot.view.through(asked + 1)
         return OpenedTurn(replace(snapshot, view=view, newest_operation_id=retry.id), reply, now)
 
+    def _reply(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
+        """Have a stored question answered."""
+        return Rounds(self.context, self.answering, self.folds, self.offers).answered(opened)
+
     async def _take_back_if_empty(self, reply: Message) -> None:
         await self.context.store.write(orphans.take_back_if_empty, reply.id, self.answering.outside.clock.now())
-
-    async def _reply(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
-        """Have a stored question answered, after making room for it if need be, and learn from the outcome."""
-        target = opened.snapshot.frame.target
-        notices = list(opened.notices)
-        try:
-            plan = await self.context.plan(await self.context.counted(opened.snapshot))
-            self.folds.turn_begins(target, is_crowded=plan.is_crowded)
-            if plan.is_crowded:
-                is_due = await self.folds.is_worth_trying(target)
-                if is_due:
-                    yield Notice(_FOLDING)
-                    notices += filter(None, [await self.folds.at_once(target)])
-                plan = await self._replanned(plan)
-                notices += self.folds.news(target, shortfalls(plan))
-            request = plan.request
-            self.context.prefixes.hold(plan, opened.at)
-        except BaseException:
-            await self.answering.abandon(opened.reply)
-            raise
-        async with aclosing(self.answering.reply(opened.reply, request, notices)) as events:
-            async for event in events:
-                if isinstance(event, TurnDone):
-                    if reported := event.usage.get("prompt_tokens"):
-                        await self.context.learn(target.choice.model, plan.tokens, reported)
-                    if self.folds.has_background:
-                        self.folds.begin_in_background(target)
-                yield event
-
-    async def _replanned(self, plan: RequestPlan) -> RequestPlan:
-        """Plan with the summary that stands by now; messages that arrived meanwhile are no part of the request."""
-        frame, view = plan.snapshot.frame, plan.snapshot.view
-        now = await self.context.store.read(self.context.read_since, frame, view.cutoff)
-        summary = (await self.context.counted(now)).view.summary
-        snapshot = replace(plan.snapshot, view=view.with_summary(summary), budget=now.budget)
-        return await self.context.plan(snapshot)
 
 
 def _last_question(seen: tuple[Message, ...]) -> int:

@@ -44,8 +44,7 @@ def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble
     Raises:
         MessageRefusedError: the message does not fit the model.
     """
-    system_tokens = snapshot.frame.system_prompt.tokens
-    needed_tokens = system_tokens + preamble_tokens + message_tokens + TOKENS_PER_MESSAGE
+    needed_tokens = snapshot.frame.fixed_tokens + preamble_tokens + message_tokens + TOKENS_PER_MESSAGE
     if needed_tokens > snapshot.budget.room.budget:
         raise _unfitting(snapshot, message_tokens)
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ModelError, StorageError
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import Asking, Notice, ReplyEnd, TextDelta, TurnDone
-from chorus_cli.core.models.outcome import PAUSES_SECONDS, outcome, pause_before_retry
+from chorus_cli.core.models.outcome import PAUSES_SECONDS, calls_to_answer, outcome, pause_before_retry
 from chorus_cli.core.text.surrogates import join_surrogates
 from chorus_cli.services.cancellation import run_to_completion
+from chorus_cli.services.turns.calls import CallLog, CallRound, with_unique_ids
 from chorus_cli.storage.sqlite.log import message_rows
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.models.events import ModelEvent, TurnEvent
     from chorus_cli.core.models.exchange import ModelRequest
     from chorus_cli.ports import Clock, ModelClient, TokenCounter
+    from chorus_cli.services.tools.toolbox import Toolbox
     from chorus_cli.storage.sqlite.store import Store
 
 
@@ -46,16 +48,34 @@ class Outside:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolsRefused:
+    """The model takes no tools; it is being asked without them."""
+
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The reply ended with calls; the first of them is stored and in progress. ``usage`` is that of the reply."""
+
+    round: CallRound
+    usage: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Answering:
-    """Streams replies into rows that are there already, empty."""
+    """Streams replies into rows that are there already, empty; ``toolbox`` reads the calls that a reply ends with."""
 
     store: Store
     outside: Outside
+    toolbox: Toolbox
 
     async def reply(
         self, row: Message, request: ModelRequest, notices: Sequence[str] = ()
-    ) -> AsyncGenerator[TurnEvent, None]:
-        """Ask the model, write what it says into ``row``, and yield what happens; the last event is ``TurnDone``.
+    ) -> AsyncGenerator[TurnEvent | ToolsRefused | Called, None]:
+        """Ask the model, write what it says into ``row``, and yield what happens.
+
+        The last event is ``TurnDone``, or ``Called`` if the model wants tools to be used: the turn goes on then.
 
         Raises:
             StorageError: the end of the reply could not be stored; it is kept in a file that the sentence names.
@@ -79,7 +99,10 @@ class Answering:
         except BaseException:
             await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, {}))
             raise
-        ended = outcome(writer.text, end.finish_reason, failure)
+        if calls := calls_to_answer(request, end, failure):
+            yield Called(await self._called(writer, row, request, replace(end, calls=calls)), end.usage)
+            return
+        ended = outcome(writer.text, end, failure)
         _, stopped = await run_to_completion(self._finish(writer, row, ended.status, end.usage))
         if stopped:
             raise asyncio.CancelledError
@@ -96,14 +119,32 @@ class Answering:
         kept = f"The text is kept in {path}." if path else f"It could not be kept in a file either: {content}"
         return type(error)(f"{error} {kept}")
 
+    async def _called(self, writer: ReplyWriter, row: Message, request: ModelRequest, end: ReplyEnd) -> CallRound:
+        """Store the end of the reply and its first call, which is in progress then."""
+        taken = (message.tool_call_id for message in request.messages if message.tool_call_id)
+        calls = [self.toolbox.read(call) for call in with_unique_ids(end.calls, taken)]
+        reply, stopped = await run_to_completion(writer.finished(Status.COMPLETE, end.usage))
+        log = CallLog(self.store, self.outside.clock, self.outside.counter)
+        called = CallRound(log, self.toolbox, reply, calls)
+        try:
+            await called.begin()
+            if stopped:
+                await called.stop()
+                raise asyncio.CancelledError
+        except StorageError as error:
+            raise self.rescued(error, row.persona, "assistant", writer.text) from error
+        return called
+
     async def _finish(self, writer: ReplyWriter, row: Message, status: Status, usage: Mapping[str, int]) -> None:
         try:
             await writer.finish(status, usage)
         except StorageError as error:
             raise self.rescued(error, row.persona, "assistant", writer.text) from error
 
-    async def _attempts(self, request: ModelRequest) -> AsyncGenerator[ModelEvent | Asking | Notice, None]:
-        """Stream the reply; retry, with a notice, as long as nothing of it has arrived."""
+    async def _attempts(
+        self, request: ModelRequest
+    ) -> AsyncGenerator[ModelEvent | Asking | Notice | ToolsRefused, None]:
+        """Stream the reply; retry, with a notice, as long as nothing of it has arrived, and without refused tools."""
         failures = 0
         while True:
             started = False
@@ -114,6 +155,10 @@ class Answering:
                         started = True
                         yield event
             except ModelError as error:
+                if error.refuses_tools and request.tools and not started:
+                    request = replace(request, tools=())
+                    yield ToolsRefused(request.model)
+                    continue
                 failures += 1
                 pause = None if started else pause_before_retry(error, failures)
                 if pause is None:
@@ -161,23 +206,26 @@ class ReplyWriter:
         Raises:
             StorageError: the database would not take it.
         """
+        await self._store.write(message_rows.update_reply, await self.finished(status, usage))
+
+    async def finished(self, status: Status, usage: Mapping[str, int]) -> Message:
+        """Return the whole reply with its final status, to be written; no checkpoint comes after that."""
         if self._checkpoint is not None:
             await asyncio.wait({self._checkpoint})
         if self._began_at is None:
             self._began_at = self._clock.now()
-        await self._write(status, usage)
+        return await self._state(status, usage)
 
     async def _save_progress(self) -> None:
         try:
-            await self._write(Status.STREAMING, {})
+            await self._store.write(message_rows.update_reply, await self._state(Status.STREAMING, {}))
         except StorageError:
             # The next checkpoint or the final write tries again; only the final one has to succeed.
             return
 
-    async def _write(self, status: Status, usage: Mapping[str, int]) -> None:
+    async def _state(self, status: Status, usage: Mapping[str, int]) -> Message:
         text = self.text
         count = await asyncio.to_thread(self._counter.count, text)
         # Never before the question, even if the clock was set back.
         began_at = max(self._reply.timestamp, self._began_at or self._reply.timestamp)
-        state = self._reply._replace(content=text, status=status, token_count=count, usage=usage, timestamp=began_at)
-        await self._store.write(message_rows.update_reply, state)
+        return self._reply._replace(content=text, status=status, token_count=count, usage=usage, timestamp=began_at)

@@ -25,6 +25,11 @@ def memory_renewed_key(persona: str) -> str:
     return f"memory_renewed:{persona}"
 
 
+def tools_refused_key(model: str) -> str:
+    """Return the key of the time at which ``model`` refused tools."""
+    return f"tools_refused:{model}"
+
+
 def value(connection: sqlite3.Connection, key: str) -> str | None:
     """Return the text under ``key``, ``None`` if there is none."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()

@@ -12,7 +12,15 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.models.events import Asking, Notice, ReasoningDelta, TextDelta, TurnDone
+from chorus_cli.core.models.events import (
+    Asking,
+    Notice,
+    ReasoningDelta,
+    TextDelta,
+    ToolStarted,
+    ToolUsed,
+    TurnDone,
+)
 from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning, safe_line
 from chorus_cli.terminal.reply.dim_lines import Silence, Thinking
 from chorus_cli.terminal.screen.progress import Progress, Wait
@@ -86,6 +94,10 @@ class PaintedReply:
                 self._thinking.feed(text)
             case Notice(text):
                 self._tell(text)
+            case ToolStarted(call):
+                self._progress.begin(Wait(safe_line(call), _QUICK_ANSWER_SECONDS))
+            case ToolUsed():
+                self._tell(safe_line(event.line))
             case TurnDone():
                 self._silence.end()
                 self.done = event

@@ -5,8 +5,16 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.models.events import Asking, Notice, ReasoningDelta, TextDelta, TurnDone
-from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning
+from chorus_cli.core.models.events import (
+    Asking,
+    Notice,
+    ReasoningDelta,
+    TextDelta,
+    ToolStarted,
+    ToolUsed,
+    TurnDone,
+)
+from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning, safe_line
 from chorus_cli.terminal.reply.painted import PaintedReply
 
 if TYPE_CHECKING:
@@ -17,12 +25,19 @@ if TYPE_CHECKING:
 
 
 async def show_events(events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen) -> TurnDone | None:
-    """Show the events of a turn and return its last one, ``None`` if it never came; the cursor ends on a new line."""
-    paints = answers.guard.allows_sequences
-    reply = PaintedReply(answers, asides) if paints else PlainReply(answers, asides)
+    """Show the events of a turn and return its last one, ``None`` if it never came; the cursor ends on a new line.
+
+    The words before a call of a tool are settled when the tool starts: those after it are painted below its line.
+    """
+    kind = PaintedReply if answers.guard.allows_sequences else PlainReply
+    reply = kind(answers, asides)
     try:
         async with aclosing(events):
             async for event in events:
+                if isinstance(event, ToolStarted):
+                    await reply.finish()
+                    reply.close()
+                    reply = kind(answers, asides)
                 reply.show(event)
         await reply.finish()
     finally:
@@ -48,7 +63,7 @@ class Arrival:
 class PlainReply:
     """Appends one reply to ``answers``; notices and errors go to ``asides``.
 
-    Thoughts and progress are not shown.
+    Thoughts and progress are not shown, and the tools that are used only to a person at a terminal.
     """
 
     def __init__(self, answers: Screen, asides: Screen) -> None:
@@ -64,8 +79,12 @@ class PlainReply:
         match event:
             case TextDelta(text):
                 self._write(self._safe.feed(text))
-            case Asking() | ReasoningDelta():
+            case Asking() | ReasoningDelta() | ToolStarted():
                 return
+            case ToolUsed():
+                self._end_line()
+                if self._asides.is_terminal:
+                    self._asides.notice(safe_line(event.line))
             case Notice(text):
                 self._end_line()
                 self._asides.notice(text)

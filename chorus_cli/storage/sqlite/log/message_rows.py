@@ -1,7 +1,8 @@
 """The log: every message of every persona, appended and never deleted.
 
-A turn comes in through ``open_turn``, the messages of an operation through ``insert_members`` and ``open_retry``. After
-that only a reply in progress changes, and a missing count is filled in.
+A turn comes in through ``open_turn`` and, where the model calls tools, ``tool_rows``; the messages of an operation
+through ``insert_members`` and ``open_retry``. After that only what is in progress changes, and a missing count is
+filled in.
 """
 
 from __future__ import annotations
@@ -43,9 +44,11 @@ def open_turn(
 
     The next run goes on with this persona, in this thread.
     """
-    asked = _insert(connection, persona, question)
+    asked = insert_row(connection, persona, question)
     connection.execute("UPDATE messages SET turn_id = id WHERE id = ?", (asked,))
-    answered = _insert(connection, persona, _empty_reply(question.thread_id, asked, question.timestamp, model), run=run)
+    answered = insert_row(
+        connection, persona, empty_reply(question.thread_id, asked, question.timestamp, model), run=run
+    )
     stored = rows(connection, [asked, answered])
     meta_rows.store(connection, meta_rows.LAST_PERSONA, persona)
     meta_rows.store(connection, meta_rows.last_thread_key(persona), str(question.thread_id))
@@ -54,8 +57,8 @@ def open_turn(
 
 def open_retry(connection: sqlite3.Connection, question: Message, retry: Operation, model: str, run: str) -> Message:
     """Store the empty reply that process ``run`` is going to write, once more, in the turn of ``question``."""
-    empty = _empty_reply(question.thread_id, question.turn_id, retry.created_at, model)
-    return rows(connection, [_insert(connection, question.persona, empty, introduced_by=retry.id, run=run)])[0]
+    empty = empty_reply(question.thread_id, question.turn_id, retry.created_at, model)
+    return rows(connection, [insert_row(connection, question.persona, empty, introduced_by=retry.id, run=run)])[0]
 
 
 def insert_members(
@@ -72,7 +75,7 @@ def insert_members(
         else:
             previous = None if member.role is Role.USER else turn_of_thread.get(member.thread_id)
             thread_id, chosen = member.thread_id, member.turn_id or previous
-            id_ = _insert(connection, persona, replace(member, turn_id=chosen), introduced_by=operation_id)
+            id_ = insert_row(connection, persona, replace(member, turn_id=chosen), introduced_by=operation_id)
             turn_id = chosen or id_
         turn_of_thread[thread_id] = turn_id
         ids.append(id_)
@@ -210,13 +213,14 @@ def checksum(role: str, thread_id: int, persona: str, timestamp: str, content: s
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def _empty_reply(thread_id: int, turn_id: int, timestamp: datetime, model: str) -> MessageContent:
+def empty_reply(thread_id: int, turn_id: int, timestamp: datetime, model: str) -> MessageContent:
+    """Return the content of a reply that is going to be written."""
     return MessageContent(
         thread_id, Role.ASSISTANT, "", timestamp, turn_id, status=Status.STREAMING, model=model, token_count=0
     )
 
 
-def _insert(
+def insert_row(
     connection: sqlite3.Connection,
     persona: str,
     content: MessageContent,
@@ -224,6 +228,7 @@ def _insert(
     introduced_by: int | None = None,
     run: str | None = None,
 ) -> int:
+    """Store a message and return its id; only the modules of the log call this."""
     timestamp = timestamps.to_text(content.timestamp)
     cursor = connection.execute(
         "INSERT INTO messages(persona, thread_id, turn_id, role, content, preamble, tool_calls, tool_call_id, "

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def mend(connection: sqlite3.Connection, is_alive: Callable[[str], bool], now: datetime) -> int:
-    """Mark replies as interrupted whose process is gone, take their empty retries back; return the number of replies.
+    """Mark replies and calls as interrupted whose process is gone, take their empty retries back; return their number.
 
     Without replies in progress it costs one look at an empty index.
     """
@@ -54,12 +54,22 @@ def interrupted_question(connection: sqlite3.Connection, persona: str, thread_id
 
 
 def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datetime) -> None:
-    """Undo the retry that a reply belongs to, if the reply is empty."""
-    persona, thread_id, retry_id, content = connection.execute(
-        "SELECT persona, thread_id, introduced_by, content FROM messages WHERE id = ?", (reply_id,)
+    """Undo the retry that a row belongs to, if it brought no word of a reply, whatever tools were called."""
+    persona, thread_id, retry_id = connection.execute(
+        "SELECT persona, thread_id, introduced_by FROM messages WHERE id = ?", (reply_id,)
     ).fetchone()
-    if retry_id is None or content.strip():
+    if retry_id is None or _has_words(connection, retry_id):
         return
     if any(each.id == retry_id for each in journal.effective(operation_rows.all_of(connection, persona, thread_id))):
         new = NewOperation(persona, Undo(Subject(operation_id=retry_id)), now, thread_id, automatic=True)
         operation_rows.introduce(connection, new)
+
+
+def _has_words(connection: sqlite3.Connection, retry_id: int) -> bool:
+    """Return whether a retry brought a reply with words."""
+    replies = connection.execute(
+        "SELECT content FROM messages WHERE introduced_by = :retry AND role = 'assistant' "
+        "AND id > (SELECT after_message_id FROM operations WHERE id = :retry)",
+        {"retry": retry_id},
+    )
+    return any(content.strip() for (content,) in replies)

@@ -10,10 +10,13 @@ from chorus_cli.core.log.acts import ACTS
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
+from chorus_cli.storage.sqlite.log import message_rows
 
 if TYPE_CHECKING:
     import sqlite3
     from datetime import datetime
+
+    from chorus_cli.core.log.messages import Message
 
 
 class Thread(NamedTuple):
@@ -108,6 +111,16 @@ def open_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
         (persona,),
     ).fetchall()
     return [_thread(*row) for row in found]
+
+
+def newest_messages(connection: sqlite3.Connection, persona: str, thread_id: int, number: int) -> list[Message]:
+    """Return the newest messages of a thread of a persona, in the order of the log."""
+    found = connection.execute(
+        "SELECT id FROM messages INDEXED BY messages_of_thread WHERE thread_id = ? AND persona = ? "
+        "ORDER BY timestamp DESC, id DESC LIMIT ?",
+        (thread_id, persona, number),
+    )
+    return message_rows.rows(connection, [id_ for (id_,) in found])
 
 
 def titles_in_context(

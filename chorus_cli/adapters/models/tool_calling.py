@@ -1,0 +1,79 @@
+"""Tools as providers take them by way of litellm: offered in a request, called in a stream, refused with an error."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Protocol
+
+from chorus_cli.adapters.models.server_addresses import is_ollama
+from chorus_cli.core.tools.calls import CallPiece
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from chorus_cli.adapters.models.model_map import ModelMap
+    from chorus_cli.core.models.exchange import ModelRequest
+
+_EMBEDDED = "chorus/"
+# For Ollama's older protocol litellm writes the declarations into the prompt and has every reply come as JSON.
+_BY_PROMPT = "ollama/"
+
+_ABOUT_TOOLS = re.compile(r"\btools?\b|\btool[ _-](?:call|use|choice)|\bfunctions?[ _-]call", re.IGNORECASE)
+_DENIED = re.compile(
+    r"not support|unsupported|n.t support|not enabled|not available|not permitted|not allowed|unrecognized|"
+    r"requires? --|no endpoints found",
+    re.IGNORECASE,
+)
+# OpenRouter answers with 404, llama.cpp with 500; litellm itself raises a 500 for a provider without tools.
+_REFUSING_STATUSES = frozenset({400, 404, 422, 500, 501})
+
+
+class _Function(Protocol):
+    name: str | None
+    arguments: str | None
+
+
+class _Piece(Protocol):
+    """A piece of a call, as litellm has it in a chunk."""
+
+    index: int | None
+    id: str | None
+    function: _Function | None
+
+
+def takes_tools(model: str, model_map: ModelMap) -> bool:
+    """Return whether tools may be offered to ``model``: if the map lists it, the map decides."""
+    if model.startswith((_EMBEDDED, _BY_PROMPT)):
+        return False
+    return model_map.calls_functions(model) is not False
+
+
+def tool_arguments(request: ModelRequest) -> dict[str, object]:
+    """Return litellm's arguments that offer the tools of a request; none if there are none."""
+    if not request.tools or (not request.may_call and is_ollama(request.model)):
+        # Ollama knows no way to forbid a call but to declare nothing.
+        return {}
+    offered: dict[str, object] = {"tools": [tool.declaration for tool in request.tools]}
+    return offered if request.may_call else offered | {"tool_choice": "none"}
+
+
+def call_pieces(delta: object) -> Iterator[CallPiece]:
+    """Yield the pieces of calls in a chunk, also of the single call of OpenAI's older protocol."""
+    pieces: list[_Piece] = getattr(delta, "tool_calls", None) or []
+    for piece in pieces:
+        yield _call_piece(getattr(piece, "index", None), getattr(piece, "id", None), piece.function)
+    function: _Function | None = getattr(delta, "function_call", None)
+    if function is not None and not pieces:
+        yield _call_piece(0, None, function)
+
+
+def refuses_tools(status: int | None, text: str) -> bool:
+    """Return whether an error says that a model takes no tools."""
+    if status not in _REFUSING_STATUSES:
+        return False
+    return any(_ABOUT_TOOLS.search(line) and _DENIED.search(line) for line in text.splitlines())
+
+
+def _call_piece(index: int | None, id_: str | None, function: _Function | None) -> CallPiece:
+    name = getattr(function, "name", None) or ""
+    return CallPiece(index, id_ or "", name, getattr(function, "arguments", None) or "")

@@ -1,0 +1,1 @@
+"""Tools: functions that a model may call, their declarations, and the calls in a reply."""

@@ -1,0 +1,111 @@
+"""Calls of tools in a reply: assembled from the pieces of a stream, and written as the log keeps them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.text.surrogates import join_surrogates
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+class ToolCall(NamedTuple):
+    """One call in a reply: ``arguments`` is the model's text, which should be a JSON object."""
+
+    id: str
+    name: str
+    arguments: str
+
+    @property
+    def as_json(self) -> str:
+        """The call as the log keeps it: a list with one call in the shape of the OpenAI API."""
+        function = {"name": self.name, "arguments": self.arguments}
+        return json.dumps([{"id": self.id, "type": "function", "function": function}], ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CallPiece:
+    """A piece of a call in a chunk of a stream; servers leave out any of its fields, or repeat them."""
+
+    index: int | None = None
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A call that is still arriving."""
+
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+    def is_followed_by(self, piece: CallPiece) -> bool:
+        """Return whether a piece begins another call: with another id, or a name after whole arguments."""
+        if piece.id and self.id:
+            return piece.id != self.id
+        return bool(piece.name and self.name) and _is_whole("".join(self.arguments))
+
+    def add(self, piece: CallPiece) -> None:
+        """Append a piece; an id or a name that is repeated counts once."""
+        self.id = self.id or piece.id
+        if piece.name != self.name:
+            self.name += piece.name
+        self.arguments.append(piece.arguments)
+
+
+class CallAssembly:
+    """Assembles the calls of a reply.
+
+    A piece belongs to the newest call of its index, or without an index to that of its id, else to the newest of all.
+    Some servers number every call 0, so another id, or a name after arguments that are whole, begins another call.
+    """
+
+    def __init__(self) -> None:
+        self._slots: list[_Slot] = []
+        self._by_index: dict[int, _Slot] = {}
+
+    def add(self, piece: CallPiece) -> None:
+        """Take the next piece of the stream."""
+        slot = self._slot_of(piece)
+        if slot is None or slot.is_followed_by(piece):
+            slot = _Slot()
+            self._slots.append(slot)
+        if piece.index is not None:
+            self._by_index[piece.index] = slot
+        slot.add(piece)
+
+    def calls(self) -> tuple[ToolCall, ...]:
+        """Return the calls in the order in which they began; one without a name or arguments is none."""
+        assembled = (ToolCall(slot.id, slot.name, "".join(slot.arguments)) for slot in self._slots)
+        cleaned = (ToolCall(*map(join_surrogates, call)) for call in assembled)
+        return tuple(call for call in cleaned if call.name.strip() or call.arguments.strip())
+
+    def _slot_of(self, piece: CallPiece) -> _Slot | None:
+        if piece.index is not None:
+            return self._by_index.get(piece.index)
+        same = (slot for slot in self._slots if piece.id and slot.id == piece.id)
+        return next(same, self._slots[-1] if self._slots else None)
+
+
+def unique_id(wanted: str, taken: Collection[str]) -> str:
+    """Return the id of a call, or one like it that is not ``taken``: a result names its call by it alone."""
+    base = wanted.strip() or "call"
+    if wanted.strip() and base not in taken:
+        return base
+    number = 1
+    while f"{base}_{number}" in taken:
+        number += 1
+    return f"{base}_{number}"
+
+
+def _is_whole(arguments: str) -> bool:
+    try:
+        json.loads(arguments)
+    except (ValueError, RecursionError):
+        return False
+    return True

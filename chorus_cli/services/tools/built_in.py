@@ -1,0 +1,168 @@
+"""The built-in tools, each declared once: for the model, with the function that carries it out.
+
+To add one, write an async function that takes the services, the caller and the checked arguments, declare it with
+``@built_in``, and list it in ``BUILT_IN``. Its name is the function's. It sees only what belongs to the caller's
+persona. A ``ChorusError`` is its way to say no: the model is told the sentence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.log.marks import log_marks
+from chorus_cli.core.log.messages import Role, Status
+from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.time import timespan, timestamps
+from chorus_cli.core.tools.declaration import Kind, Parameter, Tool
+from chorus_cli.storage.sqlite.log import operation_rows, thread_rows
+from chorus_cli.storage.sqlite.log.search_index import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+    from datetime import datetime
+
+    from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.personas.persona import Persona
+    from chorus_cli.core.tools.arguments import Arguments
+    from chorus_cli.ports import Clock
+    from chorus_cli.services.log.search import Match, Search
+    from chorus_cli.storage.sqlite.store import Store
+
+MOST_FOUND = 20
+_MOST_READ = 500
+_MOST_READ_CHARACTERS = 18_000
+_SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
+
+
+@dataclass(frozen=True, slots=True)
+class ToolServices:
+    """The services that tools use."""
+
+    store: Store
+    clock: Clock
+    search: Search
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The persona whose model calls a tool, and the thread and the turn that it answers in."""
+
+    persona: Persona
+    thread_id: int
+    turn_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of a call: the text for the model, and its outcome in a few words for the user."""
+
+    text: str
+    outcome: str
+
+
+if TYPE_CHECKING:
+    Handler = Callable[[ToolServices, Caller, Arguments], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIn:
+    """A tool with the function that carries it out."""
+
+    tool: Tool
+    handler: Handler
+
+
+def built_in(description: str, *parameters: Parameter) -> Callable[[Handler], BuiltIn]:
+    """Declare the decorated function as a tool; the description is for the model."""
+
+    def declared(handler: Handler) -> BuiltIn:
+        return BuiltIn(Tool(handler.__name__, description, parameters), handler)
+
+    return declared
+
+
+@built_in(
+    "Search everything that you and the human ever said to each other, in all threads, also what is no longer in this "
+    "conversation. Returns excerpts of the messages that contain all the words, newest first, each with its thread.",
+    Parameter("query", "One to three distinctive words that the message contains, not a question."),
+    Parameter("since", "How far back to look, such as 7d, 3 months or last monday; without it, everything.",
+              is_required=False),
+)  # fmt: skip
+async def search_history(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
+    """Find messages by their words."""
+    since = _since(arguments.text("since"), services.clock.now())
+    # Some of the results are the question itself, results of earlier searches, or taken back.
+    scope = Scope(since, caller.persona.slug, 3 * MOST_FOUND)
+    findings = await services.search.find(arguments.text("query"), scope, lambda _news: None)
+    matches = [match for match in findings.matches if _is_worth_telling(match, caller)]
+    if not matches:
+        return Answer("No message contains all of these words. Try fewer words, or another form of them.", "nothing")
+    told = [_found(match, caller.persona.name) for match in matches[:MOST_FOUND]]
+    if len(matches) > len(told) or findings.more:
+        told.append("There are more, and older ones. More words, or an earlier time, find them.")
+    return Answer("\n".join(told), counted(min(len(matches), MOST_FOUND), "message"))
+
+
+@built_in(
+    "Read another thread (conversation) of yours with the human: its newest messages, as far as they fit. "
+    "search_history tells the numbers of threads.",
+    Parameter("id", "The number of the thread.", Kind.NUMBER),
+)
+async def read_thread(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
+    """Read the newest part of a thread."""
+    thread_id, persona = arguments.number("id"), caller.persona
+    await services.store.read(thread_rows.require, persona.slug, thread_id)
+    rows = await services.store.read(thread_rows.newest_messages, persona.slug, thread_id, _MOST_READ)
+    marks = log_marks(await services.store.read(operation_rows.all_of, persona.slug, thread_id))
+    said = [row for row in rows if _is_said(row) and not marks.is_undone(row) and not marks.is_replaced(row)]
+    told = _newest_entries(_entry(row, persona.name) for row in reversed(said) if row.turn_id != caller.turn_id)
+    if not told:
+        return Answer(f"Nothing was said in thread #{thread_id}.", "nothing")
+    number = counted(len(told), "message")
+    return Answer("\n\n".join([f"Thread #{thread_id}, the newest {number}:", *told]), number)
+
+
+BUILT_IN: tuple[BuiltIn, ...] = (search_history, read_thread)
+
+
+def _since(text: str, now: datetime) -> datetime | None:
+    return timespan.parse(text, now, after_since=True).before(now) if text.strip() else None
+
+
+def _is_worth_telling(match: Match, caller: Caller) -> bool:
+    row = match.message
+    return _is_said(row) and not match.taken_back and row.turn_id != caller.turn_id
+
+
+def _is_said(row: Message) -> bool:
+    return row.role in _SPOKEN and bool(row.content.strip()) and row.status is not Status.STREAMING
+
+
+def _found(match: Match, name: str) -> str:
+    row = match.message
+    return f"thread #{row.thread_id}, {_stamp(row)}, {_speaker(row, name)}: {match.excerpt}"
+
+
+def _entry(row: Message, name: str) -> str:
+    return f"[{_stamp(row)}] {_speaker(row, name)}: {row.content}"
+
+
+def _stamp(row: Message) -> str:
+    return f"{timestamps.local(row.timestamp):%Y-%m-%d %H:%M}"
+
+
+def _speaker(row: Message, name: str) -> str:
+    return "Human" if row.role is Role.USER else name
+
+
+def _newest_entries(entries: Iterable[str]) -> list[str]:
+    """Return as many entries as fit, in the order of the log; ``entries`` begin with the newest."""
+    told: list[str] = []
+    room = _MOST_READ_CHARACTERS
+    for entry in entries:
+        room -= len(entry)
+        if told and room < 0:
+            break
+        told.insert(0, entry)
+    return told

@@ -1,0 +1,125 @@
+"""The toolbox: the tools that a model is offered, and the answers to its calls."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import ChorusError, StorageError
+from chorus_cli.core.text.cutting import cut_to_characters
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.time import timestamps
+from chorus_cli.core.tools.arguments import read_call
+from chorus_cli.core.tools.declaration import NO_OFFER, ToolOffer
+from chorus_cli.services.tools.built_in import BUILT_IN, Answer
+from chorus_cli.storage.sqlite import meta_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from chorus_cli.core.context.budget import Limit
+    from chorus_cli.core.context.target import Target
+    from chorus_cli.core.tools.arguments import ReadCall
+    from chorus_cli.core.tools.calls import ToolCall
+    from chorus_cli.ports import Clock, TokenCounter
+    from chorus_cli.services.tools.built_in import BuiltIn, Caller, ToolServices
+    from chorus_cli.storage.sqlite.store import Store
+
+LONGEST_RESULT = 20_000
+"""The most characters of a result."""
+
+_LARGEST_SHARE = 1 / 10
+"""The share of the model's limit that the declarations of tools may take; a smaller model is offered none."""
+
+_REFUSAL_HOLDS = timedelta(days=30)
+"""A model that refused tools is offered some again after that, because models learn."""
+
+_NOTHING = "(no result)"
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """Carries out calls. ``report_bug`` keeps the traceback of a tool that failed."""
+
+    services: ToolServices
+    report_bug: Callable[[Exception], object]
+    built_in: Sequence[BuiltIn] = BUILT_IN
+
+    def read(self, call: ToolCall) -> ReadCall:
+        """Read the arguments of a call."""
+        return read_call(call, {each.tool.name: each.tool for each in self.built_in})
+
+    async def answer(self, call: ReadCall, caller: Caller) -> Answer:
+        """Carry out a call; whatever goes wrong is told to the model."""
+        answer = await self._answer(call, caller)
+        words = (call.note, cut_to_characters(answer.text, LONGEST_RESULT))
+        return Answer("\n\n".join(filter(None, words)) or _NOTHING, answer.outcome)
+
+    async def _answer(self, call: ReadCall, caller: Caller) -> Answer:
+        handler = next((each.handler for each in self.built_in if each.tool is call.tool), None)
+        if handler is None:
+            known = ", ".join(each.tool.name for each in self.built_in)
+            return Answer(f"There is no tool {call.call.name!r}. The tools are: {known}.", "no such tool")
+        try:
+            return await handler(self.services, caller, call.arguments())
+        except ChorusError as error:
+            return Answer(str(error), shortened(str(error)))
+        except Exception as error:  # noqa: BLE001 - the model is told, and the turn goes on
+            self.report_bug(error)
+            return Answer(
+                f"The tool {call.call.name} failed because of a mistake in Chorus. Go on without it.", "failed"
+            )
+
+
+@dataclass(slots=True)
+class ToolOffers:
+    """Decides which tools a model is offered, and remembers the models that refuse them.
+
+    ``takes_tools`` returns whether a model takes tools, as far as is known before it is asked.
+    """
+
+    store: Store
+    clock: Clock
+    counter: TokenCounter
+    takes_tools: Callable[[str], bool]
+    built_in: Sequence[BuiltIn] = BUILT_IN
+    _offer: ToolOffer | None = field(default=None, init=False)
+    _refuses: dict[str, bool] = field(default_factory=dict, init=False)
+
+    async def of_target(self, target: Target, limit: Limit) -> ToolOffer:
+        """Return the tools that are offered to the model of a target, which has the given limit."""
+        model = target.choice.model
+        if not target.persona.settings.tools or not self.takes_tools(model) or await self._has_refused(model):
+            return NO_OFFER
+        if self._offer is None:
+            self._offer = await asyncio.to_thread(self._measured)
+        return self._offer if self._offer.tokens <= limit.tokens * _LARGEST_SHARE else NO_OFFER
+
+    async def refused(self, model: str) -> str:
+        """Remember that a model refused tools, and return the notice for the user."""
+        self._refuses[model] = True
+        now = timestamps.to_text(self.clock.now())
+        # What cannot be stored now, the next run finds out again.
+        with suppress(StorageError):
+            await self.store.write(meta_rows.store, meta_rows.tools_refused_key(model), now)
+        return f"{model} takes no tools, so it is asked without them from now on."
+
+    async def _has_refused(self, model: str) -> bool:
+        if model not in self._refuses:
+            written = await self.store.read(meta_rows.value, meta_rows.tools_refused_key(model))
+            self._refuses[model] = written is not None and self._holds(written)
+        return self._refuses[model]
+
+    def _holds(self, written: str) -> bool:
+        try:
+            return self.clock.now() - timestamps.from_text(written) < _REFUSAL_HOLDS
+        except ValueError:
+            return False
+
+    def _measured(self) -> ToolOffer:
+        tools = tuple(each.tool for each in self.built_in)
+        return ToolOffer(tools, sum(self.counter.count(json.dumps(tool.declaration)) for tool in tools))

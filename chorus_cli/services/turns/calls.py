@@ -1,0 +1,146 @@
+"""The calls of a reply: each stored before its tool is at work, and answered in the row after it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.log.messages import Message, MessageContent, Role, Status
+from chorus_cli.core.models.events import ToolStarted, ToolUsed
+from chorus_cli.core.tools.calls import unique_id
+from chorus_cli.services.cancellation import run_to_completion
+from chorus_cli.services.tools.built_in import Answer
+from chorus_cli.storage.sqlite.log import message_rows, tool_rows
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable, Sequence
+    from datetime import datetime
+
+    from chorus_cli.core.tools.arguments import ReadCall
+    from chorus_cli.core.tools.calls import ToolCall
+    from chorus_cli.ports import Clock, TokenCounter
+    from chorus_cli.services.tools.built_in import Caller
+    from chorus_cli.services.tools.toolbox import Toolbox
+    from chorus_cli.storage.sqlite.store import Store
+
+MOST_ROUNDS = 10
+"""The most replies of a turn whose calls are carried out."""
+
+STOPPED = "(The human stopped this tool before it was done.)"
+ENOUGH = Answer(
+    f"This was not carried out: tools may be used {MOST_ROUNDS} times for one message. Answer now with what you know.",
+    f"not carried out, {MOST_ROUNDS} rounds are the most",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CallLog:
+    """Writes calls and their results to the log."""
+
+    store: Store
+    clock: Clock
+    counter: TokenCounter
+
+    async def begin(self, reply: Message, call: ToolCall) -> list[Message]:
+        """Store the end of a reply and its first call, in progress; return both rows."""
+        return await self.store.write(tool_rows.begin_call, reply, await self._call(reply, call))
+
+    async def end(self, row: Message, result: str, following: ToolCall | None) -> list[Message]:
+        """Store the result of a call and what comes next, in progress: another call or, without one, a reply."""
+        after = self._reply(row) if following is None else await self._call(row, following)
+        return await self.store.write(tool_rows.end_call, row, await self._result(row, result), after)
+
+    async def stop(self, row: Message) -> None:
+        """Store that a call or a reply was interrupted before it began to answer."""
+        if row.role is Role.TOOL_USE:
+            nothing = MessageContent(
+                row.thread_id, Role.ASSISTANT, "", self._now(row), row.turn_id, status=Status.INTERRUPTED,
+                model=row.model, token_count=0,
+            )  # fmt: skip
+            await self.store.write(tool_rows.end_call, row, await self._result(row, STOPPED), nothing)
+        else:
+            interrupted = row._replace(status=Status.INTERRUPTED, timestamp=self._now(row), token_count=0)
+            await self.store.write(message_rows.update_reply, interrupted)
+
+    def _now(self, before: Message) -> datetime:
+        """Return the present, but never a time before that of the row before."""
+        return max(before.timestamp, self.clock.now())
+
+    def _reply(self, before: Message) -> MessageContent:
+        return message_rows.empty_reply(before.thread_id, before.turn_id, self._now(before), before.model or "")
+
+    async def _call(self, before: Message, call: ToolCall) -> MessageContent:
+        return MessageContent(
+            before.thread_id, Role.TOOL_USE, "", self._now(before), before.turn_id, tool_calls=call.as_json,
+            tool_call_id=call.id, status=Status.STREAMING, model=before.model,
+            token_count=await self._count(call.as_json),
+        )  # fmt: skip
+
+    async def _result(self, call: Message, text: str) -> MessageContent:
+        return MessageContent(
+            call.thread_id, Role.TOOL_RESULT, text, self._now(call), call.turn_id, tool_call_id=call.tool_call_id,
+            token_count=await self._count(text),
+        )  # fmt: skip
+
+    async def _count(self, text: str) -> int:
+        return await asyncio.to_thread(self.counter.count, text)
+
+
+class CallRound:
+    """The calls of one reply, carried out one after the other.
+
+    ``rows`` are stored and finished: the reply, and each call with its result. ``current`` is the row in progress: a
+    call, and in the end the next reply.
+    """
+
+    def __init__(self, log: CallLog, toolbox: Toolbox, reply: Message, calls: Sequence[ReadCall]) -> None:
+        self.rows: list[Message] = []
+        self.current = reply
+        self._log = log
+        self._toolbox = toolbox
+        self._calls = calls
+
+    async def begin(self) -> None:
+        """Store the reply and the first call.
+
+        Raises:
+            StorageError: they could not be stored.
+        """
+        (reply, self.current), stopped = await run_to_completion(self._log.begin(self.current, self._calls[0].call))
+        self.rows.append(reply)
+        if stopped:
+            await self.stop()
+            raise asyncio.CancelledError
+
+    async def carried_out(self, caller: Caller, refusal: Answer | None) -> AsyncGenerator[ToolStarted | ToolUsed, None]:
+        """Carry out the calls, or answer them all with ``refusal``; whoever stops listening must call ``stop``.
+
+        Raises:
+            StorageError: a result could not be stored.
+        """
+        for position, call in enumerate(self._calls):
+            yield ToolStarted(call.shown)
+            answer = refusal or await self._toolbox.answer(call, caller)
+            following = self._calls[position + 1].call if position + 1 < len(self._calls) else None
+            (ended, result, self.current), stopped = await run_to_completion(
+                self._log.end(self.current, answer.text, following)
+            )
+            self.rows += (ended, result)
+            if stopped:
+                raise asyncio.CancelledError
+            yield ToolUsed(call.shown, answer.outcome)
+
+    async def stop(self) -> None:
+        """Store that the user stopped the row in progress."""
+        await run_to_completion(self._log.stop(self.current))
+
+
+def with_unique_ids(calls: Iterable[ToolCall], taken: Iterable[str]) -> list[ToolCall]:
+    """Give each call an id that neither another call nor one of the messages before has."""
+    known = set(taken)
+    unique: list[ToolCall] = []
+    for call in calls:
+        unique.append(call._replace(id=unique_id(call.id, known)))
+        known.add(unique[-1].id)
+    return unique

@@ -1,0 +1,192 @@
+"""The rounds of a turn: the model is asked, the tools that it calls are used, and it is asked again with the results.
+
+Each round's request is planned from the rows, so that it begins with the request before, byte for byte, and so do the
+requests of later turns.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.models.events import Notice, TurnDone
+from chorus_cli.core.tools.declaration import NO_OFFER
+from chorus_cli.services.tools.built_in import Caller
+from chorus_cli.services.turns.calls import ENOUGH, MOST_ROUNDS
+from chorus_cli.services.turns.notices import shortfalls
+from chorus_cli.services.turns.reply import Called, ToolsRefused
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+    from datetime import datetime
+
+    from chorus_cli.core.context.plan import RequestPlan
+    from chorus_cli.core.context.snapshot import ContextSnapshot
+    from chorus_cli.core.context.target import Target
+    from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.models.events import TurnEvent
+    from chorus_cli.core.models.exchange import ModelRequest
+    from chorus_cli.services.context.context import Context
+    from chorus_cli.services.folding.schedule import FoldSchedule
+    from chorus_cli.services.tools.built_in import Answer
+    from chorus_cli.services.tools.toolbox import ToolOffers
+    from chorus_cli.services.turns.reply import Answering
+
+_FOLDING = "The conversation no longer fits its model; the older part is being summarised."
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedTurn:
+    """A turn that is stored: the context with its question, its empty reply, its time, and notices for the user."""
+
+    snapshot: ContextSnapshot
+    reply: Message
+    at: datetime
+    notices: tuple[str, ...] = ()
+
+
+class _Turn:
+    """A turn that is being answered: the context and the row in progress of its present round.
+
+    ``rounds`` counts the replies that ended with calls; ``called`` is the last of them, until its calls are answered.
+    ``row`` is ``None`` when the turn is over.
+    """
+
+    def __init__(self, opened: OpenedTurn, plan: RequestPlan) -> None:
+        self.plan = plan
+        self.row: Message | None = opened.reply
+        self.at = opened.at
+        self.notices = list(opened.notices)
+        self.rounds = 0
+        self.called: Called | None = None
+
+    @property
+    def target(self) -> Target:
+        """Persona, thread and model of the turn."""
+        return self.plan.snapshot.target
+
+    @property
+    def request(self) -> ModelRequest:
+        """The request of this round; after the last round the model must answer without tools."""
+        return replace(self.plan.request, may_call=self.rounds <= MOST_ROUNDS)
+
+    @property
+    def next_snapshot(self) -> ContextSnapshot:
+        """The context of the next round: that of this one, with the calls and their results."""
+        snapshot = self.plan.snapshot
+        if self.called is None:
+            return snapshot
+        view = replace(snapshot.view, messages=(*snapshot.view.messages, *self.called.round.rows))
+        first = self.plan.sent[0].id if self.plan.too_large and self.plan.sent else None
+        return replace(snapshot, view=view, first_message_id=first)
+
+    def offer_nothing(self) -> None:
+        """Go on without tools."""
+        snapshot = self.plan.snapshot
+        self.plan = replace(self.plan, snapshot=replace(snapshot, frame=replace(snapshot.frame, offer=NO_OFFER)))
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """Has a stored question answered."""
+
+    context: Context
+    answering: Answering
+    folds: FoldSchedule
+    offers: ToolOffers
+
+    async def answered(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
+        """Ask the model round by round, and yield the events of the turn; the last one is ``TurnDone``.
+
+        Raises:
+            StorageError, ModelError: something could not be stored or measured; the row in progress is interrupted.
+        """
+        try:
+            plan = await self.context.plan(await self.context.counted(opened.snapshot))
+        except BaseException:
+            await self.answering.abandon(opened.reply)
+            raise
+        turn = _Turn(opened, plan)
+        self.folds.turn_begins(turn.target, is_crowded=plan.is_crowded)
+        while turn.row is not None:
+            async with aclosing(self._round(turn, turn.row)) as events:
+                async for event in events:
+                    yield event
+
+    async def _round(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
+        """Ask the model once, and use the tools that it calls."""
+        try:
+            async with aclosing(self._make_room(turn)) as notices:
+                async for notice in notices:
+                    yield notice
+            self.context.prefixes.hold(turn.plan, turn.at)
+        except BaseException:
+            await self.answering.abandon(row)
+            raise
+        async with aclosing(self._asked(turn, row)) as events:
+            async for event in events:
+                yield event
+        if turn.called is None:
+            turn.row = None
+            return
+        try:
+            await self._learn(turn, turn.called.usage)
+            async with aclosing(turn.called.round.carried_out(_caller(turn, row), _refusal(turn))) as used:
+                async for each in used:
+                    yield each
+            turn.plan = await self.context.plan(turn.next_snapshot)
+        except BaseException:
+            await turn.called.round.stop()
+            raise
+        turn.row, turn.notices, turn.called = turn.called.round.current, [], None
+        turn.at = self.answering.outside.clock.now()
+
+    async def _make_room(self, turn: _Turn) -> AsyncGenerator[Notice, None]:
+        """Have the oldest turns folded if the request is crowded, and plan it again."""
+        if not turn.plan.is_crowded:
+            return
+        if await self.folds.is_worth_trying(turn.target):
+            yield Notice(_FOLDING)
+            turn.notices += filter(None, [await self.folds.at_once(turn.target)])
+        turn.plan = await self._replanned(turn.plan)
+        turn.notices += self.folds.news(turn.target, shortfalls(turn.plan))
+
+    async def _asked(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
+        """Ask the model, and learn from the outcome."""
+        async with aclosing(self.answering.reply(row, turn.request, turn.notices)) as events:
+            async for event in events:
+                match event:
+                    case ToolsRefused(model):
+                        turn.offer_nothing()
+                        yield Notice(await self.offers.refused(model))
+                    case Called():
+                        turn.called = event
+                        turn.rounds += 1
+                    case TurnDone():
+                        await self._learn(turn, event.usage)
+                        if self.folds.has_background:
+                            self.folds.begin_in_background(turn.target)
+                        yield event
+                    case _:
+                        yield event
+
+    async def _learn(self, turn: _Turn, usage: Mapping[str, int]) -> None:
+        if reported := usage.get("prompt_tokens"):
+            await self.context.learn(turn.target.choice.model, turn.plan.tokens, reported)
+
+    async def _replanned(self, plan: RequestPlan) -> RequestPlan:
+        """Plan with the summary that stands by now; messages that arrived meanwhile are no part of the request."""
+        frame, view = plan.snapshot.frame, plan.snapshot.view
+        now = await self.context.store.read(self.context.read_since, frame, view.cutoff)
+        summary = (await self.context.counted(now)).view.summary
+        snapshot = replace(plan.snapshot, view=view.with_summary(summary), budget=now.budget)
+        return await self.context.plan(snapshot)
+
+
+def _caller(turn: _Turn, row: Message) -> Caller:
+    return Caller(turn.target.persona, turn.target.thread_id, row.turn_id)
+
+
+def _refusal(turn: _Turn) -> Answer | None:
+    return ENOUGH if turn.rounds > MOST_ROUNDS else None

@@ -1,0 +1,61 @@
+"""The lines of tools that a model uses: dim, between the words before and after, and never part of the reply."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from chorus_cli.core.models.events import TextDelta, ToolStarted, ToolUsed
+from chorus_cli.terminal.reply.stream import show_events
+from chorus_cli.terminal.screen.output import Screen
+from tests.terminal.reply.shown_turns import ASKING, DONE, shown, turn
+from tests.terminal.screen.terminal_file import TerminalFile
+
+CALL = 'search_history("ring", since 7d)'
+USED = ToolUsed(CALL, "3 messages")
+TURN = (ASKING, TextDelta("Let me *look*."), ToolStarted(CALL), USED, ASKING, TextDelta("It was **gold**."), DONE)
+
+pytestmark = pytest.mark.usefixtures("_usual_size")
+
+
+async def test_a_tool_is_a_dim_line_between_the_words_before_and_after() -> None:
+    file = await shown(*TURN)
+    lines = [line for line in file.window.text() if line]
+    assert lines == ["Let me look.", f"{CALL}: 3 messages", "It was gold."]
+    assert f"\x1b[2m{CALL}: 3 messages" in file.written
+
+
+async def test_a_tool_at_work_is_shown_with_its_seconds_and_leaves_one_line() -> None:
+    file = await shown(ASKING, ToolStarted(CALL), 0.7, USED, ASKING, TextDelta("Gold."), DONE)
+    assert f"{CALL} … 0 s" in file.written
+    assert [line for line in file.window.text() if line] == [f"{CALL}: 3 messages", "Gold."]
+
+
+async def test_several_calls_are_a_line_each() -> None:
+    other = ToolUsed("read_thread(2)", "nothing")
+    file = await shown(ASKING, ToolStarted(CALL), USED, ToolStarted("read_thread(2)"), other, TextDelta("Hm."), DONE)
+    assert [line for line in file.window.text() if line] == [f"{CALL}: 3 messages", "read_thread(2): nothing", "Hm."]
+
+
+async def test_arguments_and_outcomes_cannot_command_the_terminal() -> None:
+    hostile = 'f("\x1b]52;c;eA==\x07\x9b2J\nx")'
+    file = await shown(ToolStarted(hostile), 0.5, ToolUsed(hostile, "a\u202eb\x1b[2J"), DONE)
+    assert "\x1b]52" not in file.written
+    assert "\x9b" not in file.written
+    assert "\u202e" not in file.written
+    assert len([line for line in file.window.text() if line]) == 1
+
+
+async def test_scripts_get_the_reply_alone() -> None:
+    out, err = io.StringIO(), io.StringIO()
+    await show_events(turn(*TURN), Screen(out, {}), Screen(err, {}))
+    assert out.getvalue() == "Let me *look*.\nIt was **gold**.\n"
+    assert err.getvalue() == ""
+
+
+async def test_a_person_who_pipes_the_reply_sees_the_tools_all_the_same() -> None:
+    out, err = io.StringIO(), TerminalFile()
+    await show_events(turn(*TURN), Screen(out, {}), Screen(err, {"TERM": "dumb"}))
+    assert out.getvalue() == "Let me *look*.\nIt was **gold**.\n"
+    assert err.written == f"{CALL}: 3 messages\n"
