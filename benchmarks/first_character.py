@@ -74,10 +74,11 @@ async def _contest(environment: Mapping[str, str], rounds: int) -> list[list[Pai
         opened(Options(model=f"{_PROVIDER}/{_MODEL}"), environment) as app,
         httpx.AsyncClient(base_url=environment["OPENAI_BASE_URL"], trust_env=False) as client,
     ):
-        answering = app.services().conversation.answering
+        conversation = app.services().conversation
+        answering = conversation.answering
         recorder = _Recorder(answering.outside.model)
         answering = replace(answering, outside=replace(answering.outside, model=recorder))
-        conversation = replace(app.services().conversation, answering=answering)
+        conversation = replace(conversation, rounds=replace(conversation.rounds, answering=answering))
         contest = _Contest(app, conversation, recorder, client)
         return [await _pairs(contest, earlier, rounds) for earlier in _EARLIER_TURNS]
 

@@ -130,7 +130,8 @@ def _conversation(app: App, clock: _Clock, model: _Model) -> Conversation:
     folds = FoldSchedule(folding, _fail, lambda _sentence: None)
     answering = conversation.answering
     outside = replace(answering.outside, model=model, clock=clock)
-    return replace(conversation, answering=replace(answering, outside=outside), folds=folds)
+    rounds = replace(conversation.rounds, answering=replace(answering, outside=outside), folds=folds)
+    return replace(conversation, rounds=rounds)
 
 
 async def _say(app: App, conversation: Conversation, text: str) -> None:

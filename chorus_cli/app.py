@@ -95,7 +95,7 @@ class App:
         """Stop the work in the background."""
         if self._services is not None:
             await run_to_completion(self._services.idle_timer.close())
-            await self._services.conversation.folds.close()
+            await self._services.conversation.rounds.folds.close()
         if self._indexing is not None:
             self._indexing.cancel()
             # A second signal must not close the store under it.

@@ -53,6 +53,7 @@ from chorus_cli.services.tools.built_in import BUILT_IN, BuiltIn, ToolServices
 from chorus_cli.services.tools.toolbox import Toolbox, ToolOffers
 from chorus_cli.services.turns.conversation import Conversation
 from chorus_cli.services.turns.reply import Answering, Outside
+from chorus_cli.services.turns.rounds import Rounds
 from chorus_cli.storage.files.durable_files import rescue
 
 if TYPE_CHECKING:
@@ -169,13 +170,13 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     outside = Outside(providers.client, clock, providers.counter, machine.rescue, opened.is_alive)
     search = Search(store, clock)
     toolbox = Toolbox(ToolServices(store, clock, search), machine.report_bug, providers.tools)
-    answering = Answering(store, outside, toolbox)
+    rounds = Rounds(context, Answering(store, outside, toolbox), folds, offers, memory.flashes)
     saving = SessionSaving(personas.folder, clock, context, summarizer)
     actions = IdleServices(store, focus, saving, journal, saved_line).actions()
     return Services(
         registry=registry(),
         focus=focus,
-        conversation=Conversation(context, answering, folds, offers, opened.run, clock.now()),
+        conversation=Conversation(rounds, memory, opened.run, clock.now()),
         context=ContextServices(context, ContextWindow(settings, clock, focus, context), folding),
         personas=PersonaServices(
             personas, Roster(store, clock, personas, opened.paths.deleted_personas), settings, providers.models

@@ -7,7 +7,7 @@ breaks off, for whichever reason, keeps the text that has arrived together with 
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,12 +18,19 @@ from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.messages import MessageContent, Role, Status
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.memory.prompt import memory_lines
+from chorus_cli.core.models.events import Notice, TurnDone
 from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.core.time.window import cutoff
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.memory import recall
-from chorus_cli.services.turns.notices import members_notice, recall_notice, refuse_unfitting, refuse_unreadable
-from chorus_cli.services.turns.rounds import OpenedTurn, Rounds
+from chorus_cli.services.turns.notices import (
+    capture_notice,
+    members_notice,
+    recall_notice,
+    refuse_unfitting,
+    refuse_unreadable,
+)
+from chorus_cli.services.turns.rounds import OpenedTurn
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, orphans
 
 if TYPE_CHECKING:
@@ -35,9 +42,9 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.services.context.context import Context
-    from chorus_cli.services.folding.schedule import FoldSchedule
-    from chorus_cli.services.tools.toolbox import ToolOffers
+    from chorus_cli.services.memory.memory import Memory
     from chorus_cli.services.turns.reply import Answering
+    from chorus_cli.services.turns.rounds import Rounds
     from chorus_cli.storage.sqlite.store import Connection
 
 _PREAMBLE_TOKENS = 64
@@ -50,10 +57,8 @@ _ALTERED = "Some characters of your message are not valid text and were replaced
 class Conversation:
     """Answers messages. ``run`` names this process, which began at ``began_at``, in the rows that it is writing."""
 
-    context: Context
-    answering: Answering
-    folds: FoldSchedule
-    offers: ToolOffers
+    rounds: Rounds
+    memory: Memory
     run: str
     began_at: datetime
 
@@ -117,7 +122,7 @@ class Conversation:
             frame = await self.context.frame(target)
             now = self.answering.outside.clock.now()
             question = MessageContent(target.thread_id, Role.USER, content, now, token_count=count)
-            return await self.context.store.write(self._store_turn, frame, question)
+            return await self.memory.access.write(self._store_turn, frame, question)
         except (StorageError, ModelError) as error:
             raise self.answering.rescued(error, target.persona.slug, "user", content) from error
 
@@ -182,9 +187,37 @@ class Conversation:
         view = snapshot.view.through(asked + 1)
         return OpenedTurn(replace(snapshot, view=view, newest_operation_id=retry.id), reply, now)
 
-    def _reply(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
-        """Have a stored question answered."""
-        return Rounds(self.context, self.answering, self.folds, self.offers).answered(opened)
+    async def _reply(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
+        """Have a stored question answered, and remember what the turn has for the memory."""
+        async with aclosing(self.rounds.answered(opened)) as events:
+            async for event in events:
+                if isinstance(event, TurnDone):
+                    for notice in await self._captured(opened):
+                        yield notice
+                yield event
+
+    async def _captured(self, opened: OpenedTurn) -> list[Notice]:
+        """Capture memory items from the messages of a turn, each message in an operation of its own."""
+        seen, persona = opened.snapshot.view.messages, opened.snapshot.target.persona
+        question = seen[_last_question(seen)]
+        notices: list[Notice] = []
+        # The turn is stored; a memory that cannot be written now must not spoil it.
+        with suppress(StorageError):
+            for row in (question, *await self.context.store.read(message_rows.replies, question)):
+                if row.role in {Role.USER, Role.ASSISTANT}:
+                    added = await self.memory.capture(persona, row.content, row.id)
+                    notices += [Notice(capture_notice(added.items))] if added.operation else []
+        return notices
+
+    @property
+    def context(self) -> Context:
+        """The contexts that messages are answered in."""
+        return self.rounds.context
+
+    @property
+    def answering(self) -> Answering:
+        """The writing of replies."""
+        return self.rounds.answering
 
     async def _take_back_if_empty(self, reply: Message) -> None:
         await self.context.store.write(orphans.take_back_if_empty, reply.id, self.answering.outside.clock.now())

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.context.plan import RequestPlan
     from chorus_cli.core.context.snapshot import ContextSnapshot
+    from chorus_cli.core.memory.checkpoint import FlashReport
     from chorus_cli.core.memory.items import Item
 
 LARGEST_MESSAGE_BYTES = 8_000_000
+_LONGEST_NAMED = 40
 
 
 def refuse_unreadable(content: str) -> None:
@@ -73,6 +75,18 @@ def recall_notice(items: Sequence[Item]) -> str:
         return ""
     named = ", ".join(f"#{item.id} {shortened(item.content)}" for item in items)
     return f"From memory: {named}"
+
+
+def capture_notice(items: Sequence[Item]) -> str:
+    """Name the memory items that were captured from a message."""
+    named = ", ".join(f"#{item.id} {item.item_type} {shortened(item.content, _LONGEST_NAMED)}" for item in items)
+    return f"Remembered {named}. /undo takes {'it' if len(items) == 1 else 'them'} back."
+
+
+def flash_notice(report: FlashReport) -> str:
+    """Say that COLD items were archived, and how they come back."""
+    archived = counted(report.items_archived, "COLD memory item")
+    return f"Memory: {archived} archived; /memory restore {report.checkpoint_id} brings them back."
 
 
 def shortfalls(plan: RequestPlan) -> dict[str, str]:

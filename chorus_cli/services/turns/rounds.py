@@ -6,15 +6,16 @@ requests of later turns.
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.errors import StorageError
 from chorus_cli.core.models.events import Notice, TurnDone
 from chorus_cli.core.tools.declaration import NO_OFFER
 from chorus_cli.services.tools.built_in import Caller
 from chorus_cli.services.turns.calls import ENOUGH, MOST_ROUNDS
-from chorus_cli.services.turns.notices import shortfalls
+from chorus_cli.services.turns.notices import flash_notice, shortfalls
 from chorus_cli.services.turns.reply import Called, ToolsRefused
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.models.exchange import ModelRequest
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.folding.schedule import FoldSchedule
+    from chorus_cli.services.memory.flash import FlashSaves
     from chorus_cli.services.tools.built_in import Answer
     from chorus_cli.services.tools.toolbox import ToolOffers
     from chorus_cli.services.turns.reply import Answering
@@ -95,6 +97,7 @@ class Rounds:
     answering: Answering
     folds: FoldSchedule
     offers: ToolOffers
+    flashes: FlashSaves
 
     async def answered(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
         """Ask the model round by round, and yield the events of the turn; the last one is ``TurnDone``.
@@ -143,12 +146,16 @@ class Rounds:
         turn.at = self.answering.outside.clock.now()
 
     async def _make_room(self, turn: _Turn) -> AsyncGenerator[Notice, None]:
-        """Have the oldest turns folded if the request is crowded, and plan it again."""
+        """Have the oldest turns folded and COLD memory archived if the request is crowded, and plan it again."""
         if not turn.plan.is_crowded:
             return
         if await self.folds.is_worth_trying(turn.target):
             yield Notice(_FOLDING)
             turn.notices += filter(None, [await self.folds.at_once(turn.target)])
+        # A memory that cannot be written now is saved when a request is crowded again.
+        with suppress(StorageError):
+            saved = await self.flashes.save_automatically(turn.target.persona.slug)
+            turn.notices += [flash_notice(saved.report)] if saved else []
         turn.plan = await self._replanned(turn.plan)
         turn.notices += self.folds.news(turn.target, shortfalls(turn.plan))
 

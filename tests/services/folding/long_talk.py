@@ -73,7 +73,8 @@ class Talk:
         """Fold in the background too from now on, as the chat does, and return the schedule."""
         services = self.world.services
         folds = FoldSchedule(services.context.folding, unexpected, tell)
-        self.world.services = replace(services, conversation=replace(services.conversation, folds=folds))
+        rounds = replace(services.conversation.rounds, folds=folds)
+        self.world.services = replace(services, conversation=replace(services.conversation, rounds=rounds))
         return folds
 
     def summaries(self) -> list[str]:
