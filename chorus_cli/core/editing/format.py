@@ -215,10 +215,7 @@ def _check_alone(lines: Sequence[str], mark: int, following: int) -> None:
 
 
 def _check_header_like(lines: Sequence[str], marks: Sequence[tuple[int, str]], is_header_like: LineTest) -> None:
-    """Refuse lines within messages that look like a header, so that no message silently joins the one above it.
-
-    The test of the colon spares most lines a call: no header is without one.
-    """
+    """Refuse lines within messages that look like a header, so that no message silently joins the one above it."""
     numbers = [
         number
         for (mark, kind), (following, _) in pairwise(marks)

@@ -47,7 +47,10 @@ _STAMP = r"(?P<stamp>\d\w{0,4}(?:[:./, \t-]{1,2}\w{0,2}\d\w{0,4}){0,6})"
 
 
 def header_likeness(speakers: Iterable[str]) -> LineTest:
-    """Return a test whether a line looks like a header: a date and time in brackets, or before a speaker's name."""
+    """Return a test whether a line looks like a header: a date and time in brackets, or before a speaker's name.
+
+    No line without a colon does; a loop over many lines looks for one first, which spares most of them the call.
+    """
     names = "|".join(map(re.escape, speakers))
     like = re.compile(rf"{_BRACKETED}|{_BRACKETS}{_STAMP}{_BRACKETS}(?:{names}){_BLANKS}:", re.IGNORECASE)
 
@@ -74,7 +77,7 @@ def unescaped(lines: Iterable[str], is_header_like: LineTest) -> list[str]:
 
 def _is_to_escape(line: str, is_header_like: LineTest) -> bool:
     """Return whether a line, less its backslashes, could be taken for a mark or header, or is an escaped blank one."""
-    return _TO_ESCAPE.match(line) is not None or is_header_like(line.lstrip("\\"))
+    return _TO_ESCAPE.match(line) is not None or (":" in line and is_header_like(line.lstrip("\\")))
 
 
 def with_line_feeds(text: str) -> str:

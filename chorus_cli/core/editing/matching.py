@@ -138,7 +138,7 @@ def matched(parsed: ParsedEdit, sheet: Sheet) -> ContextEdit:
 
 
 def _entries(rows: Iterable[Message], zone: tzinfo | None) -> tuple[Entry, ...]:
-    return tuple(Entry(_block(group, zone), tuple(row.id for row in group)) for group in _groups(list(rows)))
+    return tuple(Entry(_block(group, zone), tuple([row.id for row in group])) for group in _groups(list(rows)))
 
 
 def _groups(rows: Sequence[Message]) -> Iterator[list[Message]]:

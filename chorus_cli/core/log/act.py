@@ -58,7 +58,7 @@ class Inclusion(Act):
     """An act that puts ``members``, the ids of messages, into the context.
 
     The members of a boundary begin the context in their order and are as old as the boundary. Those of any other act
-    stay whatever their age, in the order of the log, until the act is undone or a boundary follows.
+    stay whatever their age, after those of the boundary, until the act is undone or a boundary follows.
     """
 
     members: tuple[int, ...] = ()
