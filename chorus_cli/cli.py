@@ -26,6 +26,7 @@ _SUBCOMMANDS = {
     "ask": ("ask", "ask"),
     "context": ("reports", "context"),
     "log": ("log", "log"),
+    "memory": ("reports", "memory"),
     "paths": ("facts", "show_paths"),
     "personas": ("reports", "personas"),
     "schema": ("facts", "show_schema"),
@@ -145,6 +146,10 @@ def _parser() -> argparse.ArgumentParser:
     search.add_argument("words", metavar="WORDS", nargs="+", help="the words to search for")
     search.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
     search.add_argument("--json", action="store_true", help="as one JSON value")
+    memory = commands.add_parser(
+        "memory", parents=[_options("whose memory; otherwise that of the last persona")], help="show what is remembered"
+    )
+    memory.add_argument("--json", action="store_true", help="as one JSON value")
     personas = commands.add_parser("personas", parents=[unused], help="list the personas")
     personas.add_argument("--json", action="store_true", help="as one JSON value")
     commands.add_parser("schema", parents=[unused], help="print the JSON Schema of system.jsonc")
