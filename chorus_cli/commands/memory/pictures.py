@@ -65,14 +65,15 @@ def described(item: Item, now: datetime) -> Report:
 
 def flash_saved(report: FlashReport) -> str:
     """Say what a flash save archived and how many tokens remain."""
-    items = f"{counted(report.items_count, 'item')}, {report.items_archived:,} archived"
+    before, after = f"{report.token_count_before:,} before", f"{report.token_count_after:,} after"
     lines = [
-        f"Checkpoint {report.checkpoint_id}: {items}, {report.hot_items_retained:,} HOT kept.",
-        f"Tokens of active items: {report.token_count_before:,} before, {report.token_count_after:,} after "
-        f"({report.reduction_percentage:g}% less).",
-        f"/memory restore {report.checkpoint_id} brings the archived items back, and so does /undo.",
+        f"Checkpoint {report.checkpoint_id}: {counted(report.items_count, 'item')}, {report.items_archived:,} archived",
+        f", {report.hot_items_retained:,} HOT kept.\n",
+        f"Tokens of active items: {before}, {after} ({report.reduction_percentage:g}% less).",
     ]
-    return "\n".join(lines if report.items_archived else lines[:2])
+    if report.items_archived:
+        lines.append(f"\n/memory restore {report.checkpoint_id} brings the archived items back, and so does /undo.")
+    return "".join(lines)
 
 
 def score(item: Item, now: datetime) -> str:
