@@ -26,6 +26,7 @@ _SUBCOMMANDS = {
     "ask": ("ask", "ask"),
     "context": ("reports", "context"),
     "log": ("log", "log"),
+    "memory": ("reports", "memory"),
     "paths": ("facts", "show_paths"),
     "personas": ("reports", "personas"),
     "schema": ("facts", "show_schema"),
@@ -126,7 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("text", metavar="TEXT", nargs="*", help="the message, or a command such as /context")
     context = commands.add_parser("context", parents=[common], help="show the request that would be sent now")
     context.add_argument("--json", action="store_true", help="as one JSON value")
-    _add_readers_of_the_log(commands)
+    _add_readers(commands)
     personas = commands.add_parser("personas", parents=[unused], help="list the personas")
     personas.add_argument("--json", action="store_true", help="as one JSON value")
     commands.add_parser("schema", parents=[unused], help="print the JSON Schema of system.jsonc")
@@ -134,7 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_readers_of_the_log(commands: argparse._SubParsersAction[_Parser]) -> None:
+def _add_readers(commands: argparse._SubParsersAction[_Parser]) -> None:
     log = commands.add_parser(
         "log",
         parents=[_options("whose messages; otherwise those of the last persona")],
@@ -154,6 +155,10 @@ def _add_readers_of_the_log(commands: argparse._SubParsersAction[_Parser]) -> No
     search.add_argument("words", metavar="WORDS", nargs="+", help="the words to search for")
     search.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
     search.add_argument("--json", action="store_true", help="as one JSON value")
+    memory = commands.add_parser(
+        "memory", parents=[_options("whose memory; otherwise that of the last persona")], help="show what is remembered"
+    )
+    memory.add_argument("--json", action="store_true", help="as one JSON value")
 
 
 def _options(persona: str = argparse.SUPPRESS, model: str = argparse.SUPPRESS) -> _Parser:

@@ -6,12 +6,14 @@ from chorus_cli.commands import composing, export, general, model, persona, sear
 from chorus_cli.commands.context import edit, journal, latest_action, summary, window
 from chorus_cli.commands.framework.registry import CommandRegistry
 from chorus_cli.commands.framework.services import Services
+from chorus_cli.commands.memory import flash, items, remember
 
 
 def registry() -> CommandRegistry[Services]:
     """Build the registry of all commands."""
     groups = (
-        *(window, journal, edit, summary, sessions, latest_action, persona, thread, settings, model),
+        *(window, journal, edit, summary, sessions, latest_action, remember, items, flash, persona, thread),
+        *(settings, model),
         *(search, composing, export, general),
     )
     return CommandRegistry(module.GROUP for module in groups)

@@ -1,10 +1,11 @@
-"""Subcommands that report on the present state: ``context`` and ``personas``."""
+"""Subcommands that report on the present state: ``context``, ``memory`` and ``personas``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from chorus_cli.app import opened
+from chorus_cli.core.time import timestamps
 from chorus_cli.services.context.report import context_report
 from chorus_cli.subcommands.conventions import options, print_json
 from chorus_cli.subcommands.exit_codes import DONE
@@ -14,6 +15,9 @@ from chorus_cli.terminal.screen.output import standard_error, standard_output
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
+
+    from chorus_cli.core.memory.items import Item
+    from chorus_cli.core.settings.jsonc import JsonValue
 
 
 async def context(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
@@ -28,6 +32,22 @@ async def context(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
         report = await context_report(app.services().context.planner, target, app.clock.now())
         print_json(report.as_json())
     return DONE
+
+
+async def memory(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """Show items and tokens of a persona's memory by tier; as JSON, the items too."""
+    async with opened(options(chosen, environment), environment) as app:
+        if not chosen.json:
+            return await one_shot.carry_out("/memory", app.services(), standard_output(), standard_error())
+        remembered, slug = app.services().memory, app.focus.slug
+        items = await remembered.listing(slug)
+        print_json((await remembered.statistics(slug)).as_json() | {"items": [_item_as_json(item) for item in items]})
+    return DONE
+
+
+def _item_as_json(item: Item) -> dict[str, JsonValue]:
+    times = {name: timestamps.to_text(getattr(item, name)) for name in ("created_at", "last_accessed")}
+    return {**item._asdict(), **times}
 
 
 async def personas(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:

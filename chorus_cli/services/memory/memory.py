@@ -136,7 +136,7 @@ class Memory:
         checked = checked_content(content)
         if checked == item.content:
             return None
-        state = ItemChange(item.id, ItemState(visible=True, content=item.content), ItemState(content=checked))
+        state = ItemChange(item.id, ItemState(content=item.content), ItemState(content=checked))
         operation = await self._change(item.persona, MemoryChange("edit", (state,), shortened(checked)))
         await self.count_access(item.persona, (item.id,))
         await self.access.count_missing(item.persona)
@@ -152,7 +152,7 @@ class Memory:
         if item.pinned:
             raise MemoryItemError(f"Memory item #{item_id} is pinned already.")
         archived = True if item.tier is Tier.ARCHIVED else None
-        before = ItemState(visible=True, archived=archived, pinned=False)
+        before = ItemState(archived=archived, pinned=False)
         after = ItemState(archived=False if archived else None, pinned=True)
         return await self._change(slug, _of_one("pin", item, before, after))
 

@@ -39,7 +39,7 @@ def file_for(typed: str, new_name: str) -> Path:
     return path
 
 
-def offered(typed: str) -> list[str]:
+def offered(typed: str, endings: frozenset[str] = _WRITTEN) -> list[str]:
     """Return the completions of a path: folders, with a slash, and files with one of the endings.
 
     There are none for a folder that cannot be read, and not all for a very large one.
@@ -52,7 +52,8 @@ def offered(typed: str) -> list[str]:
         return []
     try:
         with os.scandir(Path(lead).expanduser()) as entries:
-            found = [_name(entry) for entry in islice(entries, _MOST_LOOKED_AT) if _may_be_meant(entry, begun)]
+            looked_at = islice(entries, _MOST_LOOKED_AT)
+            found = [_name(entry) for entry in looked_at if _may_be_meant(entry, begun, endings)]
     except (OSError, ValueError, RuntimeError):
         return []
     return [lead + name for name in sorted(found, key=str.casefold)[:_MOST_OFFERED]]
@@ -85,13 +86,13 @@ def write(path: Path, text: str, *, replace: bool) -> None:
         raise OutputError(f"{path} cannot be written: {reason}. Nothing was written.") from error
 
 
-def _may_be_meant(entry: os.DirEntry[str], begun: str) -> bool:
+def _may_be_meant(entry: os.DirEntry[str], begun: str, endings: frozenset[str]) -> bool:
     name = entry.name
     if not name.casefold().startswith(begun) or not name.isprintable():
         return False
     if not begun and name.startswith(_NOT_OFFERED_UNASKED):
         return False
-    return Path(name).suffix.lower() in _WRITTEN or _is_folder(entry)
+    return Path(name).suffix.lower() in endings or _is_folder(entry)
 
 
 def _name(entry: os.DirEntry[str]) -> str:

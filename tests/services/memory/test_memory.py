@@ -229,7 +229,8 @@ async def test_a_new_persona_does_not_see_the_memory_of_an_earlier_one_of_its_na
     await roster.archive(slug)
     await roster.delete(slug)
     await roster.create("Sam")
-    assert await memory.service.listing(slug) == await memory.service.flashes.checkpoints(slug) == []
+    assert await memory.service.listing(slug) == []
+    assert await memory.service.flashes.checkpoints(slug) == []
     with pytest.raises(MemoryItemError, match="There is no memory item"):
         await memory.service.item(slug, old.id)
     new = await memory.service.remember(slug, ItemType.TASK, PLUMBER)

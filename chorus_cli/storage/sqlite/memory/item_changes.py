@@ -92,10 +92,14 @@ def change(connection: sqlite3.Connection, persona: str, act: MemoryChange, now:
     """Store a change of items and its operation.
 
     Raises:
-        JournalError: an item is not in the state before the change, or is gone.
+        JournalError: an item is not in the state before the change, or is gone or forgotten.
         MemoryItemError: another item has the new content.
         IndexDamagedError: the index of the words cannot be written.
     """
+    hidden = item_rows.forgotten_among(connection, [each.item_id for each in act.changes])
+    for each in act.changes:
+        if each.item_id in hidden and each.before.visible is None:
+            raise JournalError(f"Memory item #{each.item_id} was forgotten meanwhile, so nothing was changed.")
     operation = operation_rows.introduce(connection, NewOperation(persona, act, now))
     apply(connection, persona, act, operation.id, now)
     return operation

@@ -1,0 +1,1 @@
+"""``/memory`` and ``/remember``: what a persona remembers besides the conversation."""

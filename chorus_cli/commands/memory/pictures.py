@@ -1,0 +1,113 @@
+"""The memory as tables: its tiers with bars, and its items with their scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chorus_cli.commands.framework.replies import Report, Table, Text
+from chorus_cli.commands.wording import local
+from chorus_cli.core.memory.importance import importance
+from chorus_cli.core.memory.items import Item, Tier
+from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.core.time.timeline import bar, gap
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from chorus_cli.core.memory.checkpoint import FlashReport, MemoryStatistics
+
+_BAR_WIDTH = 20
+_LONGEST_CONTENT = 200
+
+
+def drawn_memory(memory: MemoryStatistics, name: str) -> Report:
+    """Draw items and tokens by tier, with ARCHIVED apart."""
+    tiers = (
+        ("HOT", memory.hot_count, memory.hot_tokens),
+        ("WARM", memory.warm_count, memory.warm_tokens),
+        ("COLD", memory.cold_count, memory.cold_tokens),
+    )
+    rows = [
+        (tier, f"{items:,}", _share(items, memory.total_items), f"{tokens:,}", _share(tokens, memory.total_tokens))
+        for tier, items, tokens in tiers
+    ]
+    rows.append(("total", f"{memory.total_items:,}", "", f"{memory.total_tokens:,}", ""))
+    archived = counted(memory.archived_count, "item")
+    lines = [
+        f"ARCHIVED: {archived}, {counted(memory.archived_tokens, 'token')}; /memory checkpoints lists the flash saves.",
+        f"Last update: {local(memory.last_updated)}",
+    ]
+    table = Table(f"Memory of {name}", ("Tier", "Items", "", "Tokens", " "), tuple(rows))
+    return Report((table, Text("\n".join(lines if memory.archived_count else lines[1:]))))
+
+
+def listed(items: Sequence[Item], now: datetime) -> Table:
+    """List items, each with its score in parts, accesses, age and source."""
+    heads = ("No.", "Type", "Tier", "Score: type + age + use", "Used", "Age", "From", "Content")
+    return Table("", heads, tuple(_row(item, now) for item in items), cut=frozenset({"Content"}))
+
+
+def described(item: Item, now: datetime) -> Report:
+    """Describe an item, and show its content."""
+    facts = (
+        ("Item", f"#{item.id}"),
+        ("Type", item.item_type),
+        ("Tier", tier_name(item)),
+        ("Score", f"{score(item, now)} (type + age + use)"),
+        ("Used", f"{_times(item.access_count)}, last on {local(item.last_accessed)}"),
+        ("Remembered", f"{local(item.created_at)}, {gap(now - item.created_at)} ago"),
+        ("From", f"message {source(item)}" if item.source_message_id else "you"),
+        ("Tokens", f"{item.token_count or 0:,}"),
+    )
+    return Report((Table("", ("", ""), facts), Text(item.content)))
+
+
+def flash_saved(report: FlashReport) -> str:
+    """Say what a flash save archived and how many tokens remain."""
+    before, after = f"{report.token_count_before:,} before", f"{report.token_count_after:,} after"
+    lines = [
+        f"Checkpoint {report.checkpoint_id}: {counted(report.items_count, 'item')}, {report.items_archived:,} archived",
+        f", {report.hot_items_retained:,} HOT kept.\n",
+        f"Tokens of active items: {before}, {after} ({report.reduction_percentage:g}% less).",
+    ]
+    if report.items_archived:
+        lines.append(f"\n/memory restore {report.checkpoint_id} brings the archived items back, and so does /undo.")
+    return "".join(lines)
+
+
+def score(item: Item, now: datetime) -> str:
+    """Write the score of an item with its three parts: ``0.81 = 0.40+0.40+0.01``."""
+    parts = importance(item.item_type, item.created_at, item.access_count, now)
+    return f"{parts.total:.2f} = {parts.type_part:.2f}+{parts.age_part:.2f}+{parts.access_part:.2f}"
+
+
+def tier_name(item: Item) -> str:
+    """Name the tier of an item, and say if that is by a pin."""
+    return f"{item.tier} (pinned)" if item.pinned and item.tier is Tier.HOT else str(item.tier)
+
+
+def source(item: Item) -> str:
+    """Name the message that an item was captured from; ``you`` for one that was typed."""
+    return f"#{item.source_message_id}" if item.source_message_id else "you"
+
+
+def _row(item: Item, now: datetime) -> tuple[str, ...]:
+    return (
+        f"#{item.id}",
+        item.item_type,
+        tier_name(item),
+        score(item, now),
+        f"{item.access_count:,}",
+        gap(now - item.created_at),
+        source(item),
+        shortened(item.content, _LONGEST_CONTENT),
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return bar(part / whole, _BAR_WIDTH) if whole else ""
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number:,} times"

@@ -1,0 +1,26 @@
+"""``/remember``: a text is remembered."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from chorus_cli.commands.framework.registry import CommandGroup
+from chorus_cli.commands.framework.replies import Text
+from chorus_cli.commands.framework.services import Services
+from chorus_cli.commands.memory.arguments import NOTE, Note
+from chorus_cli.commands.memory.items import remembered
+from chorus_cli.core.text.surrogates import cleaned_input
+
+GROUP: CommandGroup[Services] = CommandGroup("")
+
+
+@GROUP.command("remember")
+async def remember(services: Services, note: Annotated[Note, NOTE]) -> Text:
+    """Remember a text as a task, or as another type that stands before it with a colon.
+
+    Examples:
+        /remember call the plumber on Monday
+        /remember code: make test runs the tests
+    """
+    result = await services.memory.remember(services.focus.slug, note.item_type, cleaned_input(note.text)[0])
+    return remembered(result)

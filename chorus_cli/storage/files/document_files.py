@@ -1,0 +1,30 @@
+"""Documents that the user has imported into the memory: the reading of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chorus_cli.core.errors import CommandError
+
+ENDINGS = frozenset({".md", ".markdown", ".txt"})
+LARGEST_BYTES = 10_000_000
+
+
+def read(typed: str) -> tuple[str, str]:
+    """Return the name and the text of a file, its path relative to the current folder.
+
+    Raises:
+        CommandError: it cannot be read, is too large, or is not UTF-8.
+    """
+    try:
+        path = Path(typed).expanduser()
+        if not path.is_file():
+            raise CommandError(f"{path} {'is not a regular file' if path.exists() else 'does not exist'}.")
+        if path.stat().st_size > LARGEST_BYTES:
+            raise CommandError(f"{path} has over {LARGEST_BYTES // 1_000_000} MB. Split it and import its parts.")
+        return path.name, path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{typed} is not UTF-8 (byte {error.start + 1}). Convert it first, with iconv.") from None
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise CommandError(f"{typed} cannot be read: {reason}.") from error

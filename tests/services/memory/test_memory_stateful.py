@@ -1,0 +1,151 @@
+"""Whatever is remembered, corrected, forgotten, put away and taken back: the memory is as a naive model expects."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.memory.items import ItemType
+from chorus_cli.storage.sqlite.store import Store
+from tests.fakes import FakeClock, ScriptedModel
+from tests.services.memory.naive_memory import NaiveMemory, State
+from tests.services.memory.remembered import Remembering
+from tests.services.world import built
+
+CONTENTS = ("buy milk", "call the plumber", "write tests", "東京 in spring")
+TYPES = (ItemType.TASK, ItemType.PRD_SECTION)
+
+
+class MemoryMachine(RuleBasedStateMachine):
+    """Has a user act on the memory, and compares the rows with the model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.folder = tempfile.TemporaryDirectory()
+        self.model = NaiveMemory()
+        self.memory = self.run(self.opened())
+
+    async def opened(self) -> Remembering:
+        folder = Path(self.folder.name)
+        self.store = Store(folder / "chorus.db")
+        await self.store.open()
+        return Remembering(await built(folder, self.store, FakeClock(), ScriptedModel(), 10_000))
+
+    def run(self, work: Any) -> Any:
+        return self.runner.run(work)
+
+    def teardown(self) -> None:
+        self.run(self.store.close())
+        self.runner.close()
+        self.folder.cleanup()
+
+    async def rows(self) -> dict[int, State]:
+        found = await self.memory.sql(
+            "SELECT id, forgotten_by IS NULL, tier = 'ARCHIVED', pinned, item_type, content FROM context_items"
+        )
+        return {row[0]: State(*map(bool, row[1:4]), *row[4:]) for row in found}
+
+    def act(self, work: Callable[[], Awaitable[object]], *, passes_over: bool = False) -> None:
+        """Have something done, and learn from the rows, as a naive observer, what a new operation has changed."""
+
+        async def observed() -> None:
+            before, newest = await self.rows(), await self.newest()
+            with suppress(ChorusError):
+                await work()
+            if await self.newest() > newest:
+                self.model.observe(await self.newest(), before, await self.rows(), passes_over=passes_over)
+
+        self.run(observed())
+
+    async def newest(self) -> int:
+        ((found,),) = await self.memory.sql(
+            "SELECT COALESCE(MAX(id), 0) FROM operations WHERE kind IN ('memory', 'flash')"
+        )
+        return int(found)
+
+    @rule(content=st.sampled_from(CONTENTS), item_type=st.sampled_from(TYPES))
+    def add(self, content: str, item_type: ItemType) -> None:
+        self.act(lambda: self.memory.add(content, item_type))
+        assert any(state.visible and state.content == content for state in self.run(self.rows()).values())
+
+    @precondition(lambda self: self.model.items)
+    @rule(data=st.data(), content=st.sampled_from(CONTENTS))
+    def edit(self, data: st.DataObject, content: str) -> None:
+        item_id = self.some(data)
+
+        async def edited() -> None:
+            await self.memory.service.edit(await self.memory.item(item_id), content)
+
+        self.act(edited)
+
+    @precondition(lambda self: self.model.items)
+    @rule(data=st.data(), change=st.sampled_from(("pin", "unpin", "forget")))
+    def change(self, data: st.DataObject, change: str) -> None:
+        item_id, service = self.some(data), self.memory.service
+        self.act(lambda: getattr(service, change)(self.memory.slug, item_id))
+
+    @rule()
+    def flash(self) -> None:
+        self.act(self.memory.flash, passes_over=True)
+
+    @rule(checkpoint=st.integers(1, 4))
+    def restore(self, checkpoint: int) -> None:
+        self.act(lambda: self.memory.service.flashes.restore(self.memory.slug, checkpoint))
+
+    @rule(days=st.sampled_from((1, 30)))
+    def let_time_pass(self, days: int) -> None:
+        self.memory.world.clock.advance(timedelta(days=days))
+        self.run(self.memory.service.renew_if_due(self.memory.slug))
+
+    @rule()
+    def undo(self) -> None:
+        expected = self.model.undo(None)
+        said = self.run(self.memory.world.told("/undo"))
+        assert said.startswith("Undone") == expected, said
+
+    @rule()
+    def redo(self) -> None:
+        said = self.run(self.memory.world.told("/redo"))
+        if said.startswith("Redone"):
+            assert self.model.redo_the_last_undone(), said
+
+    @precondition(lambda self: self.model.operations)
+    @rule(data=st.data(), redo=st.booleans())
+    def by_number(self, data: st.DataObject, *, redo: bool) -> None:
+        number = data.draw(st.sampled_from(sorted(self.model.operations)))
+        expected = self.model.redo(number) if redo else self.model.undo(number)
+        said = self.run(self.memory.world.told(f"/context {'redo' if redo else 'undo'} {number}"))
+        assert said.startswith(("Undone", "Redone")) == expected, said
+
+    def some(self, data: st.DataObject) -> int:
+        return int(data.draw(st.sampled_from(sorted(self.model.items))))
+
+    @invariant()
+    def the_rows_are_as_expected(self) -> None:
+        assert self.run(self.rows()) == self.model.items
+
+    @invariant()
+    def every_visible_item_is_found_by_its_words_and_no_other(self) -> None:
+        found = self.run(
+            self.memory.sql("SELECT rowid, replace(content, char(31), '') FROM context_item_words ORDER BY rowid")
+        )
+        assert dict(found) == {item_id: state.content for item_id, state in self.model.items.items()}
+
+
+@pytest.mark.timeout(300)
+def test_the_memory_is_as_expected_whatever_is_done_and_undone() -> None:
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        MemoryMachine, settings=settings(max_examples=25, stateful_step_count=25, deadline=None)
+    )
