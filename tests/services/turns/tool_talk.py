@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.models.events import ReplyEnd, TextDelta, ToolUsed, TurnDone
@@ -80,7 +81,7 @@ def results(world: World, number: int = -1) -> list[str]:
 def assert_each_request_begins_with_the_one_before(world: World) -> None:
     """No provider's cache is lost, and every call stands directly before its result."""
     sent = [request.messages for request in world.model.requests]
-    for before, after in zip(sent, sent[1:], strict=False):
+    for before, after in pairwise(sent):
         assert after[: len(before)] == before
     for messages in sent:
         assert_pairs_are_whole(messages)
