@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.machine.paths import Paths
@@ -23,7 +23,7 @@ from chorus_cli.storage.sqlite.log import message_rows
 from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, WordCounter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
     from chorus_cli.commands.framework.services import Services
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.personas.roster import Roster
     from chorus_cli.services.personas.settings import PersonaSettings
     from chorus_cli.services.sessions.sessions import Sessions
+    from chorus_cli.services.tools.built_in import BuiltIn
     from chorus_cli.services.turns.conversation import Conversation
     from chorus_cli.storage.sqlite.store import Store
 
@@ -190,8 +191,26 @@ async def words_come(events: AsyncIterator[TurnEvent]) -> None:
         pass
 
 
-async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedModel, limit_tokens: int) -> World:
+@dataclass(frozen=True)
+class Tools:
+    """The tools that are offered, and the bugs that they had."""
+
+    offered: Sequence[BuiltIn] = ()
+    bugs: list[Exception] = field(default_factory=list)
+
+    def report_bug(self, bug: Exception) -> str:
+        """Keep a bug of a tool; anywhere else there must be none."""
+        if not self.offered:
+            return unexpected(bug)
+        self.bugs.append(bug)
+        return ""
+
+
+async def built(
+    folder: Path, store: Store, clock: FakeClock, model: ScriptedModel, limit_tokens: int, tools: Tools | None = None
+) -> World:
     """Build a world in ``folder``, with the one persona ``chorus`` if there is none."""
+    tools = tools or Tools()
     paths = Paths(folder, folder, folder)
     (paths.personas / "chorus").mkdir(parents=True, exist_ok=True)
     personas = Personas(paths.personas, paths.config_file)
@@ -211,13 +230,15 @@ async def built(folder: Path, store: Store, clock: FakeClock, model: ScriptedMod
     editor = ScriptedEditor(clock)
     services = compose(
         Opened(paths, store, personas, focus, Notifier(), "this-run", lambda run: run != "dead"),
-        Machine(clock, editor, copy, rescue, unexpected),
+        Machine(clock, editor, copy, rescue, tools.report_bug),
         Providers(
             model,
             WordCounter(),
             lambda _model: Limit(limit_tokens, "a test"),
             lambda _model: 0.001,
             Models(KNOWN_MODELS, {"OPENAI_API_KEY": "sk-invented"}),
+            lambda _model: bool(tools.offered),
+            tools.offered,
         ),
         folds_in_background=False,
     )

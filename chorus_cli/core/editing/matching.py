@@ -7,7 +7,6 @@ strip them.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,8 +15,8 @@ from chorus_cli.core.editing.format import Block, render, shown_name
 from chorus_cli.core.editing.lines import with_line_feeds
 from chorus_cli.core.errors import EditFormatError
 from chorus_cli.core.log.messages import Role
-from chorus_cli.core.text.surrogates import join_surrogates
 from chorus_cli.core.time import timestamps
+from chorus_cli.core.tools.calls import calls_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -179,23 +178,7 @@ def _tool_words(row: Message) -> str:
     """Return a call as the tool's name and arguments, a result after an arrow."""
     if row.role is Role.TOOL_RESULT:
         return f"{_RESULT_SIGN} {row.content}"
-    return "\n".join(filter(None, [row.content, _calls(row.tool_calls or "")]))
-
-
-def _calls(tool_calls: str) -> str:
-    """Return the calls in JSON text, one per line; text not in the shape of the OpenAI API is returned as it is."""
-    try:
-        calls: object = json.loads(tool_calls)
-    except (ValueError, RecursionError):
-        return tool_calls
-    words: list[str] = []
-    for call in calls if isinstance(calls, list) else [calls]:
-        match call:
-            case {"function": {"name": str(name), "arguments": str(arguments)}}:
-                words.append(join_surrogates(f"{name} {arguments}"))
-            case _:
-                return tool_calls
-    return "\n".join(words)
+    return "\n".join(filter(None, [row.content, calls_in_words(row.tool_calls or "")]))
 
 
 _Claims = dict[int, int]

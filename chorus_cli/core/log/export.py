@@ -152,6 +152,10 @@ def message_as_json(message: Message, marks: LogMarks | None = None) -> dict[str
         "tokens": message.token_count,
         "introduced_by": message.introduced_by,
     }
+    if message.tool_calls is not None:
+        fields["tool_calls"] = message.tool_calls
+    if message.tool_call_id is not None:
+        fields["tool_call_id"] = message.tool_call_id
     if marks is not None:
         fields |= {"undone": marks.is_undone(message), "replaced": marks.is_replaced(message)}
     return fields

@@ -112,6 +112,12 @@ def content_of(message: Message) -> MessageContent:
     )
 
 
+def is_reply_of_calls(message: Message) -> bool:
+    """Return whether a reply consists of calls of tools alone, which have rows of their own: it is empty and whole."""
+    is_empty_reply = message.role is Role.ASSISTANT and not message.content.strip()
+    return is_empty_reply and message.status is Status.COMPLETE
+
+
 def turns(messages: Iterable[Message]) -> list[list[Message]]:
     """Group neighbouring messages of one turn, in their order."""
     grouped: list[list[Message]] = []

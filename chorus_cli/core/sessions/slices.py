@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.log.messages import Role
+from chorus_cli.core.text.cutting import cut_to_characters
+from chorus_cli.core.tools.calls import calls_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
 _GAP = "\n\n"
 _GAP_TOKENS = 2
+_LONGEST_RESULT = 1_000
 
 
 def entries_of(messages: Iterable[Message | MessageContent], name: str) -> list[str]:
@@ -23,10 +26,14 @@ def entries_of(messages: Iterable[Message | MessageContent], name: str) -> list[
         Role.TOOL_USE: f"{name} calls a tool",
         Role.TOOL_RESULT: "The tool answers",
     }
-    return [
-        f"{speakers[message.role]}: " + " ".join(filter(None, (message.content, message.tool_calls)))
-        for message in messages
-    ]
+    return [f"{speakers[message.role]}: {_said(message)}" for message in messages]
+
+
+def _said(message: Message | MessageContent) -> str:
+    """Return the words of a message with its calls of tools, without the middle of a tool's long result."""
+    is_result = message.role is Role.TOOL_RESULT
+    content = cut_to_characters(message.content, _LONGEST_RESULT) if is_result else message.content
+    return " ".join(filter(None, (content, calls_in_words(message.tool_calls or ""))))
 
 
 def next_slice(entries: Sequence[str], room_tokens: int, count: Callable[[str], int]) -> tuple[str, list[str]]:

@@ -165,6 +165,6 @@ def _shown_values(tool: Tool, given: Mapping[str, object]) -> Iterator[str]:
         if not parameter.is_required:
             yield f"{parameter.name} {words}"
         elif parameter.choices or parameter.kind is Kind.NUMBER:
-            yield words
+            yield words.removeprefix("#") if parameter.kind is Kind.NUMBER else words
         else:
             yield f'"{words}"'

@@ -103,6 +103,22 @@ def unique_id(wanted: str, taken: Collection[str]) -> str:
     return f"{base}_{number}"
 
 
+def calls_in_words(tool_calls: str) -> str:
+    """Return the calls in JSON text, one per line; text not in the shape of the OpenAI API is returned as it is."""
+    try:
+        calls: object = json.loads(tool_calls)
+    except (ValueError, RecursionError):
+        return tool_calls
+    words: list[str] = []
+    for call in calls if isinstance(calls, list) else [calls]:
+        match call:
+            case {"function": {"name": str(name), "arguments": str(arguments)}}:
+                words.append(join_surrogates(f"{name} {arguments}"))
+            case _:
+                return tool_calls
+    return "\n".join(words)
+
+
 def _is_whole(arguments: str) -> bool:
     try:
         json.loads(arguments)

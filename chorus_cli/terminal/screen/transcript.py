@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.commands.wording import speaker
 from chorus_cli.core.log.marks import marker
+from chorus_cli.core.log.messages import is_reply_of_calls
 from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.time import timestamps
+from chorus_cli.core.tools.calls import calls_in_words
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -25,7 +27,7 @@ async def show_transcript(
     async for entry in entries:
         if isinstance(entry, Operation):
             screen.line(f"[{_stamp(entry.created_at)}] {_marker(entry)}\n")
-        else:
+        elif not is_reply_of_calls(entry):
             screen.line(f"[{_stamp(entry.timestamp)}] {speaker(entry.role, persona)}: {_words(entry, marks)}\n")
 
 
@@ -44,4 +46,5 @@ def _words(message: Message, marks: LogMarks) -> str:
     status = f"[{message.status}]" if message.status.broke_off else ""
     wording = "[another wording]" if message.revises is not None else ""
     behind = " ".join(filter(None, (status, wording, marks.words(message))))
-    return f"{message.content} {behind}".lstrip() if behind else message.content
+    said = "\n".join(filter(None, (message.content, calls_in_words(message.tool_calls or ""))))
+    return f"{said} {behind}".lstrip() if behind else said

@@ -1,0 +1,166 @@
+"""Tools in the real program, with a provider on loopback: seen by the user, repeated in the next request, cut off."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.calling_provider import CallingProvider, calling, piece, split_call
+from tests.terminal.driver import PROMPT, Home
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterator
+
+MANY_ROWS = 80_000
+PATIENCE_SECONDS = 60
+SEARCH = split_call("search_history", {"query": "ring", "since": "7d"})
+
+
+@pytest.fixture
+def provider() -> Iterator[CallingProvider]:
+    with calling() as running:
+        yield running
+
+
+@pytest.fixture
+def tooled(home: Home, provider: CallingProvider, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A home whose programs talk to the provider."""
+    variables = {"OPENAI_BASE_URL": provider.address, "OPENAI_API_KEY": "sk-of-nobody", "CHORUS_MODEL": "openai/test"}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    return home
+
+
+def assert_begins_with(request: dict[str, Any], before: dict[str, Any]) -> None:
+    """The provider's cache knows the beginning of a request: tools and messages are the same, byte for byte."""
+    assert request["tools"] == before["tools"]
+    known = json.dumps(before["messages"])[:-1]
+    assert json.dumps(request["messages"]).startswith(known)
+
+
+def test_a_tool_is_used_in_a_chat_and_its_call_is_in_every_later_request(
+    tooled: Home, provider: CallingProvider
+) -> None:
+    provider.say("The ring lies in the river.")
+    provider.call(*SEARCH, before="Let me *look*.")
+    provider.call(
+        piece('{"query": "zebra"', id_="a", name="search_history"), piece("{}", index=1, id_="a", name="read_thread")
+    )
+    provider.say("In the **river**.")
+    with tooled.chat() as chat:
+        chat.say("Where is the ring?")
+        chat.await_text("The ring lies in the river.")
+        chat.await_line(PROMPT)
+        chat.say("Where was that?")
+        chat.await_text("In the river.")
+        chat.await_line(PROMPT)
+        chat.say("Thanks")
+        chat.until(lambda: len(provider.asked) == 5, "the last request")
+    _, first, second, third, last = provider.asked
+    assert [tool["function"]["name"] for tool in first["tools"]][:2] == ["search_history", "read_thread"]
+    for before, after in [(first, second), (second, third), (third, last)]:
+        assert_begins_with(after, before)
+    called, result = second["messages"][-2:]
+    assert called["content"] == "Let me *look*."
+    assert called["tool_calls"][0]["function"]["arguments"] == '{"query": "ring", "since": "7d"}'
+    assert (result["role"], result["tool_call_id"]) == ("tool", "c1")
+    assert "The «ring» lies in the river." in result["content"]
+    repaired, missing = (message for message in third["messages"][-4:] if message["role"] == "tool")
+    assert repaired["content"].startswith("(The arguments were not valid JSON; they were understood as")
+    assert missing["content"].startswith("The argument 'id' is missing")
+    assert repaired["tool_call_id"] != missing["tool_call_id"]
+
+
+def test_the_user_sees_a_line_for_each_call(tooled: Home, provider: CallingProvider) -> None:
+    provider.call(*SEARCH, before="Let me *look*.")
+    provider.call(piece("{}", id_="z", name="forget_all"))
+    provider.say("In the **river**.")
+    with tooled.chat() as chat:
+        chat.say("Where is it?")
+        chat.await_text("In the river.")
+        chat.await_line(PROMPT)
+        chat.await_text("Let me look.")
+        chat.await_text('search_history("ring", since 7d): nothing')
+        chat.await_text("forget_all(): no such tool")
+
+
+def test_scripts_get_the_reply_alone_and_a_refusal_is_told_once(tooled: Home, provider: CallingProvider) -> None:
+    provider.refuse(400, "registry.ollama.ai/library/gemma:2b does not support tools")
+    provider.say("Hello!")
+    first = tooled.run("ask", "Hi")
+    assert (first.code, first.output) == (0, "Hello!\n")
+    assert "openai/test takes no tools, so it is asked without them from now on." in first.errors
+    second = tooled.run("ask", "Hi")
+    assert (second.code, second.output, second.errors) == (0, "ok\n", "")
+    assert ["tools" in request for request in provider.asked] == [True, False, False]
+
+
+def test_an_endless_loop_of_calls_ends_in_a_reply(tooled: Home, provider: CallingProvider) -> None:
+    for _ in range(11):
+        provider.call(*split_call("search_history", {"query": "ring"}))
+    provider.say("I give up.")
+    done = tooled.run("ask", "Where is it?")
+    assert (done.code, done.output, done.errors) == (0, "I give up.\n", "")
+    assert [request.get("tool_choice") for request in provider.asked] == [None] * 11 + ["none"]
+    assert_begins_with(provider.asked[11], provider.asked[10])
+
+
+@contextmanager
+def searching_for_long(home: Home, provider: CallingProvider) -> Iterator[subprocess.Popen[bytes]]:
+    """Yield a program whose tool is at work, as the index of the search has to be made first."""
+    home.run("ask", "Hi")
+    home.sql(
+        "INSERT INTO messages(persona, thread_id, role, content, timestamp) "
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
+        "SELECT 'other', 99, 'user', 'word' || i || ' about nothing', '2026-01-01T00:00:00.000000Z' FROM n",
+        MANY_ROWS,
+    )
+    provider.call(*SEARCH, before="Let me look.")
+    with home.running("ask", "Where is the ring?") as process:
+        until(lambda: statuses(home) == ["streaming"])
+        yield process
+
+
+def statuses(home: Home) -> list[str]:
+    return list(home.sql("SELECT status FROM messages WHERE role = 'tool_use'"))
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_kill_in_a_tool_leaves_a_turn_that_is_mended(tooled: Home, provider: CallingProvider) -> None:
+    with searching_for_long(tooled, provider) as process:
+        process.kill()
+        process.wait()
+    assert statuses(tooled) == ["streaming"]
+    tooled.run("ask", "Are you there?")
+    assert statuses(tooled) == ["interrupted"]
+    assert [(message["role"], message["content"]) for message in provider.asked[-1]["messages"][-3:]] == [
+        ("user", "Where is the ring?"),
+        ("assistant", "Let me look."),
+        ("user", "Are you there?"),
+    ]
+
+
+def test_ctrl_c_in_a_tool_is_told_as_its_result(tooled: Home, provider: CallingProvider) -> None:
+    with searching_for_long(tooled, provider) as process:
+        process.send_signal(signal.SIGINT)
+        process.wait(PATIENCE_SECONDS)
+    assert statuses(tooled) == ["complete"]
+    assert tooled.sql("SELECT status FROM messages ORDER BY id DESC LIMIT 1") == ["interrupted"]
+    tooled.run("ask", "Are you there?")
+    called, result, question = provider.asked[-1]["messages"][-3:]
+    assert called["tool_calls"][0]["id"] == result["tool_call_id"] == "c1"
+    assert result["content"] == "(The human stopped this tool before it was done.)"
+    assert question["content"] == "Are you there?"
+    assert_begins_with(provider.asked[-1], provider.asked[-2])
