@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class State(NamedTuple):
@@ -65,16 +65,14 @@ class NaiveMemory:
         self.undone.remove(number)
         return True
 
-    def redo_the_last_undone(self) -> bool:
-        return self.redo(self.undone[-1])
-
     def _change(self, changes: Changes, *, lenient: bool) -> bool:
         fitting = {key: each for key, each in changes.items() if getattr(self.items[key[0]], key[1]) == each[0]}
         if len(fitting) < len(changes) and not lenient:
             return False
         items = dict(self.items)
         for (item_id, part), (_, after) in fitting.items():
-            items[item_id] = items[item_id]._replace(**{part: after})
+            part_of: dict[str, Any] = {part: after}
+            items[item_id] = items[item_id]._replace(**part_of)
         contents = [state.content for state in items.values()]
         if len(set(contents)) < len(contents):
             return False

@@ -110,6 +110,19 @@ async def test_an_undo_is_refused_if_the_item_was_changed_again_since(memory: Re
     assert "undone" not in (await memory.world.told("/context ops"))
 
 
+async def test_the_undo_of_a_correction_does_not_bring_a_forgotten_item_back(memory: Remembering) -> None:
+    item = await memory.add(PLUMBER)
+    operations = [
+        await memory.service.edit(item, "call the electrician"),
+        await memory.service.pin(memory.slug, item.id),
+    ]
+    await memory.forget(item.id)
+    for operation in operations:
+        assert operation is not None
+        assert (await memory.world.told(f"/context undo {operation.id}")).startswith("Undone")
+    assert await memory.listed() == []
+
+
 async def test_a_pinned_item_is_hot_and_first_whatever_its_score(memory: Remembering) -> None:
     section = await memory.add("# Scope", ItemType.PRD_SECTION)
     await memory.add(PLUMBER)
