@@ -169,7 +169,7 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     folds = FoldSchedule(folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
     outside = Outside(providers.client, clock, providers.counter, machine.rescue, opened.is_alive)
     search = Search(store, clock)
-    toolbox = Toolbox(ToolServices(store, clock, search), machine.report_bug, providers.tools)
+    toolbox = Toolbox(ToolServices(store, clock, search, memory), machine.report_bug, providers.tools)
     rounds = Rounds(context, Answering(store, outside, toolbox), folds, offers, memory.flashes)
     saving = SessionSaving(personas.folder, clock, context, summarizer)
     actions = IdleServices(store, focus, saving, journal, saved_line).actions()

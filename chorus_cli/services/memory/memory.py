@@ -14,7 +14,7 @@ from chorus_cli.core.memory.checkpoint import MemoryStatistics, statistics
 from chorus_cli.core.memory.items import Item, ItemType, Tier, checked_content
 from chorus_cli.core.memory.sections import sections
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.services.memory.recall import referred_to
+from chorus_cli.services.memory.recall import found
 from chorus_cli.storage.sqlite.memory import item_changes, item_rows
 from chorus_cli.storage.sqlite.memory.item_changes import Added, Addition, NewItem
 
@@ -186,13 +186,13 @@ class Memory:
         await self.access.write(item_changes.put_back, act, reversal)
 
     async def recall(self, slug: str, text: str, limit: int = MOST_RECALLED) -> Sequence[Item]:
-        """Return the HOT and WARM items that a message refers to: by number, then by rare words, best match first."""
+        """Return the HOT and WARM items that a query names or has words of, best match first."""
         await self.renew_if_due(slug)
-        found = await self.access.read(referred_to, slug, text, limit)
-        if not found:
+        items = await self.access.read(found, slug, text, limit)
+        if not items:
             await self.access.check_index()
-            found = await self.access.read(referred_to, slug, text, limit)
-        return found
+            items = await self.access.read(found, slug, text, limit)
+        return items
 
     async def count_access(self, slug: str, ids: Collection[int]) -> None:
         """Count one more access of some items, and renew their scores and tiers."""

@@ -53,6 +53,18 @@ def loaded(connection: Connection, persona: str, items: Iterable[Item], now: dat
         item_rows.count_access(connection, persona, ids, now)
 
 
+def found(connection: Connection, persona: str, query: str, limit: int) -> list[Item]:
+    """Return the HOT and WARM items that a query names, then those that have any of its words, best match first.
+
+    Raises:
+        IndexDamagedError: the index of the items' words cannot be read.
+    """
+    named = referred_to(connection, persona, query, limit)
+    words, known = meaningful_words(query), {item.id for item in named}
+    by_words = item_rows.matching(connection, persona, match_query(words), limit) if words else []
+    return [*named, *(item for item in by_words if item.id not in known)][:limit]
+
+
 def referred_to(connection: Connection, persona: str, text: str, limit: int) -> list[Item]:
     """Return the HOT and WARM items that a text refers to: by number, then by rare words, best match first.
 

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.log.marks import log_marks
 from chorus_cli.core.log.messages import Role, Status
-from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.memory.items import ItemType, checked_type
+from chorus_cli.core.memory.prompt import memory_lines
+from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time import timespan, timestamps
 from chorus_cli.core.tools.declaration import Kind, Parameter, Tool
 from chorus_cli.storage.sqlite.log import operation_rows, thread_rows
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.tools.arguments import Arguments
     from chorus_cli.ports import Clock
     from chorus_cli.services.log.search import Match, Search
+    from chorus_cli.services.memory.memory import Memory
     from chorus_cli.storage.sqlite.store import Store
 
 MOST_FOUND = 20
@@ -42,6 +45,7 @@ class ToolServices:
     store: Store
     clock: Clock
     search: Search
+    memory: Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,37 @@ async def read_thread(services: ToolServices, caller: Caller, arguments: Argumen
     return Answer("\n\n".join([f"Thread #{thread_id}, the newest {number}:", *told]), number)
 
 
-BUILT_IN: tuple[BuiltIn, ...] = (search_history, read_thread)
+@built_in(
+    "Look into your memory, where facts, tasks, code, errors and test results are kept beyond this conversation. "
+    "Returns the items that contain any of the words, the best match first.",
+    Parameter("query", "A few distinctive words of the item, or its number such as #12."),
+)
+async def recall_memory(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
+    """Find memory items by their words or numbers."""
+    slug = caller.persona.slug
+    items = await services.memory.recall(slug, arguments.text("query"))
+    if not items:
+        return Answer("Nothing in your memory contains any of these words.", "nothing")
+    await services.memory.count_access(slug, [item.id for item in items])
+    return Answer(memory_lines(items), counted(len(items), "item"))
+
+
+@built_in(
+    "Keep something in your memory beyond this conversation: a fact about the human, a decision, a task. Only what "
+    "will still matter later, in one or two sentences that can be understood alone.",
+    Parameter("type", "TASK for facts, wishes and things to do, else what the content is.", choices=tuple(ItemType)),
+    Parameter("content", "The text to keep."),
+)
+async def remember(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
+    """Add a memory item, whose source is the question that is being answered."""
+    item_type, content = checked_type(arguments.text("type")), arguments.text("content")
+    kept = await services.memory.remember(caller.persona.slug, item_type, content, caller.turn_id)
+    if kept.was_known:
+        return Answer(f"That is in your memory already, as #{kept.item.id}.", f"known as #{kept.item.id}")
+    return Answer(f"Kept as #{kept.item.id}.", f"#{kept.item.id} {shortened(kept.item.content)}; /undo takes it back")
+
+
+BUILT_IN: tuple[BuiltIn, ...] = (search_history, read_thread, recall_memory, remember)
 
 
 def _since(text: str, now: datetime) -> datetime | None:

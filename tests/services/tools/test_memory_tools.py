@@ -1,0 +1,93 @@
+"""The tools by which a model uses the memory of its persona."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.memory.items import ItemType
+from chorus_cli.services.tools.built_in import BUILT_IN
+from tests.services.turns.tool_talk import call, calls, events_of, lines, results
+from tests.services.world import Tools, World, built
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chorus_cli.storage.sqlite.store import Store
+    from tests.fakes import FakeClock, ScriptedModel
+
+PLUMBER = "call the plumber about the boiler"
+
+
+@pytest.fixture
+async def world(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel) -> World:
+    return await built(tmp_path, store, clock, model, 10_000, Tools(BUILT_IN))
+
+
+async def result_of(world: World, name: str, **arguments: object) -> tuple[str, str]:
+    """Have the model call a tool; return its result and the line on the screen."""
+    calls(world, call(name, arguments))
+    (line,) = lines(await events_of(world, "Well?"))
+    return results(world)[-1], line
+
+
+async def test_a_model_remembers_and_names_the_question_as_the_source(world: World) -> None:
+    result, line = await result_of(world, "remember", type="TASK", content=PLUMBER)
+    (item,) = await world.services.memory.listing("chorus")
+    question = next(row for row in await world.log() if row.role == "user")
+    assert (item.item_type, item.content, item.source_message_id) == (ItemType.TASK, PLUMBER, question.id)
+    assert result == f"Kept as #{item.id}."
+    assert line.endswith(f"#{item.id} {PLUMBER}; /undo takes it back")
+
+
+async def test_an_undo_takes_back_what_a_model_remembered(world: World) -> None:
+    await result_of(world, "remember", type="TASK", content=PLUMBER)
+    await world.carry_out("/undo")
+    assert await world.services.memory.listing("chorus") == []
+
+
+async def test_the_same_is_kept_once(world: World) -> None:
+    await result_of(world, "remember", type="TASK", content=PLUMBER)
+    result, line = await result_of(world, "remember", type="TASK", content=PLUMBER)
+    assert (result, line.rpartition(": ")[2]) == ("That is in your memory already, as #1.", "known as #1")
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("plumber", f"From memory:\n#1 TASK: {PLUMBER}"),
+        ("#1", f"From memory:\n#1 TASK: {PLUMBER}"),
+        ("Did anybody ever see the boiler?", f"From memory:\n#1 TASK: {PLUMBER}"),
+        ("violin", "Nothing in your memory contains any of these words."),
+        ("!", "Nothing in your memory contains any of these words."),
+    ],
+)
+async def test_a_model_looks_into_its_memory(world: World, query: str, told: str) -> None:
+    await world.services.memory.remember("chorus", ItemType.TASK, PLUMBER)
+    result, _line = await result_of(world, "recall_memory", query=query)
+    assert result == told
+
+
+async def test_looking_counts_as_an_access(world: World) -> None:
+    item = (await world.services.memory.remember("chorus", ItemType.PRD_SECTION, PLUMBER)).item
+    await result_of(world, "recall_memory", query="boiler")
+    assert (await world.services.memory.item("chorus", item.id)).access_count == 2
+
+
+async def test_a_model_sees_the_memory_of_its_own_persona_only(world: World) -> None:
+    await world.services.memory.remember("frodo", ItemType.TASK, PLUMBER)
+    result, _line = await result_of(world, "recall_memory", query="plumber #1")
+    assert result == "Nothing in your memory contains any of these words."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"type": "TASK", "content": "  "}, "Content cannot be empty or whitespace-only"),
+        ({"type": "TASK", "content": "x" * 100_001}, "Content exceeds maximum length of 100000 characters"),
+    ],
+)
+async def test_a_refusal_is_told_to_the_model(world: World, arguments: dict[str, object], told: str) -> None:
+    result, _line = await result_of(world, "remember", **arguments)
+    assert told in result
