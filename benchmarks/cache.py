@@ -1,8 +1,8 @@
 """The cached part of each request, and the effect of caching and folds on the price of a talk.
 
-Played are turns of nothing but talk, older than its window: memory, tools and jobs have no part in it yet. Each talk is
-played with a model that it outgrows, so that it is folded, with the same while nothing can be summarised, and with one
-that takes all of its window.
+Played are turns of a talk that is older than its window; jobs have no part in it yet. Each talk is played with a model
+that it outgrows, so that it is folded, with the same while nothing can be summarised, with one that takes all of its
+window, and with memory items that are remembered, captured, recalled and asked for by a tool.
 """
 
 from __future__ import annotations
@@ -69,10 +69,12 @@ def compare(talk: Talk) -> Iterator[Figure]:
     folded = list(charges(sent, count))
     whole = list(charges(asyncio.run(play(replace(talk, limit_tokens=_ENDLESS_TOKENS))), count))
     unfolded = list(charges(asyncio.run(play(replace(talk, is_summarised=False))), count))
+    remembering = list(charges(asyncio.run(play(replace(talk, has_memory=True))), count))
     window = f"{talk.hours} h window, {talk.turns} turns"
     yield _new(f"{window}: not in the request before", folded)
     yield _new(f"{window}, never folded: not in the request before", whole)
     yield _new(f"{window}, summariser down: not in the request before", unfolded)
+    yield _new(f"{window}, memory and tools: not in the request before", remembering)
     calls = sum(each.is_for_summary for each in sent)
     yield _single(f"{window}: summariser's calls", "one a turn", (calls, talk.turns), "calls", CALLS_GOAL)
     price, uncached, cached = (
@@ -112,7 +114,7 @@ def repeated_tokens(
 
 
 def _tokens(message: PromptMessage, count: Callable[[str], int]) -> int:
-    return count(message.content) + TOKENS_PER_MESSAGE
+    return count(message.content) + count(message.tool_calls or "") + TOKENS_PER_MESSAGE
 
 
 def _price(found: Iterable[Charge]) -> float:

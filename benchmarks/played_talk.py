@@ -15,11 +15,15 @@ from benchmarks.stored_log import fill
 from benchmarks.surroundings import isolated, temporary_folder
 from chorus_cli.app import Options, opened
 from chorus_cli.core.errors import ModelError
+from chorus_cli.core.memory.items import ItemType
 from chorus_cli.core.models.events import ReplyEnd, TextDelta, TurnDone
 from chorus_cli.core.time import timestamps
+from chorus_cli.core.tools.calls import ToolCall
 from chorus_cli.services.folding.folding import Folding
 from chorus_cli.services.folding.schedule import FoldSchedule
 from chorus_cli.services.folding.summarizer import Summarizer
+from chorus_cli.services.memory.flash import FlashSaves
+from chorus_cli.services.memory.memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -37,13 +41,18 @@ _OLD_WINDOWS = 3
 _SECONDS_BETWEEN_QUESTIONS = (30, 90)
 _REPLY_SECONDS = 10
 _QUESTION_WORDS, _REPLY_WORDS, _SUMMARY_WORDS = (10, 80), (50, 350), 800
+_TURNS_BETWEEN_ITEMS, _TURNS_BETWEEN_CODE, _REQUESTS_BETWEEN_CALLS = 7, 5, 6
+_ITEM_WORDS = 12
+_CODE = "```python\ndef mile_{number}(stone):\n    print(stone, {number})\n    return stone + {number}\n```"
+_QUERY = '{"query": "ferryman"}'
 
 
 @dataclass(frozen=True, slots=True)
 class Talk:
     """How far the window reaches, what the model takes, how many turns there are, and how far the old ones are apart.
 
-    The old ones go back three windows. ``is_summarised`` says whether the model writes summaries when it is asked.
+    The old ones go back three windows. ``is_summarised`` says whether the model writes summaries when it is asked. With
+    ``has_memory`` items are remembered and captured on the way, and the model looks into the memory by its tool.
     """
 
     hours: int
@@ -51,6 +60,7 @@ class Talk:
     minutes_between_old_turns: int
     turns: int = 100
     is_summarised: bool = True
+    has_memory: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +90,10 @@ class _Clock:
 class _Model:
     """Answers whatever it is asked within some seconds, and remembers the requests."""
 
-    def __init__(self, clock: _Clock, chance: random.Random, *, is_summarised: bool) -> None:
+    def __init__(self, clock: _Clock, chance: random.Random, talk: Talk) -> None:
         self.sent: list[Sent] = []
-        self._is_summarised = is_summarised
+        self._is_summarised = talk.is_summarised
+        self._calls_tools = talk.has_memory
         self._clock = clock
         self._chance = chance
 
@@ -92,6 +103,9 @@ class _Model:
         await self._clock.sleep(_REPLY_SECONDS)
         if is_for_summary and not self._is_summarised:
             raise ModelError("It is down.")
+        if self._calls_tools and request.tools and len(self.sent) % _REQUESTS_BETWEEN_CALLS == 0:
+            yield ReplyEnd("tool_calls", calls=(ToolCall(f"call_{len(self.sent)}", "recall_memory", _QUERY),))
+            return
         words = _SUMMARY_WORDS if is_for_summary else self._chance.randint(*_REPLY_WORDS)
         yield TextDelta(prose(self._chance, words))
         yield ReplyEnd("stop")
@@ -101,15 +115,25 @@ async def play(talk: Talk) -> Sequence[Sent]:
     """Say what is to be said in a new home, a minute or so apart, and return what the model was sent."""
     chance = random.Random(7)  # noqa: S311 - words, no secret
     clock = _Clock()
-    model = _Model(clock, chance, is_summarised=talk.is_summarised)
+    model = _Model(clock, chance, talk)
     with temporary_folder() as home:
         async with opened(Options(model=_MODEL), isolated(os.environ, home)) as app:
             await _prepare(app, talk)
             conversation = _conversation(app, clock, model)
-            for _ in range(talk.turns):
+            for number in range(talk.turns):
                 await clock.sleep(chance.uniform(*_SECONDS_BETWEEN_QUESTIONS) - _REPLY_SECONDS)
-                await _say(app, conversation, prose(chance, chance.randint(*_QUESTION_WORDS)))
+                question = prose(chance, chance.randint(*_QUESTION_WORDS))
+                if talk.has_memory:
+                    question = await _with_memory(app, conversation, chance, number, question)
+                await _say(app, conversation, question)
     return model.sent
+
+
+async def _with_memory(app: App, conversation: Conversation, chance: random.Random, number: int, question: str) -> str:
+    """Remember an item in some turns, and return the question, in some turns with code that is captured."""
+    if number % _TURNS_BETWEEN_ITEMS == 0:
+        await conversation.memory.remember(app.focus.slug, ItemType.TASK, prose(chance, _ITEM_WORDS))
+    return f"{question}\n{_CODE.format(number=number)}" if number % _TURNS_BETWEEN_CODE == 0 else question
 
 
 async def _prepare(app: App, talk: Talk) -> None:
@@ -131,7 +155,8 @@ def _conversation(app: App, clock: _Clock, model: _Model) -> Conversation:
     answering = conversation.answering
     outside = replace(answering.outside, model=model, clock=clock)
     rounds = replace(conversation.rounds, answering=replace(answering, outside=outside), folds=folds)
-    return replace(conversation, rounds=rounds)
+    access = replace(conversation.memory.access, clock=clock)
+    return replace(conversation, rounds=rounds, memory=Memory(access, FlashSaves(access)))
 
 
 async def _say(app: App, conversation: Conversation, text: str) -> None:

@@ -57,6 +57,16 @@ async def test_turns_that_grow_too_old_leave_the_beginning_of_the_next_requests_
     assert all(after.messages[: len(before.messages)] == before.messages for before, after in pairwise(sent))
 
 
+async def test_a_talk_with_memory_remembers_captures_and_calls_a_tool() -> None:
+    talk = Talk(hours=8, limit_tokens=100_000, minutes_between_old_turns=60, turns=10, has_memory=True)
+    sent = await play(talk)
+    last = sent[-1].messages
+    assert "Memory:\n#1 TASK: " in last[0].content
+    assert any(message.content.startswith("From memory:\n#") for message in last if message.role == "user")
+    assert any(message.tool_calls for message in last)
+    assert all(after.messages[: len(before.messages)] == before.messages for before, after in pairwise(sent))
+
+
 def test_a_talk_that_is_folded_is_measured_against_one_that_is_not() -> None:
     found = list(cache.compare(Talk(hours=1, limit_tokens=2_000, minutes_between_old_turns=20, turns=8)))
     window = "1 h window, 8 turns"
@@ -64,12 +74,13 @@ def test_a_talk_that_is_folded_is_measured_against_one_that_is_not() -> None:
         f"{window}: not in the request before",
         f"{window}, never folded: not in the request before",
         f"{window}, summariser down: not in the request before",
+        f"{window}, memory and tools: not in the request before",
         f"{window}: summariser's calls",
         f"{window}: price of a turn",
         f"{window}: price of a turn",
     ]
     assert all(shown.value > 0 for shown in found)
-    new, _, _, _, uncached, cached = found
+    new, _, _, _, _, uncached, cached = found
     assert new.ratio < 1
     assert uncached.reference_value > cached.reference_value
 
