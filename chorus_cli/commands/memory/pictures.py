@@ -44,7 +44,7 @@ def drawn_memory(memory: MemoryStatistics, name: str) -> Report:
 
 def listed(items: Sequence[Item], now: datetime) -> Table:
     """List items, each with its score in parts, accesses, age and source."""
-    heads = ("No.", "Type", "Tier", "Score: type + age + use", "Used", "Age", "From", "Content")
+    heads = ("Item", "Tier", "Type + age + use", "Use, age, from", "Content")
     return Table("", heads, tuple(_row(item, now) for item in items), cut=frozenset({"Content"}))
 
 
@@ -94,13 +94,10 @@ def source(item: Item) -> str:
 
 def _row(item: Item, now: datetime) -> tuple[str, ...]:
     return (
-        f"#{item.id}",
-        item.item_type,
+        f"#{item.id} {item.item_type}",
         tier_name(item),
         score(item, now),
-        f"{item.access_count:,}",
-        gap(now - item.created_at),
-        source(item),
+        f"{counted(item.access_count, 'use')}, {gap(now - item.created_at)}, {source(item)}",
         shortened(item.content, _LONGEST_CONTENT),
     )
 

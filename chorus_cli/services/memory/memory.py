@@ -91,7 +91,10 @@ class Memory:
         """Return the items of a persona, of one tier or type if that is given, best first."""
         await self.renew_if_due(slug)
         await self.access.count_missing(slug)
-        return await self.access.read(item_rows.listing, slug, tier, item_type)
+        items = await self.access.read(item_rows.listing, slug, tier, item_type)
+        if not tier and not item_type:
+            self._offers[slug] = items
+        return items
 
     async def statistics(self, slug: str) -> MemoryStatistics:
         """Return items and tokens by tier; the last update is the newest access or renewal."""

@@ -69,9 +69,11 @@ async def test_a_list_shows_the_score_in_parts_with_use_age_and_source(memory: R
     await memory.world.told("/memory pin 2")
     memory.world.clock.advance(timedelta(hours=26))
     heads, pinned, task = (await memory.world.told("/memory list")).splitlines()
-    assert heads.split("  ")[:3] == ["No.", "Type", "Tier"]
-    assert " ".join(pinned.split()) == "#2 CODE HOT (pinned) 0.55 = 0.32+0.23+0.00 0 1 d 2 h #7 a = 1 b = 2 c = 3"
-    assert " ".join(task.split()) == "#1 TASK WARM 0.65 = 0.40+0.23+0.01 1 1 d 2 h you call the plumber"
+    assert heads.split() == ["Item", "Tier", "Type", "+", "age", "+", "use", "Use,", "age,", "from", "Content"]
+    assert (
+        " ".join(pinned.split()) == "#2 CODE HOT (pinned) 0.55 = 0.32+0.23+0.00 0 uses, 1 d 2 h, #7 a = 1 b = 2 c = 3"
+    )
+    assert " ".join(task.split()) == "#1 TASK WARM 0.65 = 0.40+0.23+0.01 1 use, 1 d 2 h, you call the plumber"
     assert len((await memory.world.told("/memory list code")).splitlines()) == 2
     assert len((await memory.world.told("/memory list hot")).splitlines()) == 2
 
