@@ -26,7 +26,8 @@ def serving(environment: Mapping[str, str]) -> Iterator[str]:
     """
     port = _free_port()
     start = "from llmock.cli import app; app()"
-    options = ["--host", _HOST, "--port", str(port), "--response-style", "static", "--log-level", "warning"]
+    options = ["--host", _HOST, "--port", str(port), "--response-style", "static", "--tool-mode", "off"]
+    options += ["--log-level", "warning"]
     with subprocess.Popen(
         [sys.executable, "-c", start, "serve", *options], env=environment, stdout=subprocess.DEVNULL
     ) as server:

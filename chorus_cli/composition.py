@@ -158,7 +158,8 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     Conversations are folded where a request is too large, with ``folds_in_background`` also before it comes to that.
     """
     store, personas, focus, clock = opened.store, opened.personas, opened.focus, machine.clock
-    offers = ToolOffers(store, clock, providers.counter, providers.takes_tools, providers.tools)
+    tools, search = providers.tools, Search(store, clock)
+    offers = ToolOffers(store, clock, providers.counter, providers.takes_tools, tools)
     context = Context(store, providers.counter, providers.limit_of, providers.input_cost, offer=offers.of_target)
     settings = PersonaSettings(store, clock, personas)
     access = MemoryAccess(store, clock, providers.counter, opened.notifier.aside)
@@ -168,8 +169,7 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     folding = Folding(context, summarizer, clock)
     folds = FoldSchedule(folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
     outside = Outside(providers.client, clock, providers.counter, machine.rescue, opened.is_alive)
-    search = Search(store, clock)
-    toolbox = Toolbox(ToolServices(store, clock, search, memory), machine.report_bug, providers.tools)
+    toolbox = Toolbox(ToolServices(store, clock, search, memory), machine.report_bug, tools)
     rounds = Rounds(context, Answering(store, outside, toolbox), folds, offers, memory.flashes)
     saving = SessionSaving(personas.folder, clock, context, summarizer)
     actions = IdleServices(store, focus, saving, journal, saved_line).actions()

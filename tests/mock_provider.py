@@ -60,7 +60,7 @@ def running() -> Iterator[MockProvider]:
     """Start llmock on a free port and stop it again."""
     port = free_port()
     program = Path(sys.executable).with_name("llmock")
-    command = [str(program), "serve", "--port", str(port), "--log-level", "critical"]
+    command = [str(program), "serve", "--port", str(port), "--log-level", "critical", "--tool-mode", "off"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         provider = MockProvider(f"http://127.0.0.1:{port}")
         deadline = time.monotonic() + 20

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ToolError
 from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.text.surrogates import join_surrogates
 from chorus_cli.core.tools.calls import ToolCall
 from chorus_cli.core.tools.declaration import Kind, Parameter, Tool
 
@@ -102,7 +103,7 @@ def _object(text: str, tool: Tool | None) -> _Object:
     if not text.strip():
         return _Object("{}", {})
     try:
-        given: object = json.loads(text)
+        given: object = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         given = _repaired(text)
         if isinstance(given, dict) and given:
@@ -112,6 +113,15 @@ def _object(text: str, tool: Tool | None) -> _Object:
         if isinstance(given, dict):
             return _Object(text, given)
     return _Object("{}", {}, problem=_NO_OBJECT.format(example=_example(tool)))
+
+
+def _refuse_constant(name: str) -> object:
+    """Refuse ``NaN`` and infinities, which Python reads and providers do not.
+
+    Raises:
+        ValueError: always.
+    """
+    raise ValueError(name)
 
 
 def _repaired(text: str) -> object:
@@ -140,7 +150,7 @@ def _value(parameter: Parameter, given: object) -> str | int:
         return _number(parameter, given)
     if isinstance(given, bool) or not isinstance(given, str | int | float):
         raise ToolError(f"The argument {parameter.name!r} must be a text: {parameter.description}")
-    text = str(given)
+    text = join_surrogates(str(given))
     if not parameter.choices:
         return text
     chosen = next((choice for choice in parameter.choices if choice.casefold() == text.strip().casefold()), None)
@@ -162,9 +172,8 @@ def _shown_values(tool: Tool, given: Mapping[str, object]) -> Iterator[str]:
         if value is None or value == "":
             continue
         words = shortened(str(value), _LONGEST_VALUE)
-        if not parameter.is_required:
-            yield f"{parameter.name} {words}"
-        elif parameter.choices or parameter.kind is Kind.NUMBER:
-            yield words.removeprefix("#") if parameter.kind is Kind.NUMBER else words
-        else:
-            yield f'"{words}"'
+        if parameter.kind is Kind.NUMBER:
+            words = words.removeprefix("#")
+        elif parameter.is_required and not parameter.choices:
+            words = f'"{words}"'
+        yield words if parameter.is_required else f"{parameter.name} {words}"

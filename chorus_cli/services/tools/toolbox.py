@@ -88,12 +88,12 @@ class ToolOffers:
     takes_tools: Callable[[str], bool]
     built_in: Sequence[BuiltIn] = BUILT_IN
     _offer: ToolOffer | None = field(default=None, init=False)
-    _refuses: dict[str, bool] = field(default_factory=dict, init=False)
+    _takes: dict[str, bool] = field(default_factory=dict, init=False)
 
     async def of_target(self, target: Target, limit: Limit) -> ToolOffer:
         """Return the tools that are offered to the model of a target, which has the given limit."""
         model = target.choice.model
-        if not target.persona.settings.tools or not self.takes_tools(model) or await self._has_refused(model):
+        if not target.persona.settings.tools or not await self._may_be_offered(model):
             return NO_OFFER
         if self._offer is None:
             self._offer = await asyncio.to_thread(self._measured)
@@ -101,18 +101,20 @@ class ToolOffers:
 
     async def refused(self, model: str) -> str:
         """Remember that a model refused tools, and return the notice for the user."""
-        self._refuses[model] = True
+        self._takes[model] = False
         now = timestamps.to_text(self.clock.now())
         # What cannot be stored now, the next run finds out again.
         with suppress(StorageError):
             await self.store.write(meta_rows.store, meta_rows.tools_refused_key(model), now)
         return f"{model} takes no tools, so it is asked without them from now on."
 
-    async def _has_refused(self, model: str) -> bool:
-        if model not in self._refuses:
+    async def _may_be_offered(self, model: str) -> bool:
+        if model not in self._takes:
             written = await self.store.read(meta_rows.value, meta_rows.tools_refused_key(model))
-            self._refuses[model] = written is not None and self._holds(written)
-        return self._refuses[model]
+            has_refused = written is not None and self._holds(written)
+            # The first question reads a large file.
+            self._takes[model] = not has_refused and await asyncio.to_thread(self.takes_tools, model)
+        return self._takes[model]
 
     def _holds(self, written: str) -> bool:
         try:

@@ -227,6 +227,15 @@ async def test_the_user_can_keep_the_tools_from_a_model(tooled: World) -> None:
     assert [len(request.tools) for request in tooled.model.requests] == [5, 0]
 
 
+@pytest.mark.parametrize(("limit", "offered"), [(1_000, 0), (9_000, 5)])
+async def test_declarations_that_would_fill_a_small_model_are_not_offered(
+    tooled: World, limit: int, offered: int
+) -> None:
+    tooled.configure(f'{{"context_token_limit": {limit}}}')
+    await tooled.say("Hi")
+    assert len(tooled.model.requests[-1].tools) == offered
+
+
 async def test_a_model_that_calls_what_it_was_not_offered_gets_no_answer(tooled: World) -> None:
     tooled.configure('{"tools": false}')
     calls(tooled, call("echo", {"text": "gold"}), before="Hm.")
