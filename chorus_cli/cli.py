@@ -127,7 +127,21 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("text", metavar="TEXT", nargs="*", help="the message, or a command such as /context")
     context = commands.add_parser("context", parents=[common], help="show the request that would be sent now")
     context.add_argument("--json", action="store_true", help="as one JSON value")
-    log = commands.add_parser(
+    _add_log(commands.add_parser)
+    memory = commands.add_parser(
+        "memory", parents=[_options("whose memory; otherwise that of the last persona")], help="show what is remembered"
+    )
+    memory.add_argument("--json", action="store_true", help="as one JSON value")
+    personas = commands.add_parser("personas", parents=[unused], help="list the personas")
+    personas.add_argument("--json", action="store_true", help="as one JSON value")
+    commands.add_parser("schema", parents=[unused], help="print the JSON Schema of system.jsonc")
+    commands.add_parser("paths", parents=[unused], help="print the folders and files of Chorus")
+    return parser
+
+
+def _add_log(add: Callable[..., _Parser]) -> None:
+    """Add the commands that print messages."""
+    log = add(
         "log",
         parents=[_options("whose messages; otherwise those of the last persona")],
         help="print a persona's messages",
@@ -135,7 +149,7 @@ def _parser() -> argparse.ArgumentParser:
     log.add_argument("--thread", metavar="N", type=_thread_number, help="only this thread")
     log.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
     log.add_argument("--json", action="store_true", help="as one JSON value")
-    search = commands.add_parser(
+    search = add(
         "search",
         parents=[_options("only the messages of this persona")],
         help="search all messages",
@@ -146,15 +160,6 @@ def _parser() -> argparse.ArgumentParser:
     search.add_argument("words", metavar="WORDS", nargs="+", help="the words to search for")
     search.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
     search.add_argument("--json", action="store_true", help="as one JSON value")
-    memory = commands.add_parser(
-        "memory", parents=[_options("whose memory; otherwise that of the last persona")], help="show what is remembered"
-    )
-    memory.add_argument("--json", action="store_true", help="as one JSON value")
-    personas = commands.add_parser("personas", parents=[unused], help="list the personas")
-    personas.add_argument("--json", action="store_true", help="as one JSON value")
-    commands.add_parser("schema", parents=[unused], help="print the JSON Schema of system.jsonc")
-    commands.add_parser("paths", parents=[unused], help="print the folders and files of Chorus")
-    return parser
 
 
 def _options(persona: str = argparse.SUPPRESS, model: str = argparse.SUPPRESS) -> _Parser:
