@@ -38,6 +38,12 @@ def test_importing_loads_no_library_that_can_wait(imported: str, late: set[str])
     assert late & loaded_by(imported, dict(os.environ)) == set()
 
 
+def test_a_start_loads_nothing_of_the_memory_but_its_acts() -> None:
+    tell = "import sys; print(*(name for name in sys.modules if 'chorus_cli' in name and 'memory' in name))"
+    outcome = finished([sys.executable, "-c", f"import chorus_cli.cli, chorus_cli.chat; {tell}"], dict(os.environ))
+    assert outcome.output.split() == ["chorus_cli.core.log.memory_acts"]
+
+
 def test_a_question_to_eliza_loads_no_provider_and_draws_nothing(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     asked = "import os; from chorus_cli.cli import main; assert main(['ask', 'hello'], os.environ) == 0"
