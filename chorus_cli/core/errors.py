@@ -27,6 +27,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     │   ├── DatabaseDamagedError    the file is not a sound database
     │   └── DatabaseTooNewError     made by a newer Chorus
     └── ModelError              the model's provider
+        └── ToolsRefusedError       it takes no tools
 """
 
 from __future__ import annotations
@@ -158,8 +159,7 @@ class ModelError(ChorusError):
 
     The text is ``problem``, a sentence, followed by ``advice``, which a retry makes superfluous. ``status_code`` is the
     HTTP status, if there was an answer. ``retryable`` says that the same request may succeed a moment later;
-    ``retry_after_seconds`` is the pause that the provider asked for. ``refuses_tools`` says that the request was
-    refused because it offered tools.
+    ``retry_after_seconds`` is the pause that the provider asked for.
     """
 
     def __init__(
@@ -170,11 +170,13 @@ class ModelError(ChorusError):
         status_code: int | None = None,
         retryable: bool = False,
         retry_after_seconds: float | None = None,
-        refuses_tools: bool = False,
     ) -> None:
         self.problem = problem
         self.status_code = status_code
         self.retryable = retryable
         self.retry_after_seconds = retry_after_seconds
-        self.refuses_tools = refuses_tools
         super().__init__(f"{problem} {advice}".rstrip())
+
+
+class ToolsRefusedError(ModelError):
+    """The provider refused a request because it offers tools."""

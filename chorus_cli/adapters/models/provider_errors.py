@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from chorus_cli.adapters.models.tool_calling import refuses_tools
-from chorus_cli.core.errors import ModelError
+from chorus_cli.core.errors import ModelError, ToolsRefusedError
 from chorus_cli.core.text.redaction import redact
 
 if TYPE_CHECKING:
@@ -132,13 +132,13 @@ def model_error(error: BaseException, model: str, secrets: Sequence[str], *, add
     }
     advice = _shortened(redact(kind.advice.format_map(facts), secrets), _LONGEST_ADVICE) + "."
     problem = redact(kind.problem.format_map(facts), secrets)
-    return ModelError(
+    is_refusal = refuses_tools(_status(error), str(error))
+    return (ToolsRefusedError if is_refusal else ModelError)(
         _with_words(problem, redact(_words(errors, kind), secrets), LONGEST_SENTENCE - len(advice) - 1),
         advice=advice,
         status_code=_status(error) if kind.answered else None,
         retryable=kind.retryable,
         retry_after_seconds=wait,
-        refuses_tools=refuses_tools(_status(error), str(error)),
     )
 
 

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import ModelError, StorageError
+from chorus_cli.core.errors import ModelError, StorageError, ToolsRefusedError
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import Asking, Notice, ReplyEnd, TextDelta, TurnDone
 from chorus_cli.core.models.outcome import PAUSES_SECONDS, calls_to_answer, outcome, pause_before_retry
@@ -84,9 +84,7 @@ class Answering:
         end = ReplyEnd(None)
         failure: ModelError | None = None
         try:
-            for notice in notices:
-                yield Notice(notice)
-            async with aclosing(self._attempts(request)) as events:
+            async with aclosing(self._attempts(request, notices)) as events:
                 async for event in events:
                     if isinstance(event, ReplyEnd):
                         end = event
@@ -142,9 +140,11 @@ class Answering:
             raise self.rescued(error, row.persona, "assistant", writer.text) from error
 
     async def _attempts(
-        self, request: ModelRequest
+        self, request: ModelRequest, notices: Sequence[str]
     ) -> AsyncGenerator[ModelEvent | Asking | Notice | ToolsRefused, None]:
-        """Stream the reply; retry, with a notice, as long as nothing of it has arrived, and without refused tools."""
+        """Yield the notices and stream the reply; retry as long as nothing of it has arrived, without refused tools."""
+        for notice in notices:
+            yield Notice(notice)
         failures = 0
         while True:
             started = False
@@ -155,7 +155,7 @@ class Answering:
                         started = True
                         yield event
             except ModelError as error:
-                if error.refuses_tools and request.tools and not started:
+                if isinstance(error, ToolsRefusedError) and request.tools and not started:
                     request = replace(request, tools=())
                     yield ToolsRefused(request.model)
                     continue

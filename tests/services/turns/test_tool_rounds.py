@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from chorus_cli.core.errors import ModelError
+from chorus_cli.core.errors import ToolsRefusedError
 from chorus_cli.core.log.messages import Role, Status
 from chorus_cli.core.models.events import Notice, ReplyEnd, TextDelta
 from chorus_cli.services.tools.toolbox import LONGEST_RESULT
@@ -197,7 +197,7 @@ async def test_every_normal_end_lets_the_calls_be_carried_out(tooled: World, rea
 
 
 async def test_a_model_that_refuses_tools_is_asked_without_them_and_that_is_said_once(tooled: World) -> None:
-    refusal = ModelError("Rejected.", status_code=400, refuses_tools=True)
+    refusal = ToolsRefusedError("Rejected.", status_code=400)
     tooled.model.enqueue(refusal)
     tooled.model.say("Hello!")
     events = await events_of(tooled, "Hi")
@@ -211,7 +211,7 @@ async def test_a_model_that_refuses_tools_is_asked_without_them_and_that_is_said
 
 
 async def test_a_refusal_outlives_the_run_but_not_for_ever(tooled: World, tools: Tools) -> None:
-    tooled.model.enqueue(ModelError("Rejected.", refuses_tools=True))
+    tooled.model.enqueue(ToolsRefusedError("Rejected."))
     await tooled.say("Hi")
     for days, offered in [(0, False), (29, False), (2, True)]:
         tooled.clock.advance(timedelta(days=days))
