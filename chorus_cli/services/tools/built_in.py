@@ -14,7 +14,7 @@ from chorus_cli.core.log.marks import log_marks
 from chorus_cli.core.log.messages import Role, Status
 from chorus_cli.core.memory.items import ItemType, checked_type
 from chorus_cli.core.memory.prompt import memory_lines
-from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time import timespan, timestamps
 from chorus_cli.core.tools.declaration import Kind, Parameter, Tool
 from chorus_cli.storage.sqlite.log import operation_rows, thread_rows
@@ -154,7 +154,7 @@ async def remember(services: ToolServices, caller: Caller, arguments: Arguments)
     kept = await services.memory.remember(caller.persona.slug, item_type, content, caller.turn_id)
     if kept.was_known:
         return Answer(f"That is in your memory already, as #{kept.item.id}.", f"known as #{kept.item.id}")
-    return Answer(f"Kept as #{kept.item.id}.", f"#{kept.item.id} {shortened(kept.item.content)}; /undo takes it back")
+    return Answer(f"Kept as #{kept.item.id}.", f"#{kept.item.id}; /undo takes it back")
 
 
 BUILT_IN: tuple[BuiltIn, ...] = (search_history, read_thread, recall_memory, remember)

@@ -38,7 +38,7 @@ async def test_a_model_remembers_and_names_the_question_as_the_source(world: Wor
     question = next(row for row in await world.log() if row.role == "user")
     assert (item.item_type, item.content, item.source_message_id) == (ItemType.TASK, PLUMBER, question.id)
     assert result == f"Kept as #{item.id}."
-    assert line.endswith(f"#{item.id} {PLUMBER}; /undo takes it back")
+    assert line.endswith(f"): #{item.id}; /undo takes it back")
 
 
 async def test_an_undo_takes_back_what_a_model_remembered(world: World) -> None:

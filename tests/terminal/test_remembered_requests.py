@@ -1,0 +1,136 @@
+"""The memory in the requests of the real program, as a provider on loopback records them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.calling_provider import CallingProvider, calling, split_call
+from tests.terminal.driver import PROMPT, Home
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PLUMBER = "call the plumber about the boiler"
+AGED = (
+    "UPDATE context_items SET created_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', ?), "
+    "last_accessed = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', ?)"
+)
+RENEWAL_DUE = "DELETE FROM meta WHERE key LIKE 'memory_renewed:%'"
+
+
+@pytest.fixture
+def provider() -> Iterator[CallingProvider]:
+    with calling() as running:
+        yield running
+
+
+@pytest.fixture
+def talking(home: Home, provider: CallingProvider, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A home whose programs talk to the provider."""
+    variables = {"OPENAI_BASE_URL": provider.address, "OPENAI_API_KEY": "sk-of-nobody", "CHORUS_MODEL": "openai/test"}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    return home
+
+
+def grown_old(home: Home, age: timedelta) -> None:
+    """Let the items be of that age, as if the clock had moved on."""
+    ago = f"-{int(age.total_seconds())} seconds"
+    home.sql(AGED, ago, ago)
+    home.sql(RENEWAL_DUE)
+
+
+def asked(home: Home, provider: CallingProvider, question: str) -> tuple[str, str]:
+    """Ask in the shell; return the system message and the newest user message of the request."""
+    assert home.run("ask", question).code == 0
+    messages: list[dict[str, Any]] = provider.asked[-1]["messages"]
+    return messages[0]["content"], messages[-1]["content"]
+
+
+def test_a_task_goes_before_the_question_while_the_prefix_is_warm_then_into_the_system_message(
+    talking: Home, provider: CallingProvider
+) -> None:
+    with talking.chat() as chat:
+        chat.say("Hello")
+        chat.until(lambda: len(provider.asked) == 1, "the first request")
+        chat.await_line(PROMPT)
+        chat.ask(f"/remember {PLUMBER}", "Remembered #1")
+        chat.say("What next?")
+        chat.await_text(f"From memory: #1 {PLUMBER}")
+        chat.until(lambda: len(provider.asked) == 2, "the second request")
+        chat.await_line(PROMPT)
+    first, second = (request["messages"] for request in provider.asked)
+    assert second[: len(first)] == first
+    assert second[-1]["content"] == f"From memory:\n#1 TASK: {PLUMBER}\n\nWhat next?"
+    system, question = asked(talking, provider, "And now?")
+    assert system.endswith(f"\n\nMemory:\n#1 TASK: {PLUMBER}")
+    assert question == "And now?"
+
+
+def test_a_warm_item_is_sent_when_its_words_or_its_number_are_used_and_not_otherwise(
+    talking: Home, provider: CallingProvider
+) -> None:
+    talking.run("ask", f"/remember {PLUMBER}")
+    grown_old(talking, timedelta(days=1))
+    system, question = asked(talking, provider, "How is the weather?")
+    assert PLUMBER not in system + question
+    for text in ("Did the plumber come?", "What about #1?"):
+        talking.run("ask", "/new")
+        system, question = asked(talking, provider, text)
+        assert PLUMBER not in system
+        assert question == f"From memory:\n#1 TASK: {PLUMBER}\n\n{text}"
+
+
+def test_a_pinned_section_is_sent_however_old_it_is_and_an_old_task_is_not(
+    talking: Home, provider: CallingProvider
+) -> None:
+    talking.run("ask", f"/remember {PLUMBER}")
+    talking.run("ask", "/memory add prd-section The ring must go.")
+    talking.run("ask", "/memory pin 2")
+    grown_old(talking, timedelta(days=30))
+    system, question = asked(talking, provider, "Hello")
+    assert system.endswith("\n\nMemory:\n#2 PRD_SECTION: The ring must go.")
+    assert PLUMBER not in system + question
+
+
+def test_a_forgotten_item_is_in_no_request(talking: Home, provider: CallingProvider) -> None:
+    with talking.chat() as chat:
+        chat.say("Hello")
+        chat.until(lambda: len(provider.asked) == 1, "the first request")
+        chat.await_line(PROMPT)
+        chat.ask(f"/remember {PLUMBER}", "Remembered #1")
+        chat.say("What next?")
+        chat.until(lambda: len(provider.asked) == 2, "the second request")
+        chat.await_line(PROMPT)
+        chat.say("/memory forget 1")
+        chat.await_text("(y/n)")
+        chat.ask("y", "Forgot #1")
+        chat.say("Are you sure?")
+        chat.until(lambda: len(provider.asked) == 3, "the third request")
+        chat.await_line(PROMPT)
+    assert "plumber" in str(provider.asked[1]["messages"])
+    assert "plumber" not in str(provider.asked[2]["messages"])
+
+
+def test_a_model_remembers_by_its_tool_and_the_next_request_has_it(talking: Home, provider: CallingProvider) -> None:
+    provider.call(*split_call("remember", {"type": "TASK", "content": PLUMBER}))
+    provider.say("I will remember that.")
+    with talking.chat() as chat:
+        chat.say("My boiler is broken.")
+        chat.await_text("#1; /undo takes it back")
+        chat.await_text("I will remember that.")
+        chat.await_line(PROMPT)
+    system, _ = asked(talking, provider, "Good.")
+    assert system.endswith(f"\n\nMemory:\n#1 TASK: {PLUMBER}")
+
+
+def test_why_names_each_item_with_its_reason(talking: Home, provider: CallingProvider) -> None:
+    del provider
+    talking.run("ask", f"/remember {PLUMBER}")
+    talking.run("ask", "/memory add code make test")
+    rows = [line.split(None, 1) for line in talking.run("ask", "/why").output.splitlines()]
+    assert ["#1", f"{PLUMBER}  HOT"] in rows
+    assert ["1", "item                             not sent; WARM: sent when a message refers to it"] in rows
