@@ -57,7 +57,7 @@ def read_snapshot(
         operations=tuple(operations),
         budget=frame.budget(calibration.read(learned) if learned else Calibration(), fold_is_undone=fold_is_undone),
         last_spoken=last_spoken,
-        newest_operation_id=journal.newest_id(operations),
+        newest_operation_id=max(start.operation_id, journal.newest_id(operations)),
         first_message_id=start.first_message_id,
     )
 
