@@ -66,12 +66,14 @@ class Frame:
 class RequestStart(NamedTuple):
     """The beginning of a request: its window, and what it has in common with the last one while that is warm.
 
-    ``first_message_id`` is the message that the last request began with, where it left others out. ``hot`` are the
-    memory items of its system message, ``None`` if they are chosen anew.
+    ``first_message_id`` is the message that the last request began with, where it left others out. ``operation_id`` is
+    the newest operation that breaks the prefix of requests, 0 if there is none. ``hot`` are the memory items of the
+    system message, ``None`` if they are chosen anew.
     """
 
     window: datetime
     first_message_id: int | None = None
+    operation_id: int = 0
     hot: tuple[Item, ...] | None = None
 
 
@@ -79,8 +81,8 @@ class RequestStart(NamedTuple):
 class ContextSnapshot:
     """A context at one moment: the view of a thread, and the system prompt and budget of the next request.
 
-    ``operations`` concern the thread and reach back to its boundary; ``newest_operation_id`` is the newest of them that
-    is no fold, 0 if there is none. ``last_spoken`` is the time of the newest message of the thread.
+    ``operations`` concern the thread and reach back to its boundary; ``newest_operation_id`` is the newest one that
+    breaks the prefix of requests, 0 if there is none. ``last_spoken`` is the time of the newest message of the thread.
     ``first_message_id`` is the message that the last request of this process began with, where it left older ones out.
     ``hot`` are the memory items of the system message.
     """

@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 class Act(ABC):
     """An act, by default without detail and members and no boundary.
 
-    ``changes_messages`` says whether the act changes which messages are in context.
+    ``changes_messages`` says whether the act changes which messages are in context, ``breaks_prefix`` whether the next
+    request begins anew after it.
     """
 
     __slots__ = ()
     kind: ClassVar[str]
     is_boundary: ClassVar[bool] = False
     changes_messages: ClassVar[bool] = True
+    breaks_prefix: ClassVar[bool] = True
 
     @property
     def members(self) -> tuple[int, ...]:
@@ -41,11 +43,6 @@ class Act(ABC):
     @abstractmethod
     def describe(self) -> str:
         """Name the act to the user."""
-
-    @property
-    def breaks_prefix(self) -> bool:
-        """Whether the next request begins anew, because messages or items that stood in the last one are out."""
-        return True
 
     @property
     def start(self) -> str:

@@ -140,6 +140,7 @@ class Fold(Act):
 
     kind = "compact"
     changes_messages = False
+    breaks_prefix = False
     message_ids: Runs = ()
     rewords: bool = False
 
@@ -153,11 +154,6 @@ class Fold(Act):
         """Write the ids and the mark of a rewording."""
         folds: dict[str, JsonValue] = {"folds": [[first, last] for first, last in self.message_ids]}
         return (folds if self.message_ids else {}) | ({"rewords": True} if self.rewords else {})
-
-    @property
-    def breaks_prefix(self) -> bool:
-        """No: a fold changes words, not messages."""
-        return False
 
     def describe(self) -> str:
         """Name the act with the number of messages."""

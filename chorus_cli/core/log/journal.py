@@ -68,23 +68,15 @@ def boundary(operations: Sequence[Operation]) -> Operation | None:
 
 def newest_id(operations: Sequence[Operation]) -> int:
     """Return the newest operation that breaks the prefix of requests, 0 if there is none."""
-    by_id = {operation.id: operation for operation in operations}
-    return max((each.id for each in operations if _breaks_prefix(each, by_id)), default=0)
+    return max((each.id for each in operations if each.act.breaks_prefix), default=0)
 
 
-def _breaks_prefix(operation: Operation, by_id: Mapping[int, Operation]) -> bool:
-    memory_act = memory_act_of(operation, by_id)
-    return operation.act.breaks_prefix if memory_act is None else memory_act.breaks_prefix
-
-
-def memory_act_of(operation: Operation, by_id: Mapping[int, Operation]) -> MemoryAct | None:
-    """Return the change that an operation made to the memory, an undo or redo of one included."""
-    if isinstance(operation.act, MemoryAct):
-        return operation.act
-    reversed_ = by_id.get(operation.subject.operation_id or 0) if operation.subject else None
-    if reversed_ is None or not isinstance(reversed_.act, MemoryAct):
-        return None
-    return reversed_.act.inverse if is_undo(operation) else reversed_.act
+def concerns_memory(operation: Operation, by_id: Mapping[int, Operation]) -> bool:
+    """Return whether an operation changes the memory, as an undo or redo of such a one does."""
+    if operation.subject is not None:
+        subject = by_id.get(operation.subject.operation_id or 0)
+        return subject is not None and isinstance(subject.act, MemoryAct)
+    return isinstance(operation.act, MemoryAct)
 
 
 def fold_is_undone(operations: Sequence[Operation]) -> bool:

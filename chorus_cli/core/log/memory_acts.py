@@ -68,10 +68,14 @@ class ItemChange(NamedTuple):
 
 
 class MemoryAct(Act):
-    """An act on the items of a memory; an undo of it changes them back."""
+    """An act on the items of a memory; an undo of it changes them back.
+
+    It does not break the prefix of requests: a hidden item does, which its row tells.
+    """
 
     __slots__ = ()
     changes_messages = False
+    breaks_prefix = False
 
     @property
     @abstractmethod
@@ -87,11 +91,6 @@ class MemoryAct(Act):
     def passes_over(self) -> bool:
         """Whether items that were changed again are passed over by an undo or redo, which is refused otherwise."""
         return False
-
-    @property
-    def breaks_prefix(self) -> bool:
-        """Whether an item is hidden, which must leave every prompt; other changes wait until the prompt is renewed."""
-        return any(change.after.visible is False for change in self.changes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from chorus_cli.services.context.prefix import Prefixes
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.context import snapshot_rows, summary_rows
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
+from chorus_cli.storage.sqlite.memory import item_rows
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -71,7 +72,9 @@ class Context:
         """Read the snapshot in a transaction; its messages may still have to be ``counted``."""
         target = frame.target
         operations = operation_rows.since_boundary(connection, target.persona.slug, target.thread_id)
-        start = self.prefixes.request_start(target, now, journal.newest_id(operations))
+        # A hidden item must leave the prompt, which operations of the context do not tell.
+        forgetting = item_rows.newest_forgetting(connection, target.persona.slug)
+        start = self.prefixes.request_start(target, now, max(journal.newest_id(operations), forgetting))
         return snapshot_rows.read_snapshot(connection, frame, operations, start)
 
     def read_since(self, connection: Connection, frame: Frame, since: datetime) -> ContextSnapshot:

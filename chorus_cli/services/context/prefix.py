@@ -63,16 +63,17 @@ class Prefixes:
     def request_start(self, target: Target, now: datetime, operation_id: int) -> RequestStart:
         """Return the start of a request that is made now.
 
-        ``operation_id`` is the newest operation on the thread: a new one renews the window, unless it is a fold; so
-        does another model, a pause of five minutes, or an eighth of the window, at most an hour, in either direction
-        of the clock: one that is set back by less lets a window last twice as long at most.
+        ``operation_id`` is the newest operation that breaks the prefix: a new one renews the window; so does another
+        model, a pause of five minutes, or an eighth of the window, at most an hour, in either direction of the clock:
+        one that is set back by less lets a window last twice as long at most.
         """
         known = self._known.get((target.persona.slug, target.thread_id))
         if known is None:
-            return RequestStart(cutoff(now, target.persona.settings.context_hours))
+            return RequestStart(cutoff(now, target.persona.settings.context_hours), None, operation_id)
         if known.is_warm(target, now, operation_id):
-            return RequestStart(known.window, known.first_message_id, known.hot)
-        return RequestStart(cutoff(now, target.persona.settings.context_hours), known.first_message_id)
+            return RequestStart(known.window, known.first_message_id, operation_id, known.hot)
+        window = cutoff(now, target.persona.settings.context_hours)
+        return RequestStart(window, known.first_message_id, operation_id)
 
     def last_window(self, target: Target) -> datetime | None:
         """Return the start of the window of the last request of this process; ``None`` if there was none."""

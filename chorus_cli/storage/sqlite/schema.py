@@ -173,6 +173,7 @@ MEMORY: tuple[str, ...] = (
     "ALTER TABLE context_items ADD COLUMN forgotten_by INTEGER",
     "CREATE INDEX context_items_by_importance ON context_items(persona, importance_score DESC, last_accessed DESC)",
     "CREATE INDEX context_items_by_access ON context_items(persona, last_accessed DESC)",
+    "CREATE INDEX context_items_forgotten ON context_items(persona, forgotten_by) WHERE forgotten_by IS NOT NULL",
     ITEM_WORDS,
     # An item without a hash was put in or changed with plain SQL, and is indexed when it is next read. A trigger cannot
     # write the index itself: SQLite refuses that while a schema is not trusted.

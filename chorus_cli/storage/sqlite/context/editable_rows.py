@@ -45,9 +45,7 @@ def editable_rows(
 def newest_change(operations: Sequence[Operation]) -> int:
     """Return the newest operation of the user's that changes what is in context, 0 when there is none."""
     by_id = {operation.id: operation for operation in operations}
-    changes = (
-        each.id for each in operations if each.act.changes_messages and journal.memory_act_of(each, by_id) is None
-    )
+    changes = (each.id for each in operations if each.act.changes_messages and not journal.concerns_memory(each, by_id))
     return max(changes, default=0)
 
 

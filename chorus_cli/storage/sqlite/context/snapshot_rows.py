@@ -66,7 +66,7 @@ def read_snapshot(
         operations=tuple(operations),
         budget=allowed,
         last_spoken=last_spoken,
-        newest_operation_id=journal.newest_id(operations),
+        newest_operation_id=max(start.operation_id, journal.newest_id(operations)),
         first_message_id=start.first_message_id,
         hot=_hot(connection, frame, allowed, seen) if start.hot is None else start.hot,
     )

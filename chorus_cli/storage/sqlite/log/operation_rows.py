@@ -15,6 +15,7 @@ from chorus_cli.core.errors import DatabaseDamagedError, JournalError
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.act import Inclusion
 from chorus_cli.core.log.acts import ACTS, Redo, Subject, Undo
+from chorus_cli.core.log.memory_acts import MemoryAct
 from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import message_rows
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _COLUMNS = "id, kind, thread_id, after_message_id, detail, created_at"
+_ON_MEMORY = ", ".join(f"'{kind}'" for kind, act in ACTS.items() if issubclass(act, MemoryAct))
+_SUBJECT = (
+    "COALESCE(json_extract(operations.detail, '$.undoes.operation'), "
+    "json_extract(operations.detail, '$.redoes.operation'))"
+)
+_NOT_ON_MEMORY = (
+    f"kind NOT IN ({_ON_MEMORY}) AND (kind NOT IN ('{Undo.kind}', '{Redo.kind}') OR NOT EXISTS("
+    f"SELECT 1 FROM operations AS subject WHERE subject.id = {_SUBJECT} "
+    f"AND subject.kind IN ({_ON_MEMORY})))"
+)
 _CONCERNING = "persona = ? AND (thread_id IS NULL OR thread_id = ?)"
 
 
@@ -80,11 +91,12 @@ def newest_id_of_all(connection: sqlite3.Connection) -> int:
 def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[Operation]:
     """Return the operations that concern a thread, oldest first, from its boundary on: all of them if it has none.
 
+    Those on the memory are left out, which may be many and change no view.
     An undo is always younger than its subject, so reading from the newest back, the fate of each operation is known
     when it is met and the reading can stop at the first boundary that counts.
     """
     cursor = connection.execute(
-        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING} ORDER BY id DESC",
+        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING} AND {_NOT_ON_MEMORY} ORDER BY id DESC",
         (persona, thread_id),
     )
     read: list[Operation] = []

@@ -139,6 +139,14 @@ def forgotten_among(connection: sqlite3.Connection, ids: Iterable[int]) -> set[i
     return {id_ for (id_,) in found}
 
 
+def newest_forgetting(connection: sqlite3.Connection, persona: str) -> int:
+    """Return the newest operation that hides an item of a persona now, 0 if there is none."""
+    (newest,) = connection.execute(
+        "SELECT MAX(forgotten_by) FROM context_items WHERE persona = ? AND forgotten_by IS NOT NULL", (persona,)
+    ).fetchone()
+    return int(newest or 0)
+
+
 def uncounted(connection: sqlite3.Connection, persona: str) -> Mapping[int, str]:
     """Return the contents whose tokens are not counted yet, by id."""
     found = connection.execute(
