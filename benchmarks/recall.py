@@ -13,6 +13,7 @@ from benchmarks.stored_log import PERSONA, TARGET, stored_log
 from benchmarks.surroundings import libraries_frozen, temporary_folder
 from chorus_cli.adapters.models.token_counter import VocabularyCounter
 from chorus_cli.core.context.budget import Limit
+from chorus_cli.core.log.messages import MessageContent, Role
 from chorus_cli.core.time import timestamps
 from chorus_cli.services.context.context import Context
 from chorus_cli.services.memory import recall
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
 GOAL = 2
 _NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 _CODE = "def step_{number}(values):\n    total = sum(values)\n    print('step {number}', total)\n    return total\n"
-_QUESTION = "Could you look at the function again and say which values it returns when the total is printed? #7"
-_QUESTION_TOKENS = 25
+_QUESTION = MessageContent(
+    1, Role.USER, "Could you look at the function again and say which values it returns? #7", _NOW, token_count=20
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +91,7 @@ async def _seconds(store: Store) -> float:
 def _assembled(connection: Connection, context: Context, frame: Frame) -> tuple[ContextSnapshot, list[Item]]:
     recall.renew_if_due(connection, PERSONA, _NOW)
     snapshot = context.read(connection, frame, _NOW)
-    items = recall.recalled(connection, snapshot, _QUESTION, _QUESTION_TOKENS)
-    recall.loaded(connection, PERSONA, [*snapshot.hot, *items], _NOW)
-    return snapshot, items
+    return snapshot, recall.recalled(connection, snapshot, _QUESTION, 0)
 
 
 def _fill_memory(connection: sqlite3.Connection, number: int) -> None:

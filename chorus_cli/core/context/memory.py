@@ -45,7 +45,7 @@ def chosen_hot(items: Sequence[Item], budget: Budget, said: Mapping[int, str]) -
 
 def block_tokens(items: Sequence[Item]) -> int:
     """Return the estimated tokens of the block."""
-    return _HEADING_TOKENS + sum(map(tokens_in_request, items)) if items else 0
+    return _HEADING_TOKENS + sum(map(tokens_in_request, items))
 
 
 def recall_room(budget: Budget, taken_tokens: int) -> int:

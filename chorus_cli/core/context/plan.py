@@ -137,7 +137,7 @@ def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
 
 def system_tokens(snapshot: ContextSnapshot, summary: Summary | None) -> int:
     """Return the estimated tokens of the system message, and of the declarations of tools."""
-    fixed = snapshot.frame.fixed_tokens + block_tokens(snapshot.hot)
+    fixed = snapshot.frame.fixed_tokens + (block_tokens(snapshot.hot) if snapshot.hot else 0)
     return fixed + summary_tokens(summary) if summary else fixed
 
 
@@ -150,7 +150,7 @@ def _messages(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence
     parts = (
         snapshot.frame.system_prompt.text,
         f"{HEADING}\n{summary.content}" if summary else "",
-        hot_block(snapshot.hot),
+        hot_block(snapshot.hot) if snapshot.hot else "",
     )
     system = PromptMessage("system", "\n\n".join(filter(None, parts)))
     lead = [PromptMessage("user", LEAD)] if needs_lead(rows) else []

@@ -18,7 +18,7 @@ NOTICEABLE_GAP = timedelta(hours=1)
 
 
 def preamble(*parts: str) -> str:
-    """Return the preamble of these parts, each of one line or more; empty if they all are."""
+    """Return the preamble of these parts, each of one line or more or empty."""
     return "\n".join(filter(None, parts))
 
 

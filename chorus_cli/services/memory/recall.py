@@ -18,39 +18,41 @@ from chorus_cli.core.memory.recall import (
 from chorus_cli.storage.sqlite.memory import item_rows, item_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from datetime import datetime
 
     from chorus_cli.core.context.snapshot import ContextSnapshot
+    from chorus_cli.core.log.messages import MessageContent
     from chorus_cli.storage.sqlite.store import Connection
 
 
-def renew_if_due(connection: Connection, persona: str, now: datetime) -> None:
-    """Renew scores and tiers, at most every five minutes."""
+def renew_if_due(connection: Connection, persona: str, now: datetime) -> bool:
+    """Renew scores and tiers, at most every five minutes; return whether there are any items."""
+    if not item_rows.number(connection, persona):
+        return False
     if item_rows.is_renewal_due(connection, persona, now):
         item_rows.renew(connection, persona, now)
+    return True
 
 
-def recalled(connection: Connection, snapshot: ContextSnapshot, question: str, question_tokens: int) -> list[Item]:
-    """Return the items for the preamble of a question, in order of id, and leave out those that the request has.
+def recalled(
+    connection: Connection, snapshot: ContextSnapshot, question: MessageContent, other_tokens: int
+) -> list[Item]:
+    """Return the items for the preamble of a question, in order of id, and count an access of all that are loaded.
 
-    HOT items come first, then the best of the WARM ones that the question refers to by number or by rare words.
+    HOT items come first, then the best of the WARM ones that the question refers to by number or by rare words; those
+    that the request has already stay out. ``other_tokens`` are those of the rest of the preamble.
     """
     persona = snapshot.target.persona.slug
     said = {message.id: message.content for message in snapshot.view.verbatim}
     # Chosen as for a block, so that an item without room there does not come with each question instead.
     hot = chosen_hot(item_rows.hot(connection, persona, MOST_HOT), snapshot.budget, said)
-    warm = [item for item in referred_to(connection, persona, question, MOST_HOT) if item.tier is Tier.WARM]
-    taken_tokens = system_tokens(snapshot, snapshot.view.summary) + question_tokens
-    room = recall_room(snapshot.budget, taken_tokens)
-    found = unsent([*hot, *warm], snapshot.hot, snapshot.view.verbatim)
-    return best_within(found, room, MOST_RECALLED)
-
-
-def loaded(connection: Connection, persona: str, items: Iterable[Item], now: datetime) -> None:
-    """Count one access of each item that a request loads."""
-    if ids := [item.id for item in items]:
-        item_rows.count_access(connection, persona, ids, now)
+    referred = referred_to(connection, persona, question.content, MOST_HOT)
+    candidates = [*hot, *(item for item in referred if item.tier is Tier.WARM)]
+    taken_tokens = system_tokens(snapshot, snapshot.view.summary) + (question.token_count or 0) + other_tokens
+    unsaid = unsent(candidates, snapshot.hot, snapshot.view.verbatim)
+    items = best_within(unsaid, recall_room(snapshot.budget, taken_tokens), MOST_RECALLED)
+    item_rows.count_access(connection, persona, {item.id for item in (*snapshot.hot, *items)}, question.timestamp)
+    return items
 
 
 def found(connection: Connection, persona: str, query: str, limit: int) -> list[Item]:

@@ -18,7 +18,7 @@ from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.messages import MessageContent, Role, Status
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.memory.prompt import memory_lines
-from chorus_cli.core.models.events import Notice, TurnDone
+from chorus_cli.core.models.events import Notice, TextDelta, ToolStarted, TurnDone
 from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.core.time.window import cutoff
 from chorus_cli.services.cancellation import run_to_completion
@@ -134,20 +134,19 @@ class Conversation:
         """
         target, now, count = frame.target, question.timestamp, question.token_count or 0
         orphans.mend(connection, self.answering.outside.is_alive, now)
-        recall.renew_if_due(connection, target.persona.slug, now)
+        has_memory = recall.renew_if_due(connection, target.persona.slug, now)
         snapshot = self.context.read(connection, frame, now)
         refuse_unfitting(snapshot, count, preamble_tokens=_PREAMBLE_TOKENS)
         left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
         clock = target.persona.settings.clock and bool(snapshot.view.messages)
-        recalled = recall.recalled(connection, snapshot, question.content, count + _PREAMBLE_TOKENS)
-        recall.loaded(connection, target.persona.slug, [*snapshot.hot, *recalled], now)
+        recalled = recall.recalled(connection, snapshot, question, _PREAMBLE_TOKENS) if has_memory else []
         gap = gap_line(snapshot.last_spoken, now, clock=clock)
-        before = preamble(gap, memory_lines(recalled))
+        before = preamble(gap, memory_lines(recalled)) if recalled else gap
         told = replace(question, preamble=before, token_count=count + self.answering.outside.counter.count(before))
         asked, reply = message_rows.open_turn(connection, target.persona.slug, told, target.choice.model, self.run)
         pause = pause_notice(snapshot.last_spoken, now) if gap else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
-        notices = (pause, left, recall_notice(recalled))
+        notices = (pause, left, recall_notice(recalled) if recalled else "")
         return OpenedTurn(replace(snapshot, view=view), reply, now, tuple(filter(None, notices)))
 
     def _members_notice(self, snapshot: ContextSnapshot, now: datetime) -> str:
@@ -189,24 +188,29 @@ class Conversation:
 
     async def _reply(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
         """Have a stored question answered, and remember what the turn has for the memory."""
+        said: list[str] = []
         async with aclosing(self.rounds.answered(opened)) as events:
             async for event in events:
-                if isinstance(event, TurnDone):
-                    for notice in await self._captured(opened):
-                        yield notice
+                match event:
+                    case TextDelta(text):
+                        said.append(text)
+                    case ToolStarted():
+                        said.clear()
+                    case TurnDone():
+                        for notice in await self._captured(opened, event.message_id, "".join(said)):
+                            yield notice
                 yield event
 
-    async def _captured(self, opened: OpenedTurn) -> list[Notice]:
-        """Capture memory items from the messages of a turn, each message in an operation of its own."""
+    async def _captured(self, opened: OpenedTurn, reply_id: int, reply: str) -> list[Notice]:
+        """Capture memory items from a question and its reply, those of each in an operation of its own."""
         seen, persona = opened.snapshot.view.messages, opened.snapshot.target.persona
         question = seen[_last_question(seen)]
         notices: list[Notice] = []
         # The turn is stored; a memory that cannot be written now must not spoil it.
         with suppress(StorageError):
-            for row in (question, *await self.context.store.read(message_rows.replies, question)):
-                if row.role in {Role.USER, Role.ASSISTANT}:
-                    added = await self.memory.capture(persona, row.content, row.id)
-                    notices += [Notice(capture_notice(added.items))] if added.operation else []
+            for message_id, text in ((question.id, question.content), (reply_id, reply)):
+                added = await self.memory.capture(persona, text, message_id)
+                notices += [Notice(capture_notice(added.items))] if added.operation else []
         return notices
 
     @property
