@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.memory.items import Item, ItemType
 from chorus_cli.services.memory.flash import RequestFigures
+from chorus_cli.services.memory.recall import referred_to
 
 if TYPE_CHECKING:
     from chorus_cli.services.memory.memory import Memory
@@ -49,6 +50,10 @@ class Remembering:
 
     async def recalled(self, text: str) -> list[str]:
         return [item.content for item in await self.service.recall(self.slug, text)]
+
+    async def referred_to(self, text: str) -> list[str]:
+        """Return the items that a message refers to."""
+        return [item.content for item in await self.world.store.read(referred_to, self.slug, text, 20)]
 
     async def sql(self, statement: str, *values: object) -> list[Any]:
         """Carry out a statement and return its rows."""

@@ -16,7 +16,7 @@ from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.transcript import show_transcript
 from tests.fakes import ScriptedModel
 from tests.remembering import wants_summary
-from tests.services.turns.tool_talk import TOOLS, assert_pairs_are_whole, call, calls, results, rows
+from tests.services.turns.tool_talk import assert_pairs_are_whole, call, calls, echo, results, rows
 from tests.services.world import Tools, World, built
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ async def test_the_report_of_the_context_counts_no_empty_reply(tooled: World) ->
 async def test_where_there_is_no_room_a_pair_is_left_out_together(
     tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel
 ) -> None:
-    world = await built(tmp_path, store, clock, model, 1_000, Tools(TOOLS[2:3]))
+    world = await built(tmp_path, store, clock, model, 1_000, Tools((echo,)))
     world.configure('{"system_prompt": "Short.", "summary_model": "chorus/eliza"}')
     for number in range(12):
         calls(world, call("echo", {"text": f"w{number} " * 60}, f"c{number}"), before="b " * 20)
@@ -152,7 +152,7 @@ async def test_where_there_is_no_room_a_pair_is_left_out_together(
 async def test_a_result_too_large_for_the_model_is_cut_and_keeps_its_call(
     tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel
 ) -> None:
-    world = await built(tmp_path, store, clock, model, 1_000, Tools(TOOLS[2:3]))
+    world = await built(tmp_path, store, clock, model, 1_000, Tools((echo,)))
     world.configure('{"system_prompt": "Short.", "summary_model": "chorus/eliza"}')
     calls(world, call("echo", {"text": "w ", "times": 5_000}))
     done = await world.say("Much?")
@@ -187,7 +187,7 @@ async def test_a_fold_takes_the_pair_in_and_later_requests_have_neither(
 ) -> None:
     model = SummarisingModel()
     summaries.clear()
-    world = await built(tmp_path, store, clock, model, 1_000, Tools(TOOLS[2:3]))
+    world = await built(tmp_path, store, clock, model, 1_000, Tools((echo,)))
     world.configure('{"system_prompt": "Short."}')
     calls(world, call("echo", {"text": "gold of the river"}))
     await world.say("What is it?")
@@ -205,7 +205,7 @@ async def test_a_fold_takes_the_pair_in_and_later_requests_have_neither(
 
 async def test_a_fold_in_a_later_round_leaves_the_turn_whole(tmp_path: Path, store: Store, clock: FakeClock) -> None:
     model = SummarisingModel()
-    world = await built(tmp_path, store, clock, model, 1_000, Tools(TOOLS[2:3]))
+    world = await built(tmp_path, store, clock, model, 1_000, Tools((echo,)))
     world.configure('{"system_prompt": "Short."}')
     for number in range(4):
         model.say("a " * 60)

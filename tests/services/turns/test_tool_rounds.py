@@ -13,6 +13,7 @@ from chorus_cli.core.models.events import Notice, ReplyEnd, TextDelta
 from chorus_cli.services.tools.toolbox import LONGEST_RESULT
 from chorus_cli.services.turns.calls import MOST_ROUNDS
 from tests.services.turns.tool_talk import (
+    TOOLS,
     assert_each_request_begins_with_the_one_before,
     call,
     calls,
@@ -224,10 +225,10 @@ async def test_the_user_can_keep_the_tools_from_a_model(tooled: World) -> None:
     await tooled.say("Hi")
     tooled.configure('{"tools": false}')
     await tooled.say("Hi")
-    assert [len(request.tools) for request in tooled.model.requests] == [5, 0]
+    assert [len(request.tools) for request in tooled.model.requests] == [len(TOOLS), 0]
 
 
-@pytest.mark.parametrize(("limit", "offered"), [(1_000, 0), (9_000, 5)])
+@pytest.mark.parametrize(("limit", "offered"), [(1_000, 0), (9_000, len(TOOLS))])
 async def test_declarations_that_would_fill_a_small_model_are_not_offered(
     tooled: World, limit: int, offered: int
 ) -> None:
