@@ -174,6 +174,8 @@ MEMORY: tuple[str, ...] = (
     "CREATE INDEX context_items_by_importance ON context_items(persona, importance_score DESC, last_accessed DESC)",
     "CREATE INDEX context_items_by_access ON context_items(persona, last_accessed DESC)",
     "CREATE INDEX context_items_forgotten ON context_items(persona, forgotten_by) WHERE forgotten_by IS NOT NULL",
+    # Reading a context passes over the operations on the memory, which may be many.
+    "CREATE INDEX operations_of_context ON operations(persona) WHERE kind NOT IN ('flash', 'memory')",
     ITEM_WORDS,
     # An item without a hash was put in or changed with plain SQL, and is indexed when it is next read. A trigger cannot
     # write the index itself: SQLite refuses that while a schema is not trusted.
