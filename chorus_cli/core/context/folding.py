@@ -55,7 +55,7 @@ def due(snapshot: ContextSnapshot) -> tuple[Message, ...]:
     tokens = budget.corrected(system_tokens(snapshot, view.summary) + verbatim_tokens)
     if tokens <= (budget.tokens if fold_is_undone(snapshot.operations) else budget.background_fold_tokens):
         return ()
-    planned_tokens = snapshot.frame.fixed_tokens + budget.summary_room + verbatim_tokens
+    planned_tokens = system_tokens(snapshot, None) + budget.summary_room + verbatim_tokens
     messages = _oldest(foldable(view.verbatim), planned_tokens, budget.room.half)
     gain = budget.corrected(total_tokens(usable(messages)))
     is_worth_it = tokens > budget.tokens or gain >= _LEAST_GAIN * budget.limit.tokens

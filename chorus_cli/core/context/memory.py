@@ -7,17 +7,26 @@ instead, unless a request has it already.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.core.log.messages import Message, Role
 from chorus_cli.core.memory.items import Tier
-from chorus_cli.core.memory.prompt import already_said, ids_in, tokens_in_request, without_items
+from chorus_cli.core.memory.prompt import (
+    RECALLED_HEADING,
+    already_said,
+    items_in,
+    kept_id,
+    tokens_in_request,
+    without_items,
+    written,
+)
 from chorus_cli.core.memory.recall import best_within
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from chorus_cli.core.context.budget import Budget
-    from chorus_cli.core.log.messages import Message
     from chorus_cli.core.memory.items import Item
 
 MOST_HOT = 100
@@ -25,6 +34,8 @@ MOST_RECALLED = 5
 _HOT_SHARE = 0.1
 _RECALLED_SHARE = 0.05
 _HEADING_TOKENS = 6
+FORGOTTEN = "(forgotten)"
+_CORRECTED = "corrected: the new wording goes with your next message"
 _REASONS_OUTSIDE: Mapping[Tier, str] = {
     Tier.HOT: "HOT: goes with your next message, if there is room",
     Tier.WARM: "WARM: sent when a message refers to it",
@@ -54,33 +65,64 @@ def recall_room(budget: Budget, taken_tokens: int) -> int:
 
 
 def unsent(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Message]) -> list[Item]:
-    """Return the items that neither the block nor the messages of a request hold, in their order."""
+    """Return the items that neither the block nor the messages of a request hold with their present content."""
     held = {item.id: item.content for item in block}
-    recalled = ids_recalled(messages)
-    said = {message.id: message.content for message in messages}
-    return [
-        item
-        for item in items
-        if held.get(item.id) != item.content and item.id not in recalled and not already_said(item, said)
-    ]
+    recalled, said = mentions(messages), contents(messages)
+
+    def is_sent(item: Item) -> bool:
+        if item.id in recalled:
+            # A newer wording counts, even if the block has the present one: the model has read it last.
+            return recalled[item.id].text == written(item)
+        return held.get(item.id) == item.content or already_said(item, said)
+
+    return [item for item in items if not is_sent(item)]
 
 
-def ids_recalled(messages: Iterable[Message]) -> set[int]:
-    """Return the items that stand in the preambles of messages."""
-    return {id_ for message in messages if message.preamble for id_ in ids_in(message.preamble)}
+def contents(messages: Iterable[Message]) -> dict[int, str]:
+    """Return the contents of messages by their ids."""
+    return {message.id: message.content for message in messages}
 
 
-def without_forgotten(messages: Iterable[Message], forgotten: Collection[int]) -> list[Message]:
-    """Return the messages with the items ``forgotten`` cut out of their preambles.
+class Mention(NamedTuple):
+    """An item as it is written in the preamble of a message, or in the result of the tool that recalls items."""
+
+    message_id: int
+    text: str
+
+
+def mentions(messages: Iterable[Message]) -> dict[int, Mention]:
+    """Return the newest mention of each item by its id."""
+    return {
+        id_: Mention(message.id, text) for message in messages for id_, text in items_in(_memory_text(message)).items()
+    }
+
+
+def ids_held(messages: Iterable[Message]) -> set[int]:
+    """Return the items that messages hold: in preambles, and in calls and results of the memory's tools."""
+    found = list(messages)
+    kept = (kept_id(message.content) for message in found if message.role is Role.TOOL_RESULT)
+    return {*mentions(found), *(id_ for id_ in kept if id_ is not None)}
+
+
+def without_forgotten(messages: Sequence[Message], forgotten: Collection[int]) -> list[Message]:
+    """Return the messages with the items ``forgotten`` cut out of preambles, and of calls and results of tools.
 
     A count of tokens that the cut makes too large stays: it is on the safe side, and true again after an undo.
     """
-    if not forgotten:
-        return list(messages)
-    return [
-        message._replace(preamble=without_items(message.preamble, forgotten)) if message.preamble else message
-        for message in messages
-    ]
+    results = (message for message in messages if message.role is Role.TOOL_RESULT)
+    calls = {(row.turn_id, row.tool_call_id) for row in results if kept_id(row.content) in forgotten}
+
+    def cut(message: Message) -> Message:
+        match message.role:
+            case Role.USER if message.preamble:
+                return message._replace(preamble=without_items(message.preamble, forgotten))
+            case Role.TOOL_RESULT if _memory_text(message):
+                return message._replace(content=without_items(message.content, forgotten) or FORGOTTEN)
+            case Role.TOOL_USE if (message.turn_id, message.tool_call_id) in calls:
+                return message._replace(tool_calls=_without_content(message.tool_calls or "[]"))
+        return message
+
+    return [cut(message) for message in messages]
 
 
 class MemoryUse(NamedTuple):
@@ -93,17 +135,33 @@ class MemoryUse(NamedTuple):
 
 def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Message]) -> list[MemoryUse]:
     """Return the use of each item in a request that has this block and these messages, in their order."""
-    held = {item.id for item in block}
-    recalled = {id_: message.id for message in messages if message.preamble for id_ in ids_in(message.preamble)}
-    said = {message.id: message.content for message in messages}
+    listed, held = list(items), {item.id for item in block}
+    missing = {item.id for item in unsent(listed, block, messages)}
+    recalled = mentions(messages)
 
     def use(item: Item) -> MemoryUse:
-        if item.id in held:
-            return MemoryUse(item, sent=True, reason="pinned" if item.pinned else "HOT")
+        if item.id in missing:
+            is_corrected = item.id in held or item.id in recalled
+            return MemoryUse(item, sent=False, reason=_CORRECTED if is_corrected else _REASONS_OUTSIDE[item.tier])
         if item.id in recalled:
-            return MemoryUse(item, sent=True, reason=f"recalled before message #{recalled[item.id]}")
-        if already_said(item, said):
-            return MemoryUse(item, sent=True, reason=f"in message #{item.source_message_id} itself")
-        return MemoryUse(item, sent=False, reason=_REASONS_OUTSIDE[item.tier])
+            return MemoryUse(item, sent=True, reason=f"recalled in message #{recalled[item.id].message_id}")
+        if item.id in held:
+            reason = "pinned" if item.pinned else "HOT" if item.tier is Tier.HOT else "HOT when this prefix began"
+            return MemoryUse(item, sent=True, reason=reason)
+        return MemoryUse(item, sent=True, reason=f"in message #{item.source_message_id} itself")
 
-    return [use(item) for item in items]
+    return [use(item) for item in listed]
+
+
+def _memory_text(message: Message) -> str:
+    """Return the part of a message that may hold memory items."""
+    is_recalled = message.role is Role.TOOL_RESULT and message.content.startswith(RECALLED_HEADING)
+    return message.content if is_recalled else message.preamble
+
+
+def _without_content(tool_calls: str) -> str:
+    """Return calls by which items were kept without the contents of those items."""
+    calls = json.loads(tool_calls)
+    for call in calls:
+        call["function"]["arguments"] = json.dumps({"content": FORGOTTEN})
+    return json.dumps(calls, ensure_ascii=False)

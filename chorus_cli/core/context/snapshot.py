@@ -68,13 +68,14 @@ class RequestStart(NamedTuple):
 
     ``first_message_id`` is the message that the last request began with, where it left others out. ``operation_id`` is
     the newest operation that breaks the prefix of requests, 0 if there is none. ``hot`` are the memory items of the
-    system message, ``None`` if they are chosen anew.
+    system message, ``None`` if they are chosen anew, as they are with another summary than ``summary_id``.
     """
 
     window: datetime
     first_message_id: int | None = None
     operation_id: int = 0
     hot: tuple[Item, ...] | None = None
+    summary_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,11 @@ class View:
         """The id of the boundary, ``None`` if there is none."""
         return self.boundary.id if self.boundary else None
 
+    @property
+    def summary_id(self) -> int | None:
+        """The id of the fold that wrote the summary, ``None`` if there is none."""
+        return self.summary.operation_id if self.summary else None
+
     def with_summary(self, summary: Summary | None) -> View:
         """Return the view with another summary, if that stands for the beginning of its messages."""
         found, number = standing([summary] if summary else [], self.boundary_id, [row.id for row in self.messages])

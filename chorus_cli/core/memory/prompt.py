@@ -26,6 +26,7 @@ HOT_HEADING = "Memory:"
 RECALLED_HEADING = "From memory:"
 
 _INDENT = "  "
+_KEPT, _KNOWN = "Kept as", "That is in your memory already, as"
 _TOKENS_OF_AN_ITEM = 10
 _TOKENS_OF_A_LINE_BREAK = 2
 
@@ -50,10 +51,28 @@ def tokens_in_request(item: Item) -> int:
     return counted + _TOKENS_OF_AN_ITEM + _TOKENS_OF_A_LINE_BREAK * (len(content.splitlines()) - 1)
 
 
-def ids_in(preamble: str) -> set[int]:
-    """Return the ids of the items in a preamble."""
+def written(item: Item) -> str:
+    """Return an item as it stands in a request."""
+    return f"#{item.id} {item.item_type}: {_indented(item.content)}"
+
+
+def items_in(preamble: str) -> dict[int, str]:
+    """Return the items in a preamble, as they are ``written``, by their ids."""
+    if RECALLED_HEADING not in preamble:
+        return {}
     blocks = _patterns().block.finditer(preamble)
-    return {int(item["id"]) for block in blocks for item in _patterns().item.finditer(block["items"])}
+    return {int(item["id"]): item[0] for block in blocks for item in _patterns().item.finditer(block["items"])}
+
+
+def kept_line(item_id: int, *, was_known: bool = False) -> str:
+    """Return the result of the tool by which a model has kept an item."""
+    return f"{_KNOWN if was_known else _KEPT} #{item_id}."
+
+
+def kept_id(result: str) -> int | None:
+    """Return the id in such a result, ``None`` for any other text."""
+    match = _patterns().kept.fullmatch(result)
+    return int(match[1]) if match else None
 
 
 def without_items(preamble: str, ids: Collection[int]) -> str:
@@ -83,7 +102,7 @@ def already_said(item: Item, rows: Mapping[int, str]) -> bool:
 
 
 def _block(heading: str, items: Iterable[Item]) -> str:
-    lines = [f"#{item.id} {item.item_type}: {_indented(item.content)}" for item in sorted(items, key=lambda it: it.id)]
+    lines = [written(item) for item in sorted(items, key=lambda item: item.id)]
     return "\n".join([heading, *lines]) if lines else ""
 
 
@@ -95,6 +114,7 @@ class _Patterns(NamedTuple):
     line_break: re.Pattern[str]
     item: re.Pattern[str]
     block: re.Pattern[str]
+    kept: re.Pattern[str]
 
 
 @cache
@@ -104,4 +124,5 @@ def _patterns() -> _Patterns:
     item = rf"#(?P<id>[0-9]+) (?:{'|'.join(ItemType)}): {rest}(?:{line_break}{_INDENT}{rest})*"
     unnamed = item.replace("?P<id>", "?:")
     block = rf"(?P<before>\n{{0,2}})^{RECALLED_HEADING}\n(?P<items>{unnamed}(?:\n{unnamed})*)(?P<after>\n{{0,2}})"
-    return _Patterns(re.compile(line_break), re.compile(item), re.compile(block, re.MULTILINE))
+    kept = re.compile(rf"(?:{_KEPT}|{_KNOWN}) #([0-9]+)\.")
+    return _Patterns(re.compile(line_break), re.compile(item), re.compile(block, re.MULTILINE), kept)

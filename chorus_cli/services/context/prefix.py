@@ -30,7 +30,7 @@ class _Prefix:
     """The start of the last request, the settings it was made for, and when its window was made and last used.
 
     ``operation_id`` is the newest operation then. ``first_message_id`` is ``None`` if the request left nothing out.
-    ``hot`` are the memory items of its system message.
+    ``hot`` are the memory items of its system message, ``summary_id`` the fold that wrote its summary.
     """
 
     window: datetime
@@ -41,13 +41,16 @@ class _Prefix:
     used_at: datetime
     first_message_id: int | None
     hot: tuple[Item, ...]
+    summary_id: int | None
+    limit: int | None
 
     def is_warm(self, target: Target, now: datetime, operation_id: int) -> bool:
         """Return whether a request made now goes on with the window."""
         hours = target.persona.settings.context_hours
         longest = min(_LONGEST_HELD, timedelta(hours=hours) / _SHARE_OF_WINDOW)
         return (
-            (self.hours, self.model, self.operation_id) == (hours, target.choice.model, operation_id)
+            (self.hours, self.limit) == (hours, target.persona.settings.context_token_limit)
+            and (self.model, self.operation_id) == (target.choice.model, operation_id)
             and now - self.used_at <= _COLD_AFTER
             # In both directions: a clock that is set back by a little brings nothing back that had left the window.
             and abs(now - self.made_at) <= longest
@@ -71,7 +74,7 @@ class Prefixes:
         if known is None:
             return RequestStart(cutoff(now, target.persona.settings.context_hours), None, operation_id)
         if known.is_warm(target, now, operation_id):
-            return RequestStart(known.window, known.first_message_id, operation_id, known.hot)
+            return RequestStart(known.window, known.first_message_id, operation_id, known.hot, known.summary_id)
         window = cutoff(now, target.persona.settings.context_hours)
         return RequestStart(window, known.first_message_id, operation_id)
 
@@ -99,4 +102,6 @@ class Prefixes:
             now,
             plan.sent[0].id if plan.too_large and plan.sent else None,
             snapshot.hot,
+            snapshot.view.summary_id,
+            target.persona.settings.context_token_limit,
         )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.memory import MOST_HOT, MOST_RECALLED, chosen_hot, recall_room, unsent
+from chorus_cli.core.context.memory import MOST_HOT, MOST_RECALLED, chosen_hot, contents, mentions, recall_room, unsent
 from chorus_cli.core.context.plan import system_tokens
 from chorus_cli.core.memory.items import Item, Tier
+from chorus_cli.core.memory.prompt import tokens_in_request
 from chorus_cli.core.memory.recall import (
     best_within,
     index_terms,
@@ -18,10 +19,11 @@ from chorus_cli.core.memory.recall import (
 from chorus_cli.storage.sqlite.memory import item_rows, item_words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from chorus_cli.core.context.snapshot import ContextSnapshot
-    from chorus_cli.core.log.messages import MessageContent
+    from chorus_cli.core.log.messages import Message, MessageContent
     from chorus_cli.storage.sqlite.store import Connection
 
 
@@ -39,20 +41,33 @@ def recalled(
 ) -> list[Item]:
     """Return the items for the preamble of a question, in order of id, and count an access of all that are loaded.
 
-    HOT items come first, then the best of the WARM ones that the question refers to by number or by rare words; those
-    that the request has already stay out. ``other_tokens`` are those of the rest of the preamble.
+    The best of those that the question refers to come first, then corrected ones whose old wording the request has,
+    then those that have become HOT; what the request has already stays out. ``other_tokens`` are those of the rest of
+    the preamble.
     """
-    persona = snapshot.target.persona.slug
-    said = {message.id: message.content for message in snapshot.view.verbatim}
-    # Chosen as for a block, so that an item without room there does not come with each question instead.
-    hot = chosen_hot(item_rows.hot(connection, persona, MOST_HOT), snapshot.budget, said)
-    referred = referred_to(connection, persona, question.content, MOST_HOT)
-    candidates = [*hot, *(item for item in referred if item.tier is Tier.WARM)]
+    persona, messages = snapshot.target.persona.slug, _sent_messages(snapshot)
     taken_tokens = system_tokens(snapshot, snapshot.view.summary) + (question.token_count or 0) + other_tokens
-    unsaid = unsent(candidates, snapshot.hot, snapshot.view.verbatim)
-    items = best_within(unsaid, recall_room(snapshot.budget, taken_tokens), MOST_RECALLED)
-    item_rows.count_access(connection, persona, {item.id for item in (*snapshot.hot, *items)}, question.timestamp)
-    return items
+    room = recall_room(snapshot.budget, taken_tokens)
+    chosen: dict[int, Item] = {}
+    referred = referred_to(connection, persona, question.content, MOST_HOT)
+    old_wordings = {*mentions(messages), *(item.id for item in snapshot.hot)}
+    corrected = item_rows.of_ids(connection, persona, old_wordings)
+    # Chosen as for a block, so that an item without room there does not come with each question instead.
+    hot = chosen_hot(item_rows.hot(connection, persona, MOST_HOT), snapshot.budget, contents(messages))
+    for items, most in ((referred, MOST_RECALLED), (corrected, MOST_HOT), (hot, MOST_HOT)):
+        left = room - sum(map(tokens_in_request, chosen.values()))
+        candidates = [item for item in unsent(items, snapshot.hot, messages) if item.id not in chosen]
+        chosen |= {item.id: item for item in best_within(candidates, left, most)}
+    loaded = {*chosen, *(item.id for item in snapshot.hot)}
+    item_rows.count_access(connection, persona, loaded, question.timestamp)
+    return [chosen[id_] for id_ in sorted(chosen)]
+
+
+def _sent_messages(snapshot: ContextSnapshot) -> Sequence[Message]:
+    """Return the messages of the next request as far as is known: from the one that the last request began with."""
+    verbatim, first = snapshot.view.verbatim, snapshot.first_message_id
+    beginning = next((position for position, message in enumerate(verbatim) if message.id == first), 0)
+    return verbatim[beginning:]
 
 
 def found(connection: Connection, persona: str, query: str, limit: int) -> list[Item]:

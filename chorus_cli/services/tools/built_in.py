@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.log.marks import log_marks
 from chorus_cli.core.log.messages import Role, Status
 from chorus_cli.core.memory.items import ItemType, checked_type
-from chorus_cli.core.memory.prompt import memory_lines
+from chorus_cli.core.memory.prompt import kept_line, memory_lines
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time import timespan, timestamps
 from chorus_cli.core.tools.declaration import Kind, Parameter, Tool
@@ -152,9 +152,8 @@ async def remember(services: ToolServices, caller: Caller, arguments: Arguments)
     """Add a memory item, whose source is the question that is being answered."""
     item_type, content = checked_type(arguments.text("type")), arguments.text("content")
     kept = await services.memory.remember(caller.persona.slug, item_type, content, caller.turn_id)
-    if kept.was_known:
-        return Answer(f"That is in your memory already, as #{kept.item.id}.", f"known as #{kept.item.id}")
-    return Answer(f"Kept as #{kept.item.id}.", f"#{kept.item.id}; /undo takes it back")
+    outcome = f"known as #{kept.item.id}" if kept.was_known else f"#{kept.item.id}; /undo takes it back"
+    return Answer(kept_line(kept.item.id, was_known=kept.was_known), outcome)
 
 
 BUILT_IN: tuple[BuiltIn, ...] = (search_history, read_thread, recall_memory, remember)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LARGEST_MESSAGE_BYTES = 8_000_000
 _LONGEST_NAMED = 40
+_MOST_NAMED = 3
 
 
 def refuse_unreadable(content: str) -> None:
@@ -79,8 +80,9 @@ def recall_notice(items: Sequence[Item]) -> str:
 
 def capture_notice(items: Sequence[Item]) -> str:
     """Name the memory items that were captured from a message."""
-    named = ", ".join(f"#{item.id} {item.item_type} {shortened(item.content, _LONGEST_NAMED)}" for item in items)
-    return f"Remembered {named}. /undo takes {'it' if len(items) == 1 else 'them'} back."
+    named = [f"#{item.id} {item.item_type} {shortened(item.content, _LONGEST_NAMED)}" for item in items[:_MOST_NAMED]]
+    more = [f"{len(items) - _MOST_NAMED:,} more"] if len(items) > _MOST_NAMED else []
+    return f"Remembered {', '.join([*named, *more])}. /undo takes {'it' if len(items) == 1 else 'them'} back."
 
 
 def flash_notice(report: FlashReport) -> str:

@@ -188,7 +188,19 @@ class Rounds:
         now = await self.context.store.read(self.context.read_since, frame, view.cutoff)
         summary = (await self.context.counted(now)).view.summary
         snapshot = replace(plan.snapshot, view=view.with_summary(summary), budget=now.budget)
-        return await self.context.plan(snapshot)
+        replanned = await self.context.plan(snapshot)
+        if not _begins_anew(replanned, plan):
+            return replanned
+        return await self.context.plan(replace(snapshot, hot=now.hot))
+
+
+def _begins_anew(plan: RequestPlan, before: RequestPlan) -> bool:
+    """Return whether a fold, or turns left out, have changed the beginning of a request, so that the cache is lost."""
+    first = plan.sent[0].id if plan.too_large and plan.sent else None
+    return (first, plan.snapshot.view.summary_id) != (
+        before.snapshot.first_message_id,
+        before.snapshot.view.summary_id,
+    )
 
 
 def _caller(turn: _Turn, row: Message) -> Caller:

@@ -11,7 +11,7 @@ from chorus_cli.core.memory.items import Item, ItemType
 from chorus_cli.core.memory.prompt import (
     already_said,
     hot_block,
-    ids_in,
+    items_in,
     memory_lines,
     tokens_in_request,
     without_items,
@@ -43,6 +43,10 @@ parts = st.lists(
     ),
     max_size=3,
 )
+
+
+def ids_in(preamble: str) -> set[int]:
+    return set(items_in(preamble))
 
 
 def numbers(items: list[Item]) -> set[int]:

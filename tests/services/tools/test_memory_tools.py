@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.memory.items import ItemType
+from chorus_cli.services.context.report import context_report
 from chorus_cli.services.tools.built_in import BUILT_IN
 from tests.services.turns.tool_talk import call, calls, events_of, lines, results
 from tests.services.world import Tools, World, built
@@ -91,3 +92,27 @@ async def test_a_model_sees_the_memory_of_its_own_persona_only(world: World) -> 
 async def test_a_refusal_is_told_to_the_model(world: World, arguments: dict[str, object], told: str) -> None:
     result, _line = await result_of(world, "remember", **arguments)
     assert told in result
+
+
+async def test_a_forgotten_item_leaves_the_calls_and_results_of_tools_until_an_undo(world: World) -> None:
+    await result_of(world, "remember", type="TASK", content=PLUMBER)
+    await result_of(world, "recall_memory", query="boiler")
+    await world.services.memory.forget("chorus", 1)
+    await world.say("And now?")
+    sent = world.model.requests[-1].messages
+    assert not any("plumber" in f"{message.content} {message.tool_calls}" for message in sent)
+    assert [message.content for message in sent if message.role == "tool"] == ["Kept as #1.", "(forgotten)"]
+    await world.carry_out("/undo")
+    await world.carry_out("/undo")
+    await world.say("And now?")
+    sent = world.model.requests[-1].messages
+    assert sum("plumber" in f"{message.content} {message.tool_calls}" for message in sent[1:]) == 3
+
+
+async def test_why_names_an_item_that_came_by_a_tool(world: World) -> None:
+    await world.services.memory.remember("chorus", ItemType.PRD_SECTION, PLUMBER)
+    await result_of(world, "recall_memory", query="boiler")
+    report = await context_report(world.context, world.focus.target(), world.clock.now())
+    (use,) = report.memory
+    assert use.sent
+    assert use.reason.startswith("recalled in message #")

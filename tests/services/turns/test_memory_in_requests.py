@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.memory.items import ItemType, Tier
+from chorus_cli.services.context.report import context_report
 from chorus_cli.storage.sqlite.memory import item_rows
 
 if TYPE_CHECKING:
@@ -178,3 +179,50 @@ async def test_a_renewal_touches_the_database_at_most_every_five_minutes(world: 
         await world.say("Hello")
         renewed.append(await world.store.read(item_rows.renewed_at, world.focus.slug))
     assert len(set(renewed)) == 3
+
+
+async def test_a_corrected_item_is_sent_again_and_why_does_not_claim_otherwise(world: World) -> None:
+    await world.say("Hello")
+    item = await remembered(world, "the dentist comes on Monday")
+    await world.say("What next?")
+    await world.services.memory.edit(item, "the dentist comes on Tuesday")
+    report = await context_report(world.context, world.focus.target(), world.clock.now())
+    (use,) = report.memory
+    assert (use.sent, use.reason) == (False, "corrected: the new wording goes with your next message")
+    await world.say("Sure?")
+    assert world.asked()[-1][1] == f"From memory:\n#{item.id} TASK: the dentist comes on Tuesday\n\nSure?"
+    await world.say("Really?")
+    assert world.asked()[-1][1] == "Really?"
+
+
+async def test_an_item_in_the_system_message_that_is_corrected_is_sent_before_the_question(world: World) -> None:
+    item = await remembered(world, "the dentist comes on Monday")
+    await world.say("Hello")
+    await world.services.memory.edit(item, "the dentist comes on Tuesday")
+    await world.say("When?")
+    assert "Monday" in system(world)
+    assert world.asked()[-1][1] == f"From memory:\n#{item.id} TASK: the dentist comes on Tuesday\n\nWhen?"
+
+
+async def test_an_item_that_is_named_comes_before_those_that_are_only_new(world: World) -> None:
+    violin = await remembered(world, "the violin is sold")
+    world.clock.advance(timedelta(days=1))
+    await world.say("Hello")
+    for number in range(8):
+        await remembered(world, f"task number {number}")
+    await world.say(f"Tell me about #{violin.id}, please.")
+    assert f"#{violin.id} TASK: the violin is sold" in world.asked()[-1][1]
+
+
+async def test_a_lower_limit_chooses_the_block_anew(world: World) -> None:
+    await remembered(world, "word " * 700)
+    await world.say("Hello")
+    world.configure('{"context_token_limit": 1000}')
+    await world.say("Hello again")
+    assert "Memory:" not in system(world)
+
+
+async def test_many_captured_items_are_told_in_a_line(world: World) -> None:
+    (notice,) = await world.notices("\n".join(f"```\na = {number}\nb\nc\n```" for number in range(40)))
+    assert notice.endswith(", 37 more. /undo takes them back.")
+    assert len(notice) < 200

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.context import calibration
 from chorus_cli.core.context.calibration import Calibration
-from chorus_cli.core.context.memory import MOST_HOT, chosen_hot, ids_recalled, without_forgotten
+from chorus_cli.core.context.memory import MOST_HOT, chosen_hot, contents, ids_held, without_forgotten
 from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, RequestStart
 from chorus_cli.core.context.view import put_in, view
 from chorus_cli.core.log import journal
@@ -45,20 +45,10 @@ def read_snapshot(
     ``operations`` are those since the boundary; no message after ``until`` is read. The cost follows the window and
     the operations, never the log.
     """
-    thread_id = frame.target.thread_id
-    boundary, fold_is_undone = journal.boundary(operations), journal.fold_is_undone(operations)
-    folds = {each.id: each.act for each in journal.effective(operations) if isinstance(each.act, Fold)}
     learned = meta_rows.value(connection, meta_rows.calibration_key(frame.target.choice.model))
-    after = boundary.after_message_id if boundary else 0
-    last_spoken = message_rows.last_spoken_at(connection, thread_id)
-    messages = message_rows.rows_since(connection, thread_id, after, start.window, until)
-    # The index compares text, which lets a row of the same second through.
-    messages = [message for message in messages if until is None or message.timestamp <= until]
-    if by_operations := put_in(operations, start.window):
-        messages += message_rows.rows(connection, by_operations - {message.id for message in messages})
-    summaries = summary_rows.of_folds(connection, thread_id, folds, boundary) if folds else ()
-    messages = _without_forgotten(connection, messages)
-    seen = view(thread_id, messages, operations, start.window, summaries)
+    last_spoken = message_rows.last_spoken_at(connection, frame.target.thread_id)
+    seen = _view(connection, frame.target.thread_id, operations, start, until)
+    fold_is_undone = journal.fold_is_undone(operations)
     allowed = frame.budget(calibration.read(learned) if learned else Calibration(), fold_is_undone=fold_is_undone)
     return ContextSnapshot(
         frame=frame,
@@ -68,7 +58,7 @@ def read_snapshot(
         last_spoken=last_spoken,
         newest_operation_id=max(start.operation_id, journal.newest_id(operations)),
         first_message_id=start.first_message_id,
-        hot=_hot(connection, frame, allowed, seen) if start.hot is None else start.hot,
+        hot=_hot(connection, frame, start, allowed, seen),
     )
 
 
@@ -87,11 +77,36 @@ def read_past_snapshot(connection: sqlite3.Connection, frame: Frame, moment: dat
     return read_snapshot(connection, frame, journal.operations_at(every, moment), start, moment)
 
 
+def _view(
+    connection: sqlite3.Connection,
+    thread_id: int,
+    operations: Sequence[Operation],
+    start: RequestStart,
+    until: datetime | None,
+) -> View:
+    boundary = journal.boundary(operations)
+    folds = {each.id: each.act for each in journal.effective(operations) if isinstance(each.act, Fold)}
+    after = boundary.after_message_id if boundary else 0
+    messages = message_rows.rows_since(connection, thread_id, after, start.window, until)
+    # The index compares text, which lets a row of the same second through.
+    messages = [message for message in messages if until is None or message.timestamp <= until]
+    if by_operations := put_in(operations, start.window):
+        messages += message_rows.rows(connection, by_operations - {message.id for message in messages})
+    summaries = summary_rows.of_folds(connection, thread_id, folds, boundary) if folds else ()
+    return view(thread_id, _without_forgotten(connection, messages), operations, start.window, summaries)
+
+
 def _without_forgotten(connection: sqlite3.Connection, messages: list[Message]) -> list[Message]:
-    recalled = ids_recalled(messages)
-    return without_forgotten(messages, item_rows.forgotten_among(connection, recalled)) if recalled else messages
+    held = ids_held(messages)
+    forgotten = item_rows.forgotten_among(connection, held) if held else set()
+    return without_forgotten(messages, forgotten) if forgotten else messages
 
 
-def _hot(connection: sqlite3.Connection, frame: Frame, allowed: Budget, seen: View) -> tuple[Item, ...]:
+def _hot(
+    connection: sqlite3.Connection, frame: Frame, start: RequestStart, allowed: Budget, seen: View
+) -> tuple[Item, ...]:
+    """Return the memory items of the system message: those of the last request, unless a fold has changed that."""
+    if start.hot is not None and start.summary_id == seen.summary_id:
+        return start.hot
     items = item_rows.hot(connection, frame.target.persona.slug, MOST_HOT)
-    return chosen_hot(items, allowed, {message.id: message.content for message in seen.verbatim}) if items else ()
+    return chosen_hot(items, allowed, contents(seen.verbatim)) if items else ()
