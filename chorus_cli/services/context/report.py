@@ -80,8 +80,8 @@ class ContextReport:
                 {"reason": omission.reason, "messages": omission.messages, "tokens": omission.tokens}
                 for omission in self.omissions
             ],
-            "memory": [_memory_as_json(use) for use in self.memory],
             "messages": [_as_json(message) for message in self.plan.messages],
+            "memory": [_memory_as_json(use) for use in self.memory],
         }
 
 

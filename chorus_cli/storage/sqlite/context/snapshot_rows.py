@@ -12,6 +12,7 @@ from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, RequestStar
 from chorus_cli.core.context.view import put_in, view
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Fold
+from chorus_cli.core.log.messages import Role
 from chorus_cli.core.settings.table import setting_of
 from chorus_cli.core.time.window import cutoff
 from chorus_cli.storage.sqlite import meta_rows
@@ -97,7 +98,8 @@ def _view(
 
 
 def _without_forgotten(connection: sqlite3.Connection, messages: list[Message]) -> list[Message]:
-    held = ids_held(messages)
+    holders = [message for message in messages if message.preamble or message.role is Role.TOOL_RESULT]
+    held = ids_held(holders) if holders else set()
     forgotten = item_rows.forgotten_among(connection, held) if held else set()
     return without_forgotten(messages, forgotten) if forgotten else messages
 
