@@ -14,9 +14,12 @@ from benchmarks.surroundings import libraries_frozen, temporary_folder
 from chorus_cli.adapters.models.token_counter import VocabularyCounter
 from chorus_cli.core.context.budget import Limit
 from chorus_cli.core.log.messages import MessageContent, Role
+from chorus_cli.core.memory.items import ItemType
 from chorus_cli.core.time import timestamps
 from chorus_cli.services.context.context import Context
 from chorus_cli.services.memory import recall
+from chorus_cli.storage.sqlite.memory import item_changes
+from chorus_cli.storage.sqlite.memory.item_changes import Addition, NewItem
 from chorus_cli.storage.sqlite.store import Store
 
 if TYPE_CHECKING:
@@ -61,8 +64,8 @@ def compare(sizes: Sizes) -> Iterator[Figure]:
     with temporary_folder() as folder:
         small, large = folder / "small.db", folder / "large.db"
         with stored_log(small, _rows(sizes.messages)) as few, stored_log(large, _rows(sizes.messages)) as many:
-            _fill_memory(few, sizes.few)
-            _fill_memory(many, sizes.many)
+            fill_memory(few, sizes.few)
+            fill_memory(many, sizes.many)
             with libraries_frozen():
                 pairs = asyncio.run(_pairs(large, small, sizes))
     yield figure(f"assembling with {sizes.many:,} memory items", f"with {sizes.few}", pairs, GOAL)
@@ -94,12 +97,13 @@ def _assembled(connection: Connection, context: Context, frame: Frame) -> tuple[
     return snapshot, recall.recalled(connection, snapshot, _QUESTION, 0)
 
 
-def _fill_memory(connection: sqlite3.Connection, number: int) -> None:
+def fill_memory(connection: sqlite3.Connection, number: int) -> None:
+    """Capture each item in an operation of its own."""
     connection.execute("BEGIN")
-    connection.executemany(
-        "INSERT INTO context_items(persona, item_type, content, created_at, last_accessed) VALUES (?, 'CODE', ?, ?, ?)",
-        [(PERSONA, _CODE.format(number=position), *[timestamps.to_text(_NOW)] * 2) for position in range(number)],
-    )
+    for position in range(number):
+        item = NewItem(ItemType.CODE, _CODE.format(number=position))
+        addition = Addition(PERSONA, [item], "capture", _NOW, by_hand=False, title=f"message #{position + 1}")
+        item_changes.add(connection, addition)
     connection.execute("COMMIT")
 
 

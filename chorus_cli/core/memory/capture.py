@@ -70,6 +70,8 @@ def _from_fence(lines: str, fence: Fence) -> Iterator[Captured]:
     if not fence.is_closed:
         return
     content = lines[fence.content_start : fence.content_end].strip()
+    if len(content) > LONGEST_CONTENT:
+        return
     types = {each.item_type for each in reports(lines, fence.content_start, fence.content_end, machine_made=True)}
     if ItemType.ERROR in types:
         yield Captured(ItemType.ERROR, content)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import MemoryItemError, StorageError
 from chorus_cli.core.log.memory_acts import ItemChange, ItemState, MemoryChange
-from chorus_cli.core.memory.capture import captured
+from chorus_cli.core.memory.capture import Captured, captured
 from chorus_cli.core.memory.checkpoint import MemoryStatistics, statistics
 from chorus_cli.core.memory.items import Item, ItemType, Tier, checked_content
 from chorus_cli.core.memory.sections import sections
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.memory.flash import FlashSaves
 
 MOST_RECALLED = 20
+_LONGEST_INLINE = 20_000
 
 
 class Remembered(NamedTuple):
@@ -69,10 +70,10 @@ class Memory:
         Raises:
             MemoryItemError: there are no sections.
         """
-        contents = [checked_content(section) for section in sections(markdown)]
+        contents = await asyncio.to_thread(sections, markdown)
         if not contents:
             raise MemoryItemError(f"{source} holds no text, so nothing was imported.")
-        items = [NewItem(ItemType.PRD_SECTION, content) for content in contents]
+        items = [NewItem(ItemType.PRD_SECTION, checked_content(content)) for content in contents]
         return await self._add(Addition(slug, items, "import", self._now, title=source))
 
     async def capture(self, persona: Persona, text: str, source_message_id: int, *, is_output: bool = False) -> Added:
@@ -80,7 +81,7 @@ class Memory:
 
         Known items stay as they are, forgotten ones too. The result is empty if there is nothing new.
         """
-        found = captured(text, is_output=is_output) if persona.settings.auto_memory else []
+        found = await _captured(text, is_output=is_output) if persona.settings.auto_memory else []
         if not found:
             return Added((), frozenset(), None)
         items = [NewItem(each.item_type, each.content, None, source_message_id) for each in found]
@@ -231,6 +232,13 @@ class Memory:
     @property
     def _now(self) -> datetime:
         return self.access.clock.now()
+
+
+async def _captured(text: str, *, is_output: bool) -> list[Captured]:
+    """Return the items in a text; one that takes longer than a frame of the screen is read in a thread."""
+    if len(text) <= _LONGEST_INLINE:
+        return captured(text, is_output=is_output)
+    return await asyncio.to_thread(captured, text, is_output=is_output)
 
 
 def _of_one(change: str, item: Item, before: ItemState, after: ItemState) -> MemoryChange:

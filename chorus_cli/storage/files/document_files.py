@@ -20,9 +20,12 @@ def read(typed: str) -> tuple[str, str]:
         path = Path(typed).expanduser()
         if not path.is_file():
             raise CommandError(f"{path} {'is not a regular file' if path.exists() else 'does not exist'}.")
-        if path.stat().st_size > LARGEST_BYTES:
+        # The size that the system tells is 0 for some files, and another while a file is written.
+        with path.open("rb") as file:
+            content = file.read(LARGEST_BYTES + 1)
+        if len(content) > LARGEST_BYTES:
             raise CommandError(f"{path} has over {LARGEST_BYTES // 1_000_000} MB. Split it and import its parts.")
-        return path.name, path.read_bytes().decode("utf-8-sig")
+        return path.name, content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise CommandError(f"{typed} is not UTF-8 (byte {error.start + 1}). Convert it first, with iconv.") from None
     except (OSError, ValueError, RuntimeError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from chorus_cli.commands.framework.command_line import completions
 from chorus_cli.commands.framework.replies import plain
+from chorus_cli.storage.files import document_files
 from tests.services.memory.remembered import Remembering
 from tests.services.world import World
 
@@ -168,6 +170,8 @@ async def test_a_document_is_imported(memory: Remembering, tmp_path: Path) -> No
     assert await memory.world.told(f"/memory import {path}") == "Nothing new in prd.md: 2 sections known already."
     path.write_bytes(b"\xff")
     assert "is not UTF-8" in await memory.world.told(f"/memory import {path}")
+    os.truncate(path, document_files.LARGEST_BYTES + 1)
+    assert "has over 10 MB" in await memory.world.told(f"/memory import {path}")
     assert "does not exist" in await memory.world.told(f"/memory import {path}x")
     assert "is not a regular file" in await memory.world.told(f"/memory import {tmp_path}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -220,6 +221,18 @@ async def test_nothing_is_captured_if_the_setting_is_off(memory: Remembering) ->
     memory.world.configure('{"auto_memory": false}')
     persona = memory.world.focus.target().persona
     assert (await memory.service.capture(persona, CODE, 7)).items == ()
+
+
+@pytest.mark.parametrize("work", ["capture", "import"])
+async def test_a_long_text_is_searched_beside_the_event_loop(memory: Remembering, work: str) -> None:
+    persona, turned = memory.world.focus.target().persona, asyncio.Event()
+    asyncio.get_running_loop().call_soon(turned.set)
+    if work == "capture":
+        await memory.service.capture(persona, "We went over the plan again.\n" * 1000, 7)
+    else:
+        with pytest.raises(MemoryItemError, match="holds no text"):
+            await memory.service.import_sections(memory.slug, "\n" * 1000, "blank.md")
+    assert turned.is_set()
 
 
 async def test_the_memory_of_another_persona_is_not_touched(memory: Remembering) -> None:

@@ -14,11 +14,11 @@ from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.act import Act
 from chorus_cli.core.log.acts import Clear, Edit, Fold, Redo, Restore, Retry, Subject, Undo, Window
-from chorus_cli.core.log.memory_acts import Flash
+from chorus_cli.core.log.memory_acts import Flash, MemoryChange
 from chorus_cli.core.log.messages import MessageContent, Role
 from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
-from chorus_cli.storage.sqlite.log.operation_rows import all_of, introduce, since_boundary
+from chorus_cli.storage.sqlite.log.operation_rows import all_of, introduce, introduce_reversal, since_boundary
 from tests.fakes import START
 from tests.storage.sqlite.database import database
 
@@ -189,6 +189,17 @@ def test_what_is_read_is_the_end_of_the_journal_from_its_base_on(deeds: list[Dee
         assert read == [known for known in of_context if base is None or known.id >= base.id]
         assert [known for known in journal.effective(everything) if known in read] == journal.effective(read)
     connection.close()
+
+
+def test_operations_on_the_memory_are_parsed_neither_for_a_context_nor_for_a_reversal(
+    connection: sqlite3.Connection,
+) -> None:
+    say(connection)
+    window = introduce(connection, NewOperation("frodo", Window(8, 24), START, 1))
+    introduce(connection, NewOperation("frodo", MemoryChange("capture"), START))
+    connection.execute("UPDATE operations SET detail = 'not JSON' WHERE kind = 'memory'")
+    reversal = introduce_reversal(connection, NewOperation("frodo", Undo(Subject(window.id)), START, 1))
+    assert numbers(since_boundary(connection, "frodo", 1)) == [window.id, reversal.id]
 
 
 def test_only_boundaries_have_members(connection: sqlite3.Connection) -> None:

@@ -36,6 +36,7 @@ _NOT_ON_MEMORY = (
     f"AND subject.kind IN ({_ON_MEMORY})))"
 )
 _CONCERNING = "persona = ? AND (thread_id IS NULL OR thread_id = ?)"
+_CONCERNING_ANY = "persona = ? AND (thread_id IS NULL OR thread_id = ? OR ? IS NULL)"
 
 
 def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
@@ -76,7 +77,8 @@ def introduce_reversal(connection: sqlite3.Connection, new: NewOperation) -> Ope
     Raises:
         JournalError: its subject is undone already, or no longer undone.
     """
-    act, undone = new.act, journal.undone(all_of(connection, new.persona, new.thread_id))
+    # Of a long journal only the undos and redos are read.
+    act, undone = new.act, journal.undone(_reversals(connection, new.persona, new.thread_id))
     if isinstance(act, Undo | Redo) and (act.subject in undone) == isinstance(act, Undo):
         raise JournalError("Another Chorus has undone or redone the same meanwhile. Nothing was changed.")
     return introduce(connection, new)
@@ -119,8 +121,7 @@ def _is_undone(reversal: Operation | None) -> bool:
 def all_of(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:
     """Return every operation that concerns a thread, with ``None`` those of all threads, oldest first."""
     found = connection.execute(
-        f"SELECT {_COLUMNS} FROM operations "
-        "WHERE persona = ? AND (thread_id IS NULL OR thread_id = ? OR ? IS NULL) ORDER BY id",
+        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} ORDER BY id",
         (persona, thread_id, thread_id),
     ).fetchall()
     return [_operation(connection, row) for row in found]
@@ -128,12 +129,17 @@ def all_of(connection: sqlite3.Connection, persona: str, thread_id: int | None) 
 
 def undone(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[int]:
     """Return the operations that concern a thread and were taken back, by their ids."""
-    found = connection.execute(
-        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING} AND kind IN (?, ?)",
-        (persona, thread_id, Undo.kind, Redo.kind),
-    ).fetchall()
-    subjects = journal.undone(_operation(connection, row) for row in found)
+    subjects = journal.undone(_reversals(connection, persona, thread_id))
     return [subject.operation_id for subject in subjects if subject.operation_id is not None]
+
+
+def _reversals(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:
+    """Return every undo and redo that concerns a thread, with ``None`` those of all threads."""
+    found = connection.execute(
+        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} AND kind IN (?, ?)",
+        (persona, thread_id, thread_id, Undo.kind, Redo.kind),
+    ).fetchall()
+    return [_operation(connection, row) for row in found]
 
 
 def _detail(new: NewOperation, newest_message_id: int) -> dict[str, Any]:
