@@ -1,8 +1,9 @@
 """The built-in tools, each declared once: for the model, with the function that carries it out.
 
 To add one, write an async function that takes the services, the caller and the checked arguments, declare it with
-``@built_in``, and list it in ``BUILT_IN``. Its name is the function's. It sees only what belongs to the caller's
-persona. A ``ChorusError`` is its way to say no: the model is told the sentence.
+``@built_in``, and list it in ``BUILT_IN``. Its name is the function's. It sees only the rows of the caller's persona,
+not those of an earlier persona of the same folder (``operation_rows.beginning``). A ``ChorusError`` is its way to
+refuse: the model is told the sentence.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ async def search_history(services: ToolServices, caller: Caller, arguments: Argu
     """Find messages by their words."""
     since = _since(arguments.text("since"), services.clock.now())
     # Some of the results are the question itself, results of earlier searches, or taken back.
-    scope = Scope(since, caller.persona.slug, 3 * MOST_FOUND)
+    after = await services.store.read(operation_rows.beginning, caller.persona.slug)
+    scope = Scope(since, caller.persona.slug, 3 * MOST_FOUND, after)
     findings = await services.search.find(arguments.text("query"), scope, lambda _news: None)
     matches = [match for match in findings.matches if _is_worth_telling(match, caller)]
     if not matches:
@@ -116,8 +118,10 @@ async def search_history(services: ToolServices, caller: Caller, arguments: Argu
 async def read_thread(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
     """Read the newest part of a thread."""
     thread_id, persona = arguments.number("id"), caller.persona
-    await services.store.read(thread_rows.require, persona.slug, thread_id)
-    rows = await services.store.read(thread_rows.newest_messages, persona.slug, thread_id, _MOST_READ)
+    after = await services.store.read(operation_rows.beginning, persona.slug)
+    await services.store.read(thread_rows.require, persona.slug, thread_id, after)
+    newest = await services.store.read(thread_rows.newest_messages, persona.slug, thread_id, _MOST_READ)
+    rows = [row for row in newest if row.id > after]
     marks = log_marks(await services.store.read(operation_rows.all_of, persona.slug, thread_id))
     said = [row for row in rows if _is_said(row) and not marks.is_undone(row) and not marks.is_replaced(row)]
     told = _newest_entries(_entry(row, persona.name) for row in reversed(said) if row.turn_id != caller.turn_id)

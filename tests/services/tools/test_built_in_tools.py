@@ -129,6 +129,25 @@ async def test_tools_see_only_the_rows_of_the_calling_persona(world: World) -> N
     assert read.startswith("There is no thread #1 of gollum.")
 
 
+async def test_tools_see_nothing_of_an_earlier_persona_of_the_same_folder(world: World) -> None:
+    await world.carry_out("/persona new frodo")
+    await world.carry_out("/persona frodo")
+    old = world.focus.target().thread_id
+    await world.say("My zanzibar password is mellon.")
+    await world.carry_out("/persona chorus")
+    await world.roster.archive("frodo")
+    await world.roster.delete("frodo")
+    await world.carry_out("/persona new frodo")
+    await world.carry_out("/persona frodo")
+    new = world.focus.target().thread_id
+    await world.say("The zanzibar of today is empty.")
+    found, _ = await result_of(world, "search_history", {"query": "zanzibar"})
+    assert [one.rpartition(": ")[2] for one in found.splitlines()] == ["The «zanzibar» of today is empty."]
+    read, _ = await result_of(world, "read_thread", {"id": old})
+    assert read == f"There is no thread #{old} of frodo. Its threads are #{new}."
+    assert "mellon" not in str(world.model.requests[-1].messages)
+
+
 def test_a_declaration_is_what_the_api_wants() -> None:
     declared = {each.tool.name: each.tool.declaration for each in BUILT_IN}
     assert declared["search_history"] == {

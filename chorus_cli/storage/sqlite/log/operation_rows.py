@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from chorus_cli.core.errors import DatabaseDamagedError, JournalError
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.act import Inclusion
-from chorus_cli.core.log.acts import ACTS, Redo, Subject, Undo
+from chorus_cli.core.log.acts import ACTS, Clear, Redo, Subject, Undo
 from chorus_cli.core.log.memory_acts import MemoryAct
 from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.core.time import timestamps
@@ -88,6 +88,19 @@ def newest_id_of_all(connection: sqlite3.Connection) -> int:
     """Return the newest operation of all, 0 when there is none."""
     (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM operations").fetchone()
     return int(newest)
+
+
+def beginning(connection: sqlite3.Connection, persona: str) -> int:
+    """Return the newest message before a persona was made, 0 if no earlier one had its folder.
+
+    The messages up to that one are of earlier personas (compare ``journal.own``).
+    """
+    row = connection.execute(
+        f"SELECT after_message_id FROM operations WHERE persona = ? AND kind = '{Clear.kind}' "
+        "AND json_extract(detail, '$.begins') ORDER BY id DESC LIMIT 1",
+        (persona,),
+    ).fetchone()
+    return int(row[0]) if row else 0
 
 
 def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[Operation]:

@@ -48,11 +48,15 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Limits of a search: the earliest time, the persona (``None``: all), and the largest number of results."""
+    """Limits of a search: the earliest time, the persona (``None``: all), and the largest number of results.
+
+    Only messages with a larger id than ``after_id`` are found.
+    """
 
     since: datetime | None
     persona: str | None
     limit: int
+    after_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +163,7 @@ def _matching(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) 
         "message_words MATCH :expression" if query.expression else "status <> 'streaming'",
         "timestamp > :since" if scope.since else "",
         "persona = :persona" if scope.persona is not None else "",
+        f"{order} > :after",
         # A list and no chain of conditions, whose length SQLite limits.
         "NOT EXISTS (SELECT 1 FROM json_each(:literals) WHERE instr(messages.content, value) = 0)"
         if query.literals
@@ -170,6 +175,7 @@ def _matching(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) 
             "expression": query.expression,
             "since": timestamps.to_text(scope.since) if scope.since else "",
             "persona": scope.persona,
+            "after": scope.after_id,
             "literals": json.dumps(query.literals),
             "rows": scope.limit + COUNTED + 1,
         },

@@ -80,17 +80,19 @@ def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> None:
     meta_rows.store(connection, meta_rows.last_thread_key(persona), str(thread_id))
 
 
-def require(connection: sqlite3.Connection, persona: str, thread_id: int) -> None:
+def require(connection: sqlite3.Connection, persona: str, thread_id: int, after: int = 0) -> None:
     """Check that a persona has, or had, a thread of that number.
+
+    With ``after``, closed threads count only if they have a message with a larger id.
 
     Raises:
         ThreadError: it never had one; the sentence lists its threads.
     """
     # A row that was written by hand may name a thread that was never opened.
     found = connection.execute(
-        "SELECT id FROM threads WHERE persona = :persona "
-        "UNION SELECT thread_id FROM messages WHERE persona = :persona ORDER BY 1",
-        {"persona": persona},
+        "SELECT id FROM threads WHERE persona = :persona AND (closed_at IS NULL OR :after = 0) "
+        "UNION SELECT thread_id FROM messages WHERE persona = :persona AND id > :after ORDER BY 1",
+        {"persona": persona, "after": after},
     ).fetchall()
     known = [id_ for (id_,) in found]
     if thread_id not in known:
