@@ -92,8 +92,8 @@ def _named(names: Sequence[ItemType | Tier], end: str = "") -> list[Candidate]:
 
 def _items(services: Services, text: str) -> Sequence[Candidate]:
     sign = text[: text.startswith("#")]
-    items = sorted(services.memory.offers(services.focus.slug), key=lambda item: -item.id)
-    return [Candidate(f"{sign}{item.id}", f"{item.item_type}: {shortened(item.content)}") for item in items]
+    heads = services.memory.offers(services.focus.slug)
+    return [Candidate(f"{sign}{head.id}", f"{head.item_type}: {shortened(head.beginning)}") for head in heads]
 
 
 ITEM = replace(NUMBER, name="item", help="the number of a memory item, such as 3 or #3", complete=_items)

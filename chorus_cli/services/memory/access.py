@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from datetime import timedelta
+from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
 from chorus_cli.storage.sqlite.log import index_renewal
@@ -13,15 +14,27 @@ from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError
 from chorus_cli.storage.sqlite.memory import item_rows, item_words
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from chorus_cli.ports import Clock, TokenCounter
+    from chorus_cli.storage.sqlite.memory.item_rows import ItemHead
     from chorus_cli.storage.sqlite.store import Connection, Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _RENEWED = "The index of the memory was damaged and is made again; no memory item is concerned."
+_HEADS_READ_EVERY = timedelta(seconds=10)
+
+
+class _Heads(NamedTuple):
+    """Items for completion, and the number of writes of this program before they were read."""
+
+    slug: str
+    heads: Sequence[ItemHead]
+    writes: int
+    read_at: datetime
 
 
 @dataclass(slots=True)
@@ -33,6 +46,9 @@ class MemoryAccess:
     counter: TokenCounter
     tell: Callable[[str], None]
     _is_checked: bool = field(default=False, init=False)
+    _writes: int = field(default=0, init=False)
+    _heads: _Heads | None = field(default=None, init=False)
+    _reading: asyncio.Task[None] | None = field(default=None, init=False)
 
     async def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Read in one transaction.
@@ -48,7 +64,10 @@ class MemoryAccess:
         Raises:
             StorageError: the database cannot be written.
         """
-        return await self._renewing(lambda: self.store.write(work, *args, **kwargs))
+        try:
+            return await self._renewing(lambda: self.store.write(work, *args, **kwargs))
+        finally:
+            self._writes += 1
 
     async def check_index(self) -> None:
         """Check the index, once in a process, because an empty result may mean that it has lost its words.
@@ -84,6 +103,28 @@ class MemoryAccess:
         # The figures of an item that cannot be stored now are counted again next time.
         with suppress(StorageError):
             await self.store.write(item_rows.store_token_counts, contents, counts)
+
+    def heads(self, slug: str) -> Sequence[ItemHead]:
+        """Return the newest items of a persona as they were read last, for completion at each key.
+
+        They are read again in the background after a change of the memory, or ten seconds after they were read: another
+        program may have changed it.
+        """
+        known = self._heads if self._heads and self._heads.slug == slug else None
+        is_new = (
+            known is not None
+            and known.writes == self._writes
+            and timedelta() <= self.clock.now() - known.read_at < _HEADS_READ_EVERY
+        )
+        if not is_new and (self._reading is None or self._reading.done()):
+            self._reading = asyncio.ensure_future(self._read_heads(slug))
+        return known.heads if known else ()
+
+    async def _read_heads(self, slug: str) -> None:
+        writes, read_at = self._writes, self.clock.now()
+        # The store may be busy, or closed under a chat that ends; the next key tries again.
+        with suppress(StorageError, RuntimeError):
+            self._heads = _Heads(slug, await self.read(item_rows.newest_heads, slug), writes, read_at)
 
     async def _renewing(self, attempt: Callable[[], Awaitable[T]]) -> T:
         try:

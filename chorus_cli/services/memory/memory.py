@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import MemoryItemError, StorageError
+from chorus_cli.core.errors import MemoryItemError
 from chorus_cli.core.log.memory_acts import ItemChange, ItemState, MemoryChange
 from chorus_cli.core.memory.capture import Captured, captured
 from chorus_cli.core.memory.checkpoint import MemoryStatistics, statistics
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.personas.persona import Persona
     from chorus_cli.services.memory.access import MemoryAccess
     from chorus_cli.services.memory.flash import FlashSaves
+    from chorus_cli.storage.sqlite.memory.item_rows import ItemHead
 
 MOST_RECALLED = 20
 _LONGEST_INLINE = 20_000
@@ -46,8 +46,6 @@ class Memory:
 
     access: MemoryAccess
     flashes: FlashSaves
-    _offers: dict[str, Sequence[Item]] = field(default_factory=dict, init=False, repr=False)
-    _reading: set[asyncio.Task[None]] = field(default_factory=set, init=False, repr=False)
 
     async def remember(
         self, slug: str, item_type: ItemType, content: str, source_message_id: int | None = None
@@ -92,10 +90,7 @@ class Memory:
         """Return the items of a persona, of one tier or type if that is given, best first."""
         await self.renew_if_due(slug)
         await self.access.count_missing(slug)
-        items = await self.access.read(item_rows.listing, slug, tier, item_type)
-        if not tier and not item_type:
-            self._offers[slug] = items
-        return items
+        return await self.access.read(item_rows.listing, slug, tier, item_type)
 
     async def statistics(self, slug: str) -> MemoryStatistics:
         """Return items and tokens by tier; the last update is the newest access or renewal."""
@@ -208,18 +203,9 @@ class Memory:
         if await self.access.read(item_rows.is_renewal_due, slug, self._now):
             await self.access.write(item_rows.renew, slug, self._now)
 
-    def offers(self, slug: str) -> Sequence[Item]:
-        """Return the items as they were read last, for completion, and have them read again in the background."""
-        if not self._reading:
-            task = asyncio.ensure_future(self._read_offers(slug))
-            self._reading.add(task)
-            task.add_done_callback(self._reading.discard)
-        return self._offers.get(slug, ())
-
-    async def _read_offers(self, slug: str) -> None:
-        # The store may be busy, or closed under a chat that ends; the next key tries again.
-        with suppress(StorageError, RuntimeError):
-            self._offers[slug] = await self.access.read(item_rows.listing, slug)
+    def offers(self, slug: str) -> Sequence[ItemHead]:
+        """Return the newest items for completion, as they were read last; they are read in the background."""
+        return self.access.heads(slug)
 
     async def _add(self, addition: Addition) -> Added:
         tokens = await self.access.count(item.content for item in addition.items)

@@ -35,6 +35,14 @@ _AMONG = "id IN (SELECT value FROM json_each(:ids))"
 _SAME_SCORE = 1e-6
 
 
+class ItemHead(NamedTuple):
+    """An item for a completion: its id, its type, and the first 80 characters of its content."""
+
+    id: int
+    item_type: str
+    beginning: str
+
+
 class TierTotal(NamedTuple):
     """The number of items in a tier, and their tokens."""
 
@@ -100,6 +108,15 @@ def listing(
 def hot(connection: sqlite3.Connection, persona: str, limit: int = MOST_HOT) -> list[Item]:
     """Return the HOT items of a persona, best first."""
     return _items(connection, persona, f"AND tier = 'HOT' {_BEST_FIRST} LIMIT :limit", limit=limit)
+
+
+def newest_heads(connection: sqlite3.Connection, persona: str) -> list[ItemHead]:
+    """Return the heads of the newest items of a persona, newest first, at most 300."""
+    found = connection.execute(
+        f"SELECT id, item_type, substr(content, 1, 80) FROM context_items WHERE {_VISIBLE} ORDER BY id DESC LIMIT 300",
+        {"persona": persona},
+    ).fetchall()
+    return [ItemHead(*row) for row in found]
 
 
 def matching(connection: sqlite3.Connection, persona: str, expression: str, limit: int) -> list[Item]:

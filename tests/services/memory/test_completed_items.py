@@ -1,0 +1,54 @@
+"""The items that a completion offers are read once for each change, and never with their whole contents."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.services.memory.remembered import Remembering
+
+
+async def offered(memory: Remembering) -> dict[int, str]:
+    """Press a key, wait until the store is idle, and press another."""
+    memory.service.offers(memory.slug)
+    for _ in range(2):
+        await memory.sql("SELECT 1")
+    return {head.id: head.beginning for head in memory.service.offers(memory.slug)}
+
+
+async def statements_of_keys(memory: Remembering, keys: int) -> list[str]:
+    """Return the statements on items that some keys cause."""
+    found: list[str] = []
+    await memory.world.store.read(lambda connection: connection.set_trace_callback(found.append))
+    for _ in range(keys):
+        await offered(memory)
+    await memory.world.store.read(lambda connection: connection.set_trace_callback(None))
+    return [statement for statement in found if "context_items" in statement]
+
+
+async def test_the_newest_items_are_offered_by_their_beginnings(memory: Remembering) -> None:
+    for number in range(302):
+        await memory.sql("INSERT INTO context_items(persona, item_type, content) VALUES ('chorus', 'TASK', ?)", number)
+    await memory.add("x" * 90_000)
+    found = await offered(memory)
+    assert list(found) == [*range(303, 3, -1)]
+    assert found[303] == "x" * 80
+
+
+async def test_they_are_read_again_after_a_change_only(memory: Remembering) -> None:
+    await memory.add("call the plumber")
+    assert len(await statements_of_keys(memory, 5)) == 1
+    assert await statements_of_keys(memory, 5) == []
+    await memory.forget(1)
+    assert await offered(memory) == {}
+    await memory.world.told("/undo")
+    assert await offered(memory) == {1: "call the plumber"}
+
+
+async def test_a_change_of_another_program_is_seen_ten_seconds_later(memory: Remembering) -> None:
+    assert await offered(memory) == {}
+    await memory.sql("INSERT INTO context_items(persona, item_type, content) VALUES ('chorus', 'TASK', 'buy milk')")
+    assert await offered(memory) == {}
+    memory.world.clock.advance(timedelta(seconds=10))
+    assert await offered(memory) == {1: "buy milk"}
