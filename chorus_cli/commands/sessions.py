@@ -20,6 +20,7 @@ from chorus_cli.core.sessions.format import Session
 from chorus_cli.core.sessions.summary import first_sentence
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time import timestamps
+from chorus_cli.core.tools.calls import calls_in_words
 from chorus_cli.services.sessions.saving import Saved
 from chorus_cli.services.sessions.sessions import Offer
 from chorus_cli.storage.sqlite.sessions.session_rows import SessionRow
@@ -215,5 +216,5 @@ def _transcript(session: Session, name: str) -> str:
 def _entry(message: MessageContent, name: str) -> str:
     stamp = f"{timestamps.local(message.timestamp):%Y-%m-%d %H:%M:%S}"
     broken = f"[{message.status}]" if message.status.broke_off else ""
-    words = " ".join(filter(None, (message.content, message.tool_calls, broken)))
+    words = " ".join(filter(None, (message.content, calls_in_words(message.tool_calls or ""), broken)))
     return f"[{stamp}] {speaker(message.role, name)}: {words}"

@@ -49,9 +49,13 @@ def chosen_hot(items: Sequence[Item], budget: Budget, said: Mapping[int, str]) -
 
     ``said`` holds the messages in context by their ids; an item that was captured from one of them is there already.
     """
-    room = int(budget.limit.tokens * _HOT_SHARE / budget.calibration.factor)
     unsaid = [item for item in items if not already_said(item, said)]
-    return tuple(best_within(unsaid, room, MOST_HOT))
+    return tuple(best_within(unsaid, _hot_room(budget), MOST_HOT))
+
+
+def _hot_room(budget: Budget) -> int:
+    """Return the estimated tokens that the block may have."""
+    return int(budget.limit.tokens * _HOT_SHARE / budget.calibration.factor)
 
 
 def block_tokens(items: Sequence[Item]) -> int:
@@ -133,14 +137,17 @@ class MemoryUse(NamedTuple):
     reason: str
 
 
-def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Message]) -> list[MemoryUse]:
+def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Message], budget: Budget) -> list[MemoryUse]:
     """Return the use of each item in a request that has this block and these messages, in their order."""
+    room = _hot_room(budget)
     listed, held = list(items), {item.id for item in block}
     missing = {item.id for item in unsent(listed, block, messages)}
     recalled = mentions(messages)
 
     def use(item: Item) -> MemoryUse:
         if item.id in missing:
+            if item.tier is Tier.HOT and tokens_in_request(item) > room:
+                return MemoryUse(item, sent=False, reason=f"too large: HOT items have {room:,} tokens")
             is_corrected = item.id in held or item.id in recalled
             return MemoryUse(item, sent=False, reason=_CORRECTED if is_corrected else _REASONS_OUTSIDE[item.tier])
         if item.id in recalled:
@@ -153,10 +160,14 @@ def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Messag
     return [use(item) for item in listed]
 
 
+def is_recalled(message: Message) -> bool:
+    """Return whether a message is the result of the tool that recalls items."""
+    return message.role is Role.TOOL_RESULT and message.content.startswith(RECALLED_HEADING)
+
+
 def _memory_text(message: Message) -> str:
     """Return the part of a message that may hold memory items."""
-    is_recalled = message.role is Role.TOOL_RESULT and message.content.startswith(RECALLED_HEADING)
-    return message.content if is_recalled else message.preamble
+    return message.content if is_recalled(message) else message.preamble
 
 
 def _without_content(tool_calls: str) -> str:

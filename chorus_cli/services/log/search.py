@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.context.memory import is_recalled
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
 from chorus_cli.core.log.export import message_as_json
 from chorus_cli.core.log.marks import LogMarks, log_marks
@@ -158,7 +159,11 @@ class Search:
             await self.store.compact()
 
     async def _judged(self, hits: Sequence[Hit]) -> tuple[Match, ...]:
-        """Add to each message whether it was undone or replaced, by the journal of its thread."""
+        """Add to each message whether it was undone or replaced, by the journal of its thread.
+
+        What a model has looked up in its memory is left out: an item may have been forgotten since.
+        """
+        hits = [hit for hit in hits if not is_recalled(hit.message)]
         threads = {(hit.message.persona, hit.message.thread_id) for hit in hits}
         marks = {thread: log_marks(await self.store.read(operation_rows.all_of, *thread)) for thread in threads}
         return tuple(_match(hit, marks[hit.message.persona, hit.message.thread_id]) for hit in hits)

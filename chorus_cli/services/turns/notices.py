@@ -80,15 +80,16 @@ def recall_notice(items: Sequence[Item]) -> str:
 
 def capture_notice(items: Sequence[Item]) -> str:
     """Name the memory items that were captured from a message."""
-    named = [f"#{item.id} {item.item_type} {shortened(item.content, _LONGEST_NAMED)}" for item in items[:_MOST_NAMED]]
+    named = [f'#{item.id} {item.item_type} "{shortened(item.content, _LONGEST_NAMED)}"' for item in items[:_MOST_NAMED]]
     more = [f"{len(items) - _MOST_NAMED:,} more"] if len(items) > _MOST_NAMED else []
-    return f"Remembered {', '.join([*named, *more])}. /undo takes {'it' if len(items) == 1 else 'them'} back."
+    return f"Remembered {', '.join([*named, *more])}. /undo reverts this."
 
 
 def flash_notice(report: FlashReport) -> str:
     """Say that COLD items were archived, and how they come back."""
     archived = counted(report.items_archived, "COLD memory item")
-    return f"Memory: {archived} archived; /memory restore {report.checkpoint_id} brings them back."
+    was = "was" if report.items_archived == 1 else "were"
+    return f"{archived} {was} archived; /memory restore {report.checkpoint_id} reverts this."
 
 
 def shortfalls(plan: RequestPlan) -> dict[str, str]:

@@ -9,6 +9,7 @@ import pytest
 from chorus_cli.core.memory.items import ItemType
 from chorus_cli.services.context.report import context_report
 from chorus_cli.services.tools.built_in import BUILT_IN
+from chorus_cli.storage.sqlite.log.search_index import Scope
 from tests.services.turns.tool_talk import call, calls, events_of, lines, results
 from tests.services.world import Tools, World, built
 
@@ -116,3 +117,10 @@ async def test_why_names_an_item_that_came_by_a_tool(world: World) -> None:
     (use,) = report.memory
     assert use.sent
     assert use.reason.startswith("recalled in message #")
+
+
+async def test_a_search_of_messages_does_not_find_what_a_model_recalled(world: World) -> None:
+    await world.services.memory.remember("chorus", ItemType.PRD_SECTION, PLUMBER)
+    await result_of(world, "recall_memory", query="boiler")
+    found = await world.services.log.search.find("plumber", Scope(None, "chorus", 20), lambda _news: None)
+    assert found.matches == ()

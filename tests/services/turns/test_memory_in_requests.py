@@ -135,7 +135,7 @@ async def test_code_is_captured_told_and_not_repeated_while_its_message_is_in_co
     (item,) = await world.services.memory.listing(world.focus.slug)
     question = next(row for row in await world.log() if row.role == "user")
     assert (item.item_type, item.content, item.source_message_id) == (ItemType.CODE, CODE, question.id)
-    assert notices == [f"Remembered #{item.id} CODE def walk(path): for step in path: yield…. /undo takes it back."]
+    assert notices == [f'Remembered #{item.id} CODE "def walk(path): for step in path: yield…". /undo reverts this.']
     await world.services.memory.pin(world.focus.slug, item.id)
     world.clock.advance(timedelta(minutes=6))
     await world.say("What does walk do?")
@@ -224,5 +224,12 @@ async def test_a_lower_limit_chooses_the_block_anew(world: World) -> None:
 
 async def test_many_captured_items_are_told_in_a_line(world: World) -> None:
     (notice,) = await world.notices("\n".join(f"```\na = {number}\nb\nc\n```" for number in range(40)))
-    assert notice.endswith(", 37 more. /undo takes them back.")
+    assert notice.endswith(", 37 more. /undo reverts this.")
     assert len(notice) < 200
+
+
+async def test_why_says_that_an_item_is_too_large_for_a_request(world: World) -> None:
+    await remembered(world, "word " * 18_000)
+    await world.say("Hello")
+    report = await context_report(world.context, world.focus.target(), world.clock.now())
+    assert [(use.sent, use.reason) for use in report.memory] == [(False, "too large: HOT items have 1,000 tokens")]
