@@ -19,7 +19,7 @@ from chorus_cli.services.tools.built_in import BUILT_IN, Answer
 from chorus_cli.storage.sqlite import meta_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from chorus_cli.core.context.budget import Limit
     from chorus_cli.core.context.target import Target
@@ -49,9 +49,10 @@ class Toolbox:
     report_bug: Callable[[Exception], object]
     built_in: Sequence[BuiltIn] = BUILT_IN
 
-    def read(self, call: ToolCall) -> ReadCall:
-        """Read the arguments of a call."""
-        return read_call(call, {each.tool.name: each.tool for each in self.built_in})
+    async def read(self, calls: Iterable[ToolCall]) -> list[ReadCall]:
+        """Read the arguments of calls, in a thread: to repair long ones takes a second."""
+        tools = {each.tool.name: each.tool for each in self.built_in}
+        return await asyncio.to_thread(lambda: [read_call(call, tools) for call in calls])
 
     async def answer(self, call: ReadCall, caller: Caller) -> Answer:
         """Carry out a call; whatever goes wrong is told to the model."""
