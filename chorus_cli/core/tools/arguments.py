@@ -94,16 +94,19 @@ class _Object(NamedTuple):
     problem: str = ""
 
 
-def read_call(call: ToolCall, tools: Mapping[str, Tool]) -> ReadCall:
-    """Read the arguments of a call; ``tools`` are those that are offered, by their names."""
+def read_call(call: ToolCall, tools: Mapping[str, Tool], *, repairs: bool = True) -> ReadCall:
+    """Read the arguments of a call; ``tools`` are those that are offered, by their names.
+
+    Without ``repairs``, damaged arguments are a problem at once.
+    """
     tool = tools.get(call.name)
-    read = _object(call.arguments, tool)
+    read = _object(call.arguments, tool, repairs=repairs)
     # A name with other signs would have every later request refused that repeats the call.
     name = _UNUSUAL_IN_NAME.sub("_", call.name.strip())[:_LONGEST_NAME] or "unnamed"
     return ReadCall(ToolCall(call.id, name, read.text), tool, read.given, read.note, read.problem)
 
 
-def _object(text: str, tool: Tool | None) -> _Object:
+def _object(text: str, tool: Tool | None, *, repairs: bool) -> _Object:
     if not text.strip():
         return _Object("{}", {})
     if len(text) > LONGEST_ARGUMENTS:
@@ -111,7 +114,7 @@ def _object(text: str, tool: Tool | None) -> _Object:
     try:
         given: object = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        given = _repaired(text)
+        given = _repaired(text) if repairs else None
         if isinstance(given, dict) and given:
             written = json.dumps(given, ensure_ascii=False)
             return _Object(written, given, note=_REPAIRED.format(understood=written))

@@ -19,7 +19,7 @@ from chorus_cli.services.tools.built_in import BUILT_IN, Answer
 from chorus_cli.storage.sqlite import meta_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from chorus_cli.core.context.budget import Limit
     from chorus_cli.core.context.target import Target
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from chorus_cli.ports import Clock, TokenCounter
     from chorus_cli.services.tools.built_in import BuiltIn, Caller, ToolServices
     from chorus_cli.storage.sqlite.store import Store
+
+MOST_CALLS = 16
+"""The most calls of a reply that are carried out."""
 
 LONGEST_RESULT = 20_000
 """The most characters of a result."""
@@ -49,10 +52,13 @@ class Toolbox:
     report_bug: Callable[[Exception], object]
     built_in: Sequence[BuiltIn] = BUILT_IN
 
-    async def read(self, calls: Iterable[ToolCall]) -> list[ReadCall]:
-        """Read the arguments of calls, in a thread: to repair long ones takes a second."""
+    async def read(self, calls: Sequence[ToolCall]) -> list[ReadCall]:
+        """Read the arguments of a reply's calls, in a thread: to repair long ones takes a second."""
+        return await asyncio.to_thread(self._read, calls)
+
+    def _read(self, calls: Sequence[ToolCall]) -> list[ReadCall]:
         tools = {each.tool.name: each.tool for each in self.built_in}
-        return await asyncio.to_thread(lambda: [read_call(call, tools) for call in calls])
+        return [read_call(call, tools, repairs=number < MOST_CALLS) for number, call in enumerate(calls)]
 
     async def answer(self, call: ReadCall, caller: Caller) -> Answer:
         """Carry out a call; whatever goes wrong is told to the model."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
-from tests.services.turns.tool_talk import call, calls, events_of, rows
+from chorus_cli.core.models.events import TextDelta
+from tests.services.turns.tool_talk import call, calls, rows
 
 if TYPE_CHECKING:
     from tests.services.world import World
@@ -31,9 +32,16 @@ async def test_a_long_repair_leaves_the_event_loop_free(tooled: World) -> None:
 
 async def test_a_reply_that_is_stopped_while_its_calls_are_read_is_interrupted(tooled: World) -> None:
     calls(tooled, call("echo", DAMAGED), before="Let me see.")
-    turn = asyncio.create_task(events_of(tooled, "First"))
-    while not tooled.model.requests:
-        await asyncio.sleep(0.001)
+    has_words = asyncio.Event()
+
+    async def listen() -> None:
+        async with aclosing(tooled.conversation.answer(tooled.focus.target(), "First")) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    has_words.set()
+
+    turn = asyncio.create_task(listen())
+    await has_words.wait()
     await asyncio.sleep(0.05)
     turn.cancel()
     with suppress(asyncio.CancelledError):
