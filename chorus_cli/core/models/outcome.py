@@ -39,9 +39,9 @@ class Outcome:
     error: ModelError | None = None
 
 
-def calls_to_answer(request: ModelRequest, end: ReplyEnd, failure: ModelError | None) -> tuple[ToolCall, ...]:
+def calls_to_answer(request: ModelRequest, end: ReplyEnd) -> tuple[ToolCall, ...]:
     """Return the calls that a reply ends with, none if it was cut: their arguments may not be whole then."""
-    is_whole = failure is None and end.finish_reason not in _CUT_REASONS
+    is_whole = end.finish_reason not in _CUT_REASONS
     return end.calls if is_whole and request.tools and request.may_call else ()
 
 

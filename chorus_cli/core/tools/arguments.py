@@ -17,12 +17,16 @@ from chorus_cli.core.tools.declaration import Kind, Parameter, Tool
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+LONGEST_ARGUMENTS = 250_000
+"""The most characters of arguments that are read: twice the longest memory item, whose signs JSON may escape."""
+
 _LONGEST_REPAIRED = 100_000
 _LONGEST_NAME = 64
 _LONGEST_SHOWN = 120
 _LONGEST_VALUE = 60
 _UNUSUAL_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _NO_OBJECT = "The arguments could not be read: they must be one JSON object, for example {example}."
+_TOO_LONG = "The arguments have {length:,} characters, and {most:,} are the most. Call it with less."
 _REPAIRED = "(The arguments were not valid JSON; they were understood as {understood}.)"
 
 
@@ -90,22 +94,27 @@ class _Object(NamedTuple):
     problem: str = ""
 
 
-def read_call(call: ToolCall, tools: Mapping[str, Tool]) -> ReadCall:
-    """Read the arguments of a call; ``tools`` are those that are offered, by their names."""
+def read_call(call: ToolCall, tools: Mapping[str, Tool], *, repairs: bool = True) -> ReadCall:
+    """Read the arguments of a call; ``tools`` are those that are offered, by their names.
+
+    Without ``repairs``, damaged arguments are a problem at once.
+    """
     tool = tools.get(call.name)
-    read = _object(call.arguments, tool)
+    read = _object(call.arguments, tool, repairs=repairs)
     # A name with other signs would have every later request refused that repeats the call.
     name = _UNUSUAL_IN_NAME.sub("_", call.name.strip())[:_LONGEST_NAME] or "unnamed"
     return ReadCall(ToolCall(call.id, name, read.text), tool, read.given, read.note, read.problem)
 
 
-def _object(text: str, tool: Tool | None) -> _Object:
+def _object(text: str, tool: Tool | None, *, repairs: bool) -> _Object:
     if not text.strip():
         return _Object("{}", {})
+    if len(text) > LONGEST_ARGUMENTS:
+        return _Object("{}", {}, problem=_TOO_LONG.format(length=len(text), most=LONGEST_ARGUMENTS))
     try:
         given: object = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        given = _repaired(text)
+        given = _repaired(text) if repairs else None
         if isinstance(given, dict) and given:
             written = json.dumps(given, ensure_ascii=False)
             return _Object(written, given, note=_REPAIRED.format(understood=written))

@@ -43,12 +43,15 @@ class _Slot:
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
+    ends_with: str = ""
 
     def is_followed_by(self, piece: CallPiece) -> bool:
         """Return whether a piece begins another call: with another id, or a name after whole arguments."""
         if piece.id and self.id:
             return piece.id != self.id
-        return bool(piece.name and self.name) and _is_whole("".join(self.arguments))
+        # Some servers repeat the name with each piece, so the arguments are not parsed at each.
+        may_be_whole = bool(piece.name and self.name) and self.ends_with == "}"
+        return may_be_whole and _is_whole("".join(self.arguments))
 
     def add(self, piece: CallPiece) -> None:
         """Append a piece; an id or a name that is repeated counts once."""
@@ -56,6 +59,7 @@ class _Slot:
         if piece.name != self.name:
             self.name += piece.name
         self.arguments.append(piece.arguments)
+        self.ends_with = piece.arguments.rstrip()[-1:] or self.ends_with
 
 
 class CallAssembly:

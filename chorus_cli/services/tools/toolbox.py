@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from chorus_cli.services.tools.built_in import BuiltIn, Caller, ToolServices
     from chorus_cli.storage.sqlite.store import Store
 
+MOST_CALLS = 16
+"""The most calls of a reply that are carried out."""
+
 LONGEST_RESULT = 20_000
 """The most characters of a result."""
 
@@ -49,9 +52,13 @@ class Toolbox:
     report_bug: Callable[[Exception], object]
     built_in: Sequence[BuiltIn] = BUILT_IN
 
-    def read(self, call: ToolCall) -> ReadCall:
-        """Read the arguments of a call."""
-        return read_call(call, {each.tool.name: each.tool for each in self.built_in})
+    async def read(self, calls: Sequence[ToolCall]) -> list[ReadCall]:
+        """Read the arguments of a reply's calls, in a thread: to repair long ones takes a second."""
+        return await asyncio.to_thread(self._read, calls)
+
+    def _read(self, calls: Sequence[ToolCall]) -> list[ReadCall]:
+        tools = {each.tool.name: each.tool for each in self.built_in}
+        return [read_call(call, tools, repairs=number < MOST_CALLS) for number, call in enumerate(calls)]
 
     async def answer(self, call: ReadCall, caller: Caller) -> Answer:
         """Carry out a call; whatever goes wrong is told to the model."""

@@ -11,6 +11,7 @@ from chorus_cli.core.models.events import ToolStarted, ToolUsed
 from chorus_cli.core.tools.calls import unique_id
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.tools.built_in import Answer
+from chorus_cli.services.tools.toolbox import MOST_CALLS
 from chorus_cli.storage.sqlite.log import message_rows, tool_rows
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ STOPPED = "(The human stopped this tool before it was done.)"
 ENOUGH = Answer(
     f"This was not carried out: tools may be used {MOST_ROUNDS} times for one message. Answer now with what you know.",
     f"not carried out, {MOST_ROUNDS} rounds are the most",
+)
+TOO_MANY = Answer(
+    f"This was not carried out: at most {MOST_CALLS} calls of a reply are. Make the others again if they still matter.",
+    f"not carried out, {MOST_CALLS} calls are the most",
 )
 
 
@@ -114,14 +119,17 @@ class CallRound:
             raise asyncio.CancelledError
 
     async def carried_out(self, caller: Caller, refusal: Answer | None) -> AsyncGenerator[ToolStarted | ToolUsed, None]:
-        """Carry out the calls, or answer them all with ``refusal``; whoever stops listening must call ``stop``.
+        """Carry out the calls, or answer them all with ``refusal``; those after the first sixteen are refused too.
+
+        Call ``stop`` if you do not iterate to the end.
 
         Raises:
             StorageError: a result could not be stored.
         """
         for position, call in enumerate(self._calls):
             yield ToolStarted(call.shown)
-            answer = refusal or await self._toolbox.answer(call, caller)
+            refused = refusal or (TOO_MANY if position >= MOST_CALLS else None)
+            answer = refused or await self._toolbox.answer(call, caller)
             following = self._calls[position + 1].call if position + 1 < len(self._calls) else None
             (ended, result, self.current), stopped = await run_to_completion(
                 self._log.end(self.current, answer.text, following)

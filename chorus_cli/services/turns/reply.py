@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.models.events import ModelEvent, TurnEvent
     from chorus_cli.core.models.exchange import ModelRequest
+    from chorus_cli.core.tools.arguments import ReadCall
     from chorus_cli.ports import Clock, ModelClient, TokenCounter
     from chorus_cli.services.tools.toolbox import Toolbox
     from chorus_cli.storage.sqlite.store import Store
@@ -83,6 +84,7 @@ class Answering:
         writer = ReplyWriter(self.store, self.outside.counter, self.outside.clock, row)
         end = ReplyEnd(None)
         failure: ModelError | None = None
+        calls: Sequence[ReadCall] = ()
         try:
             async with aclosing(self._attempts(request, notices)) as events:
                 async for event in events:
@@ -92,13 +94,14 @@ class Answering:
                     if isinstance(event, TextDelta):
                         writer.add(event.text)
                     yield event
+            calls = await self._calls(request, end)
         except ModelError as error:
             failure = error
         except BaseException:
             await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, {}))
             raise
-        if calls := calls_to_answer(request, end, failure):
-            yield Called(await self._called(writer, row, request, replace(end, calls=calls)), end.usage)
+        if calls:
+            yield Called(await self._called(writer, calls, end.usage), end.usage)
             return
         ended = outcome(writer.text, end, failure)
         _, stopped = await run_to_completion(self._finish(writer, row, ended.status, end.usage))
@@ -117,11 +120,15 @@ class Answering:
         kept = f"The text is kept in {path}." if path else f"It could not be kept in a file either: {content}"
         return type(error)(f"{error} {kept}")
 
-    async def _called(self, writer: ReplyWriter, row: Message, request: ModelRequest, end: ReplyEnd) -> CallRound:
-        """Store the end of the reply and its first call, which is in progress then."""
+    async def _calls(self, request: ModelRequest, end: ReplyEnd) -> Sequence[ReadCall]:
+        """Read the calls that a reply ends with."""
+        calls = calls_to_answer(request, end)
         taken = (message.tool_call_id for message in request.messages if message.tool_call_id)
-        calls = [self.toolbox.read(call) for call in with_unique_ids(end.calls, taken)]
-        reply, stopped = await run_to_completion(writer.finished(Status.COMPLETE, end.usage))
+        return await self.toolbox.read(with_unique_ids(calls, taken)) if calls else ()
+
+    async def _called(self, writer: ReplyWriter, calls: Sequence[ReadCall], usage: Mapping[str, int]) -> CallRound:
+        """Store the end of the reply and its first call, which is in progress then."""
+        reply, stopped = await run_to_completion(writer.finished(Status.COMPLETE, usage))
         log = CallLog(self.store, self.outside.clock, self.outside.counter)
         called = CallRound(log, self.toolbox, reply, calls)
         try:
@@ -130,7 +137,7 @@ class Answering:
                 await called.stop()
                 raise asyncio.CancelledError
         except StorageError as error:
-            raise self.rescued(error, row.persona, "assistant", writer.text) from error
+            raise self.rescued(error, reply.persona, "assistant", writer.text) from error
         return called
 
     async def _finish(self, writer: ReplyWriter, row: Message, status: Status, usage: Mapping[str, int]) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ToolError
-from chorus_cli.core.tools.arguments import read_call
+from chorus_cli.core.tools.arguments import LONGEST_ARGUMENTS, read_call
 from chorus_cli.core.tools.calls import CallAssembly, CallPiece, ToolCall, calls_in_words, unique_id
 from chorus_cli.core.tools.declaration import Kind, Parameter, Tool
 
@@ -121,6 +122,34 @@ def test_a_call_is_written_as_the_api_writes_it_and_read_in_words() -> None:
         {"id": "c1", "type": "function", "function": {"name": "remember", "arguments": '{"content": "Brötchen"}'}}
     ]
     assert calls_in_words(call.as_json) == 'remember {"content": "Brötchen"}'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (json.dumps({"type": "TASK", "content": "\n" * 100_000}), ""),
+        (
+            json.dumps({"type": "TASK", "content": "x" * LONGEST_ARGUMENTS}),
+            "The arguments have 250,031 characters, and 250,000 are the most. Call it with less.",
+        ),
+    ],
+    ids=["the longest memory item", "longer"],
+)
+def test_arguments_have_a_largest_size(arguments: str, told: str) -> None:
+    read = read_call(ToolCall("c1", "remember", arguments), TOOLS)
+    assert read.problem == told
+    assert json.loads(read.call.arguments) == ({} if told else json.loads(arguments))
+
+
+def test_a_name_that_is_repeated_with_every_piece_costs_no_parsing() -> None:
+    written = json.dumps({"content": "word " * 16_000})
+    assembly = CallAssembly()
+    begun = time.process_time()
+    for place in range(0, len(written), 4):
+        assembly.add(CallPiece(0, name="remember", arguments=written[place : place + 4]))
+    assembly.add(CallPiece(0, name="remember", arguments="{}"))
+    assert time.process_time() - begun < 1
+    assert [call.arguments for call in assembly.calls()] == [written, "{}"]
 
 
 def test_without_the_repairing_package_damaged_arguments_are_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:

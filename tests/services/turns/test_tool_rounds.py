@@ -10,7 +10,7 @@ import pytest
 from chorus_cli.core.errors import ToolsRefusedError
 from chorus_cli.core.log.messages import Role, Status
 from chorus_cli.core.models.events import Notice, ReplyEnd, TextDelta
-from chorus_cli.services.tools.toolbox import LONGEST_RESULT
+from chorus_cli.services.tools.toolbox import LONGEST_RESULT, MOST_CALLS
 from chorus_cli.services.turns.calls import MOST_ROUNDS
 from tests.services.turns.tool_talk import (
     TOOLS,
@@ -166,6 +166,17 @@ async def test_an_endless_loop_of_calls_is_ended_with_an_answer(tooled: World) -
     assert results(tooled)[-1].startswith("This was not carried out: tools may be used 10 times for one message.")
     assert lines(events)[-1] == 'echo("again"): not carried out, 10 rounds are the most'
     assert len({request.tools for request in tooled.model.requests}) == 1
+    await tooled.say("Thanks")
+    assert_each_request_begins_with_the_one_before(tooled)
+
+
+async def test_only_the_first_calls_of_a_reply_are_carried_out(tooled: World) -> None:
+    calls(tooled, *(call("echo", {"text": f"{number}"}, f"c{number}") for number in range(MOST_CALLS + 2)))
+    events = await events_of(tooled, "All!")
+    assert results(tooled)[:MOST_CALLS] == [str(number) for number in range(MOST_CALLS)]
+    refused = "This was not carried out: at most 16 calls of a reply are. Make the others again if they still matter."
+    assert results(tooled)[MOST_CALLS:] == [refused] * 2
+    assert lines(events)[-1] == 'echo("17"): not carried out, 16 calls are the most'
     await tooled.say("Thanks")
     assert_each_request_begins_with_the_one_before(tooled)
 
