@@ -11,6 +11,8 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.memory.prompt import items_in, without_items
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
@@ -77,4 +79,6 @@ def _new(
     message: MessageContent, thread_of: Mapping[int, int], turns: Mapping[tuple[int, int | None], int]
 ) -> MessageContent:
     turn_id = turns.get((message.thread_id, message.turn_id))
-    return replace(message, thread_id=thread_of[message.thread_id], turn_id=turn_id)
+    # The numbers of memory items are those of the log that the session comes from, and mean others here.
+    preamble = without_items(message.preamble, items_in(message.preamble))
+    return replace(message, thread_id=thread_of[message.thread_id], turn_id=turn_id, preamble=preamble)

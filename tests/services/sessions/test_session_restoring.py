@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -121,6 +121,17 @@ async def test_a_turn_that_is_still_running_follows_the_restored_messages(talked
     hold.set()
     await running
     assert await talked.seen() == ["Hello", "Hi there", "How are you?", "ok", "Meanwhile", "Late"]
+
+
+async def test_memory_items_of_another_machine_are_cut_out_because_their_numbers_mean_others_here(
+    talked: World,
+) -> None:
+    foreign: Any = file_of_far_away()
+    foreign["messages"][0]["preamble"] = "(a preamble)\nFrom memory:\n#1 TASK: a thing of far away"
+    folder(talked).mkdir()
+    (folder(talked) / "2025-01-01_far.json").write_text(json.dumps(foreign), encoding="utf-8")
+    await talked.sessions.restore(talked.focus.target(), "2025")
+    assert (await talked.view()).messages[0].preamble == "(a preamble)"
 
 
 async def test_a_file_of_another_machine_works_and_twice_gives_no_duplicates(talked: World, tmp_path: Path) -> None:
