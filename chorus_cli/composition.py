@@ -158,19 +158,18 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     Conversations are folded where a request is too large, with ``folds_in_background`` also before it comes to that.
     """
     store, personas, focus, clock = opened.store, opened.personas, opened.focus, machine.clock
-    tools, search = providers.tools, Search(store, clock)
-    offers = ToolOffers(store, clock, providers.counter, providers.takes_tools, tools)
+    search = Search(store, clock)
+    offers = ToolOffers(store, clock, providers.counter, providers.takes_tools, providers.tools)
     context = Context(store, providers.counter, providers.limit_of, providers.input_cost, offer=offers.of_target)
     settings = PersonaSettings(store, clock, personas)
-    access = MemoryAccess(store, clock, providers.counter, opened.notifier.aside)
-    memory = Memory(access, FlashSaves(access))
+    memory = _memory(opened, machine, providers)
     journal = Journal(context, clock, personas, memory)
     summarizer = Summarizer(providers.client, context)
     folding = Folding(context, summarizer, clock)
     folds = FoldSchedule(folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
-    outside = Outside(providers.client, clock, providers.counter, machine.rescue, opened.is_alive)
-    toolbox = Toolbox(ToolServices(store, clock, search, memory), machine.report_bug, tools)
-    rounds = Rounds(context, Answering(store, outside, toolbox), folds, offers, memory.flashes)
+    toolbox = Toolbox(ToolServices(store, clock, search, memory), machine.report_bug, providers.tools)
+    answering = Answering(store, _outside(opened, machine, providers), toolbox)
+    rounds = Rounds(context, answering, folds, offers, memory.flashes)
     saving = SessionSaving(personas.folder, clock, context, summarizer)
     actions = IdleServices(store, focus, saving, journal, saved_line).actions()
     return Services(
@@ -185,9 +184,20 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
         idle_timer=IdleTimer(clock, actions, lambda: focus.slug, opened.notifier.aside, machine.report_bug),
         memory=memory,
         log=LogServices(journal, search, Exporting(context, clock)),
-        editing=EditingServices(
-            Editing(machine.editor, opened.paths.drafts, clock, opened.run),
-            ContextEditing(context, clock, opened.is_alive),
-        ),
+        editing=_editing(opened, machine, context),
         machine=MachineServices(clock, machine.copy, opened.notifier),
     )
+
+
+def _memory(opened: Opened, machine: Machine, providers: Providers) -> Memory:
+    access = MemoryAccess(opened.store, machine.clock, providers.counter, opened.notifier.aside)
+    return Memory(access, FlashSaves(access))
+
+
+def _outside(opened: Opened, machine: Machine, providers: Providers) -> Outside:
+    return Outside(providers.client, machine.clock, providers.counter, machine.rescue, opened.is_alive)
+
+
+def _editing(opened: Opened, machine: Machine, context: Context) -> EditingServices:
+    drafts = Editing(machine.editor, opened.paths.drafts, machine.clock, opened.run)
+    return EditingServices(drafts, ContextEditing(context, machine.clock, opened.is_alive))

@@ -206,6 +206,25 @@ class Tools:
         return ""
 
 
+@dataclass
+class Kept:
+    """Records and texts that the machine was given."""
+
+    folder: Path
+    rescued: list[Mapping[str, str]] = field(default_factory=list)
+    copied: list[str] = field(default_factory=list)
+
+    def rescue(self, record: Mapping[str, str]) -> Path:
+        """Keep a record."""
+        self.rescued.append(record)
+        return self.folder / "rescue.jsonl"
+
+    def copy(self, text: str) -> str:
+        """Keep a text."""
+        self.copied.append(text)
+        return "by a test"
+
+
 async def built(
     folder: Path, store: Store, clock: FakeClock, model: ScriptedModel, limit_tokens: int, tools: Tools | None = None
 ) -> World:
@@ -216,31 +235,25 @@ async def built(
     personas = Personas(paths.personas, paths.config_file)
     paths.run.mkdir(parents=True, exist_ok=True)
     focus = Focus(personas, store, clock, Naming(MODEL, {}, lambda: None), OpenThreads(paths.run, "this-run"))
-    rescued: list[Mapping[str, str]] = []
-    copied: list[str] = []
-
-    def rescue(record: Mapping[str, str]) -> Path:
-        rescued.append(record)
-        return folder / "rescue.jsonl"
-
-    def copy(text: str) -> str:
-        copied.append(text)
-        return "by a test"
-
-    editor = ScriptedEditor(clock)
+    kept, editor = Kept(folder), ScriptedEditor(clock)
     services = compose(
         Opened(paths, store, personas, focus, Notifier(), "this-run", lambda run: run != "dead"),
-        Machine(clock, editor, copy, rescue, tools.report_bug),
-        Providers(
-            model,
-            WordCounter(),
-            lambda _model: Limit(limit_tokens, "a test"),
-            lambda _model: 0.001,
-            Models(KNOWN_MODELS, {"OPENAI_API_KEY": "sk-invented"}),
-            lambda _model: bool(tools.offered),
-            tools.offered,
-        ),
+        Machine(clock, editor, kept.copy, kept.rescue, tools.report_bug),
+        scripted_providers(model, limit_tokens, tools),
         folds_in_background=False,
     )
     await focus.open(None)
-    return World(folder, store, clock, model, editor, services, rescued, copied)
+    return World(folder, store, clock, model, editor, services, kept.rescued, kept.copied)
+
+
+def scripted_providers(model: ScriptedModel, limit_tokens: int, tools: Tools) -> Providers:
+    """Return providers whose every model is the scripted one."""
+    return Providers(
+        model,
+        WordCounter(),
+        lambda _model: Limit(limit_tokens, "a test"),
+        lambda _model: 0.001,
+        Models(KNOWN_MODELS, {"OPENAI_API_KEY": "sk-invented"}),
+        lambda _model: bool(tools.offered),
+        tools.offered,
+    )

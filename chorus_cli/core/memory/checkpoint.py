@@ -46,11 +46,6 @@ class Checkpoint(NamedTuple):
     total_tokens: int
     timestamp: datetime
 
-    @property
-    def archived_ids(self) -> tuple[int, ...]:
-        """The ids of the items that a restore brings back."""
-        return tuple(item.id for item in self.cold)
-
 
 class FlashReport(NamedTuple):
     """The result of a flash save; tokens are those of the items that are not archived, before and after."""
@@ -70,6 +65,13 @@ class FlashReport(NamedTuple):
         if not self.token_count_before:
             return 0.0
         return round(100 * (self.token_count_before - self.token_count_after) / self.token_count_before, 2)
+
+
+class TierTotal(NamedTuple):
+    """The number of items in a tier, and their tokens."""
+
+    items: int
+    tokens: int
 
 
 class MemoryStatistics(NamedTuple):
@@ -100,19 +102,25 @@ def statistics(persona: str, items: Iterable[Item], now: datetime) -> MemoryStat
     for item in items:
         counts[item.tier] += 1
         tokens[item.tier] += item.token_count or 0
+    return statistics_of(persona, {tier: TierTotal(counts[tier], tokens[tier]) for tier in counts}, now)
+
+
+def statistics_of(persona: str, totals: Mapping[Tier, TierTotal], updated: datetime) -> MemoryStatistics:
+    """Return the statistics of a memory from the totals of its tiers; a tier may be missing."""
+    hot, warm, cold, archived = (totals.get(tier, TierTotal(0, 0)) for tier in (*_ACTIVE, Tier.ARCHIVED))
     return MemoryStatistics(
         persona=persona,
-        total_items=sum(counts[tier] for tier in _ACTIVE),
-        hot_count=counts[Tier.HOT],
-        warm_count=counts[Tier.WARM],
-        cold_count=counts[Tier.COLD],
-        archived_count=counts[Tier.ARCHIVED],
-        total_tokens=sum(tokens[tier] for tier in _ACTIVE),
-        hot_tokens=tokens[Tier.HOT],
-        warm_tokens=tokens[Tier.WARM],
-        cold_tokens=tokens[Tier.COLD],
-        archived_tokens=tokens[Tier.ARCHIVED],
-        last_updated=now,
+        total_items=hot.items + warm.items + cold.items,
+        hot_count=hot.items,
+        warm_count=warm.items,
+        cold_count=cold.items,
+        archived_count=archived.items,
+        total_tokens=hot.tokens + warm.tokens + cold.tokens,
+        hot_tokens=hot.tokens,
+        warm_tokens=warm.tokens,
+        cold_tokens=cold.tokens,
+        archived_tokens=archived.tokens,
+        last_updated=updated,
     )
 
 

@@ -107,17 +107,6 @@ def checked_tier(text: str) -> Tier:
         raise MemoryItemError("Tier must be one of: HOT, WARM, COLD") from None
 
 
-def checked_score(value: float) -> float:
-    """Return a score from 0 to 1.
-
-    Raises:
-        MemoryItemError: the value lies outside, or is not a number.
-    """
-    if not 0.0 <= value <= 1.0:
-        raise MemoryItemError("Importance score must be between 0.0 and 1.0")
-    return float(value)
-
-
 def content_hash(text: str) -> str:
     """Return the hash by which equal contents are known, and their token counts: 64 hexadecimal digits."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()

@@ -117,10 +117,11 @@ class MemoryAccess:
             and timedelta() <= self.clock.now() - known.read_at < _HEADS_READ_EVERY
         )
         if not is_new and (self._reading is None or self._reading.done()):
-            self._reading = asyncio.ensure_future(self._read_heads(slug))
+            self._reading = asyncio.ensure_future(self.read_heads(slug))
         return known.heads if known else ()
 
-    async def _read_heads(self, slug: str) -> None:
+    async def read_heads(self, slug: str) -> None:
+        """Read the newest items for the completions that follow."""
         writes, read_at = self._writes, self.clock.now()
         # The store may be busy, or closed under a chat that ends; the next key tries again.
         with suppress(StorageError, RuntimeError):

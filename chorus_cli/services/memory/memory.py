@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.errors import MemoryItemError
 from chorus_cli.core.log.memory_acts import ItemChange, ItemState, MemoryChange
 from chorus_cli.core.memory.capture import Captured, captured
-from chorus_cli.core.memory.checkpoint import MemoryStatistics, statistics
+from chorus_cli.core.memory.checkpoint import MemoryStatistics, statistics_of
 from chorus_cli.core.memory.items import Item, ItemType, Tier, checked_content
 from chorus_cli.core.memory.sections import sections
 from chorus_cli.core.text.phrases import shortened
@@ -90,14 +90,17 @@ class Memory:
         """Return the items of a persona, of one tier or type if that is given, best first."""
         await self.renew_if_due(slug)
         await self.access.count_missing(slug)
+        await self.access.read_heads(slug)
         return await self.access.read(item_rows.listing, slug, tier, item_type)
 
     async def statistics(self, slug: str) -> MemoryStatistics:
         """Return items and tokens by tier; the last update is the newest access or renewal."""
-        items = await self.listing(slug)
-        renewed_at = await self.access.read(item_rows.renewed_at, slug)
-        updated = max(filter(None, [renewed_at, *(item.last_accessed for item in items)]), default=self._now)
-        return statistics(slug, items, updated)
+        await self.renew_if_due(slug)
+        await self.access.count_missing(slug)
+        await self.access.read_heads(slug)
+        totals = await self.access.read(item_rows.totals, slug)
+        updated = await self.access.read(item_rows.updated_at, slug)
+        return statistics_of(slug, totals, updated or self._now)
 
     async def item(self, slug: str, item_id: int) -> Item:
         """Return an item without counting an access.

@@ -11,6 +11,7 @@ import pytest
 from chorus_cli.commands.framework.command_line import completions
 from chorus_cli.commands.framework.replies import plain
 from chorus_cli.storage.files import document_files
+from chorus_cli.storage.sqlite.memory import item_rows
 from tests.services.memory.remembered import Remembering
 from tests.services.world import World
 
@@ -106,6 +107,14 @@ async def test_the_overview_counts_as_sql_does_and_names_archived_items_apart(me
     assert await memory.sql(
         "SELECT tier, COUNT(*), SUM(token_count) FROM context_items GROUP BY tier ORDER BY tier DESC"
     ) == [("HOT", 1, 3), ("ARCHIVED", 1, 3)]
+
+
+async def test_the_overview_reads_no_content(memory: Remembering) -> None:
+    for line in ("/remember call the plumber", "/memory"):
+        await memory.world.told(line)
+    statements = await memory.statements(memory.world.told("/memory"))
+    assert any("GROUP BY tier" in statement for statement in statements)
+    assert not any(item_rows.COLUMNS in statement for statement in statements)
 
 
 async def test_an_item_is_shown_with_everything_that_is_known_of_it(memory: Remembering) -> None:

@@ -58,7 +58,7 @@ def test_a_checkpoint_is_read_back() -> None:
     checkpoint = read_checkpoint(json.dumps(DOCUMENT))
     assert checkpoint.persona == "frodo"
     assert checkpoint.hot == (CheckpointItem(123, ItemType.TASK, "call the plumber", 0.95),)
-    assert checkpoint.archived_ids == (125, 126)
+    assert [each.id for each in checkpoint.cold] == [125, 126]
     assert checkpoint.total_tokens == 35
     assert checkpoint.timestamp == datetime(2025, 11, 14, 11, 30, tzinfo=UTC)
 
@@ -68,7 +68,7 @@ def test_no_item_is_lost_in_a_checkpoint(items: list[Item]) -> None:
     checkpoint = read_checkpoint(checkpoint_json("frodo", items, START))
     held = {each.id: each.content for each in (*checkpoint.hot, *checkpoint.warm, *checkpoint.cold)}
     assert held == {each.id: each.content for each in items if each.tier is not Tier.ARCHIVED}
-    assert set(checkpoint.archived_ids) == {each.id for each in items if each.tier is Tier.COLD}
+    assert {each.id for each in checkpoint.cold} == {each.id for each in items if each.tier is Tier.COLD}
 
 
 def changed(path: str, value: object) -> str:

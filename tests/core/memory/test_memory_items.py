@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from chorus_cli.core.errors import ChorusError, MemoryItemError
@@ -11,7 +9,6 @@ from chorus_cli.core.memory.items import (
     ItemType,
     Tier,
     checked_content,
-    checked_score,
     checked_tier,
     checked_type,
     content_hash,
@@ -81,18 +78,6 @@ def test_another_tier_is_refused_with_the_list() -> None:
     with pytest.raises(MemoryItemError) as problem:
         checked_tier("lukewarm")
     assert sentence_of(problem) == "Tier must be one of: HOT, WARM, COLD"
-
-
-@pytest.mark.parametrize("score", [0.0, 0, 0.5, 1, 1.0])
-def test_a_score_lies_between_nought_and_one(score: float) -> None:
-    assert checked_score(score) == score
-
-
-@pytest.mark.parametrize("score", [-0.000001, 1.000001, math.nan, math.inf])
-def test_another_score_is_refused(score: float) -> None:
-    with pytest.raises(MemoryItemError) as problem:
-        checked_score(score)
-    assert sentence_of(problem) == "Importance score must be between 0.0 and 1.0"
 
 
 def test_types_have_the_weights_of_the_design() -> None:

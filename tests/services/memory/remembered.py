@@ -10,6 +10,8 @@ from chorus_cli.services.memory.flash import RequestFigures
 from chorus_cli.services.memory.recall import referred_to
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from chorus_cli.services.memory.memory import Memory
     from chorus_cli.storage.sqlite.memory.checkpoint_rows import FlashSave
     from tests.services.world import World
@@ -58,3 +60,11 @@ class Remembering:
     async def sql(self, statement: str, *values: object) -> list[Any]:
         """Carry out a statement and return its rows."""
         return await self.world.store.write(lambda connection: connection.execute(statement, values).fetchall())
+
+    async def statements(self, work: Awaitable[object]) -> list[str]:
+        """Return the SQL statements that are carried out until ``work`` is done."""
+        found: list[str] = []
+        await self.world.store.read(lambda connection: connection.set_trace_callback(found.append))
+        await work
+        await self.world.store.read(lambda connection: connection.set_trace_callback(None))
+        return found

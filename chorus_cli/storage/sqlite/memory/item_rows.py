@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.memory.checkpoint import TierTotal
 from chorus_cli.core.memory.importance import accessed, renewed
 from chorus_cli.core.memory.items import Item, ItemType, Tier, content_hash
 from chorus_cli.core.time import timestamps
@@ -41,13 +42,6 @@ class ItemHead(NamedTuple):
     id: int
     item_type: str
     beginning: str
-
-
-class TierTotal(NamedTuple):
-    """The number of items in a tier, and their tokens."""
-
-    items: int
-    tokens: int
 
 
 def item_of(row: Sequence[object]) -> Item:
@@ -144,8 +138,16 @@ def totals(connection: sqlite3.Connection, persona: str) -> Mapping[Tier, TierTo
         f"SELECT tier, COUNT(*), COALESCE(SUM(token_count), 0) FROM context_items WHERE {_VISIBLE} GROUP BY tier",
         {"persona": persona},
     ).fetchall()
-    known = {Tier(tier): TierTotal(items, tokens) for tier, items, tokens in found}
-    return {tier: known.get(tier, TierTotal(0, 0)) for tier in Tier}
+    return {Tier(tier): TierTotal(items, tokens) for tier, items, tokens in found}
+
+
+def updated_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
+    """Return the time of the last access or renewal of a persona's items, ``None`` if there was none."""
+    (accessed_at,) = connection.execute(
+        f"SELECT MAX(last_accessed) FROM context_items WHERE {_VISIBLE}", {"persona": persona}
+    ).fetchone()
+    moments = [renewed_at(connection, persona), timestamps.from_text(accessed_at) if accessed_at else None]
+    return max((moment for moment in moments if moment), default=None)
 
 
 def forgotten_among(connection: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
