@@ -16,7 +16,7 @@ from chorus_cli.adapters.models.litellm_messages import (
 )
 from chorus_cli.adapters.models.provider_errors import model_error, silence_error
 from chorus_cli.adapters.models.server_addresses import address_problem, is_ollama, is_on_this_machine, server_address
-from chorus_cli.adapters.models.tool_calling import call_pieces, tool_arguments
+from chorus_cli.adapters.models.tool_calling import call_pieces, refuses_choice, tool_arguments
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.text.redaction import redact, secrets_in
@@ -135,7 +135,15 @@ class LiteLLMClient:
         if litellm is None:
             # The import takes two seconds and may be in progress already.
             litellm = await litellm_library.load_beside()
-        stream: _Stream | None = await litellm.acompletion(**self._arguments(request))
+        arguments = self._arguments(request)
+        try:
+            stream: _Stream | None = await litellm.acompletion(**arguments)
+        except Exception as error:
+            if "tool_choice" not in arguments or not refuses_choice(getattr(error, "status_code", None), str(error)):
+                raise
+            # A server that knows no tool_choice may take tools all the same.
+            del arguments["tool_choice"]
+            stream = await litellm.acompletion(**arguments)
         if stream is None:
             raise _UnprocessableError
         return stream

@@ -19,6 +19,7 @@ _EMBEDDED = "chorus/"
 _BY_PROMPT = "ollama/"
 
 _ABOUT_TOOLS = re.compile(r"\btools?\b|\btool[ _-](?:call|use|choice)|\bfunctions?[ _-]call", re.IGNORECASE)
+_ABOUT_CHOICE = re.compile(r"\btool[ _-]choice\b", re.IGNORECASE)
 _DENIED = re.compile(
     r"not support|unsupported|n.t support|not enabled|not available|not permitted|not allowed|unrecognized|"
     r"requires? --|no endpoints found",
@@ -73,9 +74,18 @@ def call_pieces(delta: object) -> Iterator[CallPiece]:
 
 def refuses_tools(status: int | None, text: str) -> bool:
     """Return whether an error says that a model takes no tools."""
+    return _refuses(_ABOUT_TOOLS, status, text)
+
+
+def refuses_choice(status: int | None, text: str) -> bool:
+    """Return whether an error says that a server takes no ``tool_choice``, by which a call is forbidden."""
+    return _refuses(_ABOUT_CHOICE, status, text)
+
+
+def _refuses(about: re.Pattern[str], status: int | None, text: str) -> bool:
     if status not in _REFUSING_STATUSES:
         return False
-    return any(_ABOUT_TOOLS.search(line) and _DENIED.search(line) for line in text.splitlines())
+    return any(about.search(line) and _DENIED.search(line) for line in text.splitlines())
 
 
 def _call_piece(index: int | None, id_: str | None, function: _Function | None) -> CallPiece:

@@ -48,16 +48,25 @@ class Memory:
     flashes: FlashSaves
 
     async def remember(
-        self, slug: str, item_type: ItemType, content: str, source_message_id: int | None = None
+        self,
+        slug: str,
+        item_type: ItemType,
+        content: str,
+        source_message_id: int | None = None,
+        *,
+        revives: bool = True,
     ) -> Remembered:
         """Add an item by hand, which is its first access; equal content is stored once.
 
-        A known item is accessed and made as young as a new one; a forgotten or archived one comes back.
+        A known item is accessed and made as young as a new one; a forgotten or archived one comes back. Without
+        ``revives``, as for a model, a forgotten one stays so.
 
         Raises:
-            MemoryItemError: the content is blank or too long.
+            MemoryItemError: the content is blank or too long, or forgotten and must not be revived.
         """
         new = NewItem(item_type, checked_content(content), None, source_message_id)
+        if not revives and await self.access.read(item_rows.is_content_forgotten, slug, new.content):
+            raise MemoryItemError("The user has asked to forget this.")
         added = await self._add(Addition(slug, [new], "add", self._now))
         (item,) = added.items
         return Remembered(item, added.operation, item.id in added.known_ids)

@@ -153,9 +153,10 @@ async def recall_memory(services: ToolServices, caller: Caller, arguments: Argum
     Parameter("content", "The text to keep."),
 )
 async def remember(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
-    """Add a memory item, whose source is the question that is being answered."""
+    """Add a memory item, whose source is the question that is being answered; the user alone revives forgotten ones."""
     item_type, content = checked_type(arguments.text("type")), arguments.text("content")
-    kept = await services.memory.remember(caller.persona.slug, item_type, content, caller.turn_id)
+    slug, question = caller.persona.slug, caller.turn_id
+    kept = await services.memory.remember(slug, item_type, content, question, revives=False)
     outcome = f"known as #{kept.item.id}" if kept.was_known else f"#{kept.item.id}; /undo takes it back"
     return Answer(kept_line(kept.item.id, was_known=kept.was_known), outcome)
 

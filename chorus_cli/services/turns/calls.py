@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.errors import StorageError
 from chorus_cli.core.log.messages import Message, MessageContent, Role, Status
 from chorus_cli.core.models.events import ToolStarted, ToolUsed
 from chorus_cli.core.tools.calls import unique_id
@@ -41,11 +42,12 @@ TOO_MANY = Answer(
 
 @dataclass(frozen=True, slots=True)
 class CallLog:
-    """Writes calls and their results to the log."""
+    """Writes calls and their results to the log. ``given_up`` gets the rows whose end could not be written."""
 
     store: Store
     clock: Clock
     counter: TokenCounter
+    given_up: set[int]
 
     async def begin(self, reply: Message, call: ToolCall) -> list[Message]:
         """Store the end of a reply and its first call, in progress; return both rows."""
@@ -57,7 +59,16 @@ class CallLog:
         return await self.store.write(tool_rows.end_call, row, await self._result(row, result), after)
 
     async def stop(self, row: Message) -> None:
-        """Store that a call or a reply was interrupted before it began to answer."""
+        """Store that a call or a reply was interrupted before it began to answer.
+
+        A row that cannot be written is given up: raising would hide the error that may have brought this about.
+        """
+        try:
+            await self._stop(row)
+        except StorageError:
+            self.given_up.add(row.id)
+
+    async def _stop(self, row: Message) -> None:
         if row.role is Role.TOOL_USE:
             nothing = MessageContent(
                 row.thread_id, Role.ASSISTANT, "", self._now(row), row.turn_id, status=Status.INTERRUPTED,

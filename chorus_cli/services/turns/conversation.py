@@ -133,7 +133,7 @@ class Conversation:
             MessageRefusedError: the question does not fit the model.
         """
         target, now, count = frame.target, question.timestamp, question.token_count or 0
-        orphans.mend(connection, self.answering.outside.is_alive, now)
+        self.answering.mend(connection, now)
         has_memory = recall.renew_if_due(connection, target.persona.slug, now)
         snapshot = self.context.read(connection, frame, now)
         refuse_unfitting(snapshot, count, preamble_tokens=_PREAMBLE_TOKENS)
@@ -168,7 +168,7 @@ class Conversation:
         Raises:
             JournalError: there is none, its reply is still being written, or its question does not fit the model.
         """
-        orphans.mend(connection, self.answering.outside.is_alive, now)
+        self.answering.mend(connection, now)
         snapshot = self.context.read(connection, frame, now)
         asked = _last_question(snapshot.view.messages)
         question, replies = snapshot.view.messages[asked], snapshot.view.messages[asked + 1 :]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ModelError, StorageError, ToolsRefusedError
@@ -14,7 +14,7 @@ from chorus_cli.core.models.outcome import PAUSES_SECONDS, calls_to_answer, outc
 from chorus_cli.core.text.surrogates import join_surrogates
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.turns.calls import CallLog, CallRound, with_unique_ids
-from chorus_cli.storage.sqlite.log import message_rows
+from chorus_cli.storage.sqlite.log import message_rows, orphans
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.tools.arguments import ReadCall
     from chorus_cli.ports import Clock, ModelClient, TokenCounter
     from chorus_cli.services.tools.toolbox import Toolbox
-    from chorus_cli.storage.sqlite.store import Store
+    from chorus_cli.storage.sqlite.store import Connection, Store
 
 
 CHECKPOINT_SECONDS = 0.5
@@ -65,11 +65,15 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """Streams replies into rows that are there already, empty; ``toolbox`` reads the calls that a reply ends with."""
+    """Streams replies into rows that are there already, empty; ``toolbox`` reads the calls that a reply ends with.
+
+    ``given_up`` are the replies and calls whose end could not be written; the next turn marks them as interrupted.
+    """
 
     store: Store
     outside: Outside
     toolbox: Toolbox
+    given_up: set[int] = field(default_factory=set, init=False)
 
     async def reply(
         self, row: Message, request: ModelRequest, notices: Sequence[str] = ()
@@ -114,6 +118,10 @@ class Answering:
         writer = ReplyWriter(self.store, self.outside.counter, self.outside.clock, row)
         await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, {}))
 
+    def mend(self, connection: Connection, now: datetime) -> None:
+        """Mark replies and calls as interrupted that no process is writing."""
+        orphans.mend(connection, self.outside.is_alive, now, frozenset(self.given_up))
+
     def rescued(self, error: ChorusError, persona: str, role: str, content: str) -> ChorusError:
         """Keep a text that the database refused in a file, and return the error that names the file."""
         path = self.outside.rescue({"persona": persona, "role": role, "content": content, "error": str(error)})
@@ -129,7 +137,7 @@ class Answering:
     async def _called(self, writer: ReplyWriter, calls: Sequence[ReadCall], usage: Mapping[str, int]) -> CallRound:
         """Store the end of the reply and its first call, which is in progress then."""
         reply, stopped = await run_to_completion(writer.finished(Status.COMPLETE, usage))
-        log = CallLog(self.store, self.outside.clock, self.outside.counter)
+        log = CallLog(self.store, self.outside.clock, self.outside.counter, self.given_up)
         called = CallRound(log, self.toolbox, reply, calls)
         try:
             await called.begin()
@@ -137,6 +145,7 @@ class Answering:
                 await called.stop()
                 raise asyncio.CancelledError
         except StorageError as error:
+            self.given_up.add(reply.id)
             raise self.rescued(error, reply.persona, "assistant", writer.text) from error
         return called
 
@@ -144,6 +153,7 @@ class Answering:
         try:
             await writer.finish(status, usage)
         except StorageError as error:
+            self.given_up.add(row.id)
             raise self.rescued(error, row.persona, "assistant", writer.text) from error
 
     async def _attempts(

@@ -17,7 +17,7 @@ from chorus_cli.core.tools.calls import ToolCall
 from chorus_cli.core.tools.declaration import Parameter, Tool
 from tests.adapters.models.asked_models import BY_LITELLM, HELLO, MODEL_MAP
 from tests.adapters.models.fault_server import DONE, STREAM_HEAD, chunk, failure, serving
-from tests.calling_provider import call_chunk, piece, split_call
+from tests.calling_provider import call_chunk, calling, piece, split_call
 
 pytestmark = [*BY_LITELLM, pytest.mark.usefixtures("test_key")]
 
@@ -120,6 +120,24 @@ async def test_a_provider_that_refuses_tools_is_understood(status: int, message:
         client = LiteLLMClient({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": "sk-test"}, MODEL_MAP)
         with pytest.raises(ToolsRefusedError):
             _ = [event async for event in client.stream(OFFERING)]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Unsupported parameter: 'tool_choice' is not supported with this model.",
+        "body.tool_choice: Extra inputs are not permitted",
+        "This server does not support tool choice.",
+    ],
+)
+async def test_a_server_without_tool_choice_is_asked_without_it_and_keeps_its_tools(message: str) -> None:
+    with calling() as provider:
+        provider.refuse(400, message)
+        client = LiteLLMClient({"OPENAI_BASE_URL": provider.address, "OPENAI_API_KEY": "sk-test"}, MODEL_MAP)
+        *_, end = [event async for event in client.stream(replace(OFFERING, may_call=False))]
+    assert isinstance(end, ReplyEnd)
+    assert [body.get("tool_choice") for body in provider.asked] == ["none", None]
+    assert provider.asked[0]["tools"] == provider.asked[1]["tools"]
 
 
 @pytest.mark.parametrize(

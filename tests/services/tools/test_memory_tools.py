@@ -55,6 +55,21 @@ async def test_the_same_is_kept_once(world: World) -> None:
     assert (result, line.rpartition(": ")[2]) == ("That is in your memory already, as #1.", "known as #1")
 
 
+@pytest.mark.parametrize("way", ["forget", "undo"])
+async def test_a_model_cannot_bring_back_what_the_user_forgot(world: World, way: str) -> None:
+    await result_of(world, "remember", type="TASK", content=PLUMBER)
+    if way == "forget":
+        await world.services.memory.forget("chorus", 1)
+    else:
+        await world.carry_out("/undo")
+    assert await world.services.memory.listing("chorus") == []
+    result, shown = await result_of(world, "remember", type="CODE", content=PLUMBER)
+    assert (result, shown.rpartition(": ")[2]) == ("The user has asked to forget this.",) * 2
+    assert await world.services.memory.listing("chorus") == []
+    await world.carry_out(f"/remember {PLUMBER}")
+    assert [item.id for item in await world.services.memory.listing("chorus")] == [1]
+
+
 @pytest.mark.parametrize(
     ("query", "told"),
     [

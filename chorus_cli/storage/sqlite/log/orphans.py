@@ -1,4 +1,4 @@
-"""Remains of processes that were killed: replies in progress, and retries without a word of a reply."""
+"""Remains of killed processes and failed writes: replies in progress, and retries without a word of a reply."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from chorus_cli.storage.sqlite.log import operation_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from datetime import datetime
 
 
-def mend(connection: sqlite3.Connection, is_alive: Callable[[str], bool], now: datetime) -> int:
+def mend(
+    connection: sqlite3.Connection, is_alive: Callable[[str], bool], now: datetime, given_up: Collection[int] = ()
+) -> int:
     """Mark replies and calls as interrupted whose process is gone, take their empty retries back; return their number.
 
-    Without replies in progress it costs one look at an empty index.
+    ``given_up`` are rows of a live process that could not be written when they ended. Without replies in progress it
+    costs one look at an empty index.
     """
-    owners = connection.execute("SELECT DISTINCT run FROM messages WHERE status = 'streaming'").fetchall()
-    gone = [run for (run,) in owners if run is None or not is_alive(run)]
-    mended = 0
-    for run in gone:
-        found = connection.execute("SELECT id FROM messages WHERE status = 'streaming' AND run IS ?", (run,)).fetchall()
-        for (id_,) in found:
-            connection.execute("UPDATE messages SET status = 'interrupted' WHERE id = ?", (id_,))
-            take_back_if_empty(connection, id_, now)
-        mended += len(found)
-    return mended
+    found = connection.execute("SELECT id, run FROM messages WHERE status = 'streaming'").fetchall()
+    owners = {run: run is not None and is_alive(run) for run in {run for _, run in found}}
+    ids = [id_ for id_, run in found if not owners[run] or id_ in given_up]
+    for id_ in ids:
+        connection.execute("UPDATE messages SET status = 'interrupted' WHERE id = ?", (id_,))
+        take_back_if_empty(connection, id_, now)
+    return len(ids)
 
 
 def interrupted_question(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> str | None:

@@ -86,6 +86,15 @@ def is_forgotten(connection: sqlite3.Connection, persona: str, item_id: int) -> 
     return row is not None
 
 
+def is_content_forgotten(connection: sqlite3.Connection, persona: str, content: str) -> bool:
+    """Return whether a persona had an item of exactly this content and forgot it."""
+    row = connection.execute(
+        "SELECT 1 FROM context_items WHERE persona = ? AND content_hash = ? AND forgotten_by IS NOT NULL",
+        (persona, content_hash(content)),
+    ).fetchone()
+    return row is not None
+
+
 def of_ids(connection: sqlite3.Connection, persona: str, ids: Collection[int]) -> list[Item]:
     """Return those of some items that a persona has, in order of id."""
     return _items(connection, persona, f"AND {_AMONG} ORDER BY id", ids=json.dumps([*ids]))
