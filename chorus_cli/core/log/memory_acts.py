@@ -26,19 +26,40 @@ _DONE = {
 }
 
 
+class ItemUse(NamedTuple):
+    """The age and use of an item: UTC texts of its times, and its number of accesses."""
+
+    created_at: str
+    last_accessed: str
+    access_count: int
+
+    def changed(self, before: ItemUse, after: ItemUse) -> ItemUse:
+        """Return the use after a change; a time that was set again since stays, and so do accesses since."""
+        return ItemUse(
+            after.created_at if self.created_at == before.created_at else self.created_at,
+            after.last_accessed if self.last_accessed == before.last_accessed else self.last_accessed,
+            max(0, self.access_count + after.access_count - before.access_count),
+        )
+
+
 class ItemState(NamedTuple):
-    """The state of an item as far as an act concerns it; ``None`` leaves a part alone."""
+    """The state of an item as far as an act concerns it; ``None`` leaves a part alone.
+
+    ``use`` does not count when states are compared: an item that was used since is not a changed one.
+    """
 
     visible: bool | None = None
     archived: bool | None = None
     pinned: bool | None = None
     item_type: str | None = None
     content: str | None = None
+    use: ItemUse | None = None
 
     @classmethod
     def from_json(cls, parts: Mapping[str, Any]) -> ItemState:
         """Read the parts that are concerned."""
-        return cls(*(parts.get(name) for name in cls._fields))
+        state = cls(*(parts.get(name) for name in cls._fields))
+        return state if state.use is None else state._replace(use=ItemUse(*state.use))
 
     def as_json(self) -> dict[str, JsonValue]:
         """Write the parts that are concerned."""
@@ -46,12 +67,18 @@ class ItemState(NamedTuple):
 
     def agrees_with(self, present: ItemState) -> bool:
         """Return whether ``present`` has every part that is concerned."""
-        return all(part in {None, now} for part, now in zip(self, present, strict=True))
+        return all(part in {None, now} for part, now in zip(self._replace(use=None), present, strict=True))
 
     def over(self, present: ItemState) -> ItemState:
         """Return ``present`` with the parts that are concerned in place of its own."""
         concerned: dict[str, Any] = {name: part for name, part in self._asdict().items() if part is not None}
         return present._replace(**concerned)
+
+    def differing(self, other: ItemState) -> ItemState:
+        """Return only those parts that ``other`` has otherwise."""
+        others = other._asdict()
+        equal: dict[str, Any] = {name: None for name, part in self._asdict().items() if part == others[name]}
+        return self._replace(**equal)
 
 
 class ItemChange(NamedTuple):
@@ -60,6 +87,13 @@ class ItemChange(NamedTuple):
     item_id: int
     before: ItemState
     after: ItemState
+
+    def over(self, present: ItemState) -> ItemState:
+        """Return the state of an item that had ``present`` before the change."""
+        state = self.after.over(present)
+        if present.use and self.before.use and self.after.use:
+            return state._replace(use=present.use.changed(self.before.use, self.after.use))
+        return state
 
     @property
     def inverse(self) -> ItemChange:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import JournalError, MemoryItemError
-from chorus_cli.core.log.memory_acts import ItemChange, ItemState, MemoryAct, MemoryChange
+from chorus_cli.core.log.memory_acts import ItemChange, ItemState, ItemUse, MemoryAct, MemoryChange
 from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.core.memory.importance import accessed, importance, renewed, tier_of
 from chorus_cli.core.memory.items import Item, ItemType, Tier, content_hash
@@ -129,7 +129,7 @@ def apply(connection: sqlite3.Connection, persona: str, act: MemoryAct, operatio
     for each in act.changes:
         present = _present(connection, persona, each.item_id)
         if present is not None and each.before.agrees_with(present.state):
-            _store(connection, present, each.after, operation_id, now)
+            _store(connection, present, each, operation_id, now)
         elif not act.passes_over:
             fate = "is no longer there" if present is None else "was changed again since"
             raise JournalError(f"Memory item #{each.item_id} {fate}, so nothing was changed.")
@@ -165,14 +165,12 @@ def _brought_back(
 ) -> list[ItemChange]:
     """Make a known item as young as a new one, and return its change if it has to come back or gets another type."""
     item = accessed(present.item._replace(created_at=addition.now), addition.now)
-    item_rows.store_scores(connection, [item])
-    wanted = ItemState(visible=True, archived=False, item_type=new.item_type)
-    parts = [now if part != now else None for part, now in zip(present.state, wanted.over(present.state), strict=True)]
-    after = ItemState.from_json(dict(zip(ItemState._fields, parts, strict=True)))
-    if after == ItemState():
+    wanted = ItemState(visible=True, archived=False, item_type=new.item_type).over(present.state)
+    if wanted == present.state:
+        item_rows.store_scores(connection, [item])
         return []
-    before = {name: getattr(present.state, name) for name in after.as_json()}
-    return [ItemChange(item.id, ItemState.from_json(before), after)]
+    wanted = wanted._replace(use=_use_of(item))
+    return [ItemChange(item.id, present.state.differing(wanted), wanted.differing(present.state))]
 
 
 def _known(connection: sqlite3.Connection, persona: str, content: str) -> _Present | None:
@@ -192,22 +190,34 @@ def _present(connection: sqlite3.Connection, persona: str, item_id: int) -> _Pre
     visible, *columns = row
     item = item_rows.item_of(columns)
     archived = item.tier is Tier.ARCHIVED
-    return _Present(item, ItemState(bool(visible), archived, item.pinned, item.item_type, item.content))
+    return _Present(item, ItemState(bool(visible), archived, item.pinned, item.item_type, item.content, _use_of(item)))
+
+
+def _use_of(item: Item) -> ItemUse:
+    return ItemUse(timestamps.to_text(item.created_at), timestamps.to_text(item.last_accessed), item.access_count)
 
 
 def _store(
-    connection: sqlite3.Connection, present: _Present, after: ItemState, operation_id: int, now: datetime
+    connection: sqlite3.Connection, present: _Present, step: ItemChange, operation_id: int, now: datetime
 ) -> None:
     """Store the new state of an item, with the score and tier that follow from it."""
-    state = after.over(present.state)
+    state = step.over(present.state)
+    use = state.use or _use_of(present.item)
     item = present.item._replace(
-        item_type=ItemType(str(state.item_type)), pinned=bool(state.pinned), tier=Tier.WARM, content=str(state.content)
+        item_type=ItemType(str(state.item_type)),
+        pinned=bool(state.pinned),
+        tier=Tier.WARM,
+        content=str(state.content),
+        created_at=timestamps.from_text(use.created_at),
+        last_accessed=timestamps.from_text(use.last_accessed),
+        access_count=use.access_count,
     )
     item = item._replace(tier=Tier.ARCHIVED) if state.archived else renewed(item, now)
+    item_rows.store_scores(connection, [item])
     connection.execute(
-        "UPDATE context_items SET item_type = ?, pinned = ?, tier = ?, importance_score = ?, "
+        "UPDATE context_items SET item_type = ?, pinned = ?, "
         "forgotten_by = CASE WHEN ? THEN NULL ELSE COALESCE(forgotten_by, ?) END WHERE id = ?",
-        (item.item_type, item.pinned, item.tier, item.importance_score, state.visible, operation_id, item.id),
+        (item.item_type, item.pinned, state.visible, operation_id, item.id),
     )
     if item.content != present.item.content:
         _reword(connection, item)
