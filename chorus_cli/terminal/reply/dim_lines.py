@@ -80,7 +80,7 @@ class Silence:
 
 
 def tool_line(used: ToolUsed, columns: int, *, unicode: bool) -> str:
-    """Return a call and its outcome in one row, made safe; the call is shortened first, then what exceeds half a row."""
+    """Return a call and its outcome in one row, made safe: the outcome has half of it at least, the call the rest."""
     call, outcome = safe_line(used.call), f": {safe_line(used.outcome)}"
     outcome = _shortened(outcome, max(columns // 2, columns - widest(call)), unicode=unicode)
     return _shortened(call, columns - widest(outcome), unicode=unicode) + outcome
