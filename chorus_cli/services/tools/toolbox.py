@@ -61,7 +61,7 @@ class Toolbox:
         return [read_call(call, tools, repairs=number < MOST_CALLS) for number, call in enumerate(calls)]
 
     async def answer(self, call: ReadCall, caller: Caller) -> Answer:
-        """Carry out a call; whatever goes wrong is told to the model."""
+        """Carry out a call; an error is told to the model as the answer."""
         answer = await self._answer(call, caller)
         words = (call.note, cut_to_characters(answer.text, LONGEST_RESULT))
         return Answer("\n\n".join(filter(None, words)) or _NOTHING, answer.outcome)

@@ -1,16 +1,17 @@
-"""The dim line below a reply: the model's latest thoughts, or how long a stalled reply has been silent."""
+"""The dim lines of a reply: below it the model's latest thoughts or the seconds of silence, in it the tools it used."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.text.safe_text import SafeTextStream
-from chorus_cli.terminal.screen.dim_row import dim_row, dots, end_of
+from chorus_cli.core.text.safe_text import SafeTextStream, safe_line
+from chorus_cli.terminal.screen.dim_row import beginning_of, dim_row, dots, end_of
 from chorus_cli.terminal.screen.painted_rows import widest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from chorus_cli.core.models.events import ToolUsed
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.terminal.screen.painted_rows import Row
 
@@ -76,3 +77,17 @@ class Silence:
             return []
         told = f"waiting for more {dots(unicode=self._screen.unicode)} {seconds:.0f} s"
         return [dim_row(told, columns, colour=self._screen.colour)]
+
+
+def tool_line(used: ToolUsed, columns: int, *, unicode: bool) -> str:
+    """Return a call and its outcome in one row, made safe: the outcome has half of it at least, the call the rest."""
+    call, outcome = safe_line(used.call), f": {safe_line(used.outcome)}"
+    outcome = _shortened(outcome, max(columns // 2, columns - widest(call)), unicode=unicode)
+    return _shortened(call, columns - widest(outcome), unicode=unicode) + outcome
+
+
+def _shortened(text: str, columns: int, *, unicode: bool) -> str:
+    if widest(text) <= columns:
+        return text
+    end = dots(unicode=unicode)
+    return beginning_of(text, columns - widest(end)) + end

@@ -22,7 +22,7 @@ from chorus_cli.core.models.events import (
     TurnDone,
 )
 from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning, safe_line
-from chorus_cli.terminal.reply.dim_lines import Silence, Thinking
+from chorus_cli.terminal.reply.dim_lines import Silence, Thinking, tool_line
 from chorus_cli.terminal.screen.progress import Progress, Wait
 from chorus_cli.terminal.screen.terminal import WindowSize
 
@@ -97,7 +97,7 @@ class PaintedReply:
             case ToolStarted(call):
                 self._progress.begin(Wait(safe_line(call), _QUICK_ANSWER_SECONDS))
             case ToolUsed():
-                self._tell(safe_line(event.line))
+                self._tell(tool_line(event, self._window.current().columns, unicode=self._answers.unicode))
             case TurnDone():
                 self._silence.end()
                 self.done = event

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,8 @@ from chorus_cli.core.models.events import (
     ToolUsed,
     TurnDone,
 )
-from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning, safe_line
+from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning
+from chorus_cli.terminal.reply.dim_lines import tool_line
 from chorus_cli.terminal.reply.painted import PaintedReply
 
 if TYPE_CHECKING:
@@ -84,7 +86,8 @@ class PlainReply:
             case ToolUsed():
                 self._end_line()
                 if self._asides.is_terminal:
-                    self._asides.notice(safe_line(event.line))
+                    columns = shutil.get_terminal_size().columns
+                    self._asides.notice(tool_line(event, columns, unicode=self._asides.unicode))
             case Notice(text):
                 self._end_line()
                 self._asides.notice(text)

@@ -54,7 +54,7 @@ def interrupted_question(connection: sqlite3.Connection, persona: str, thread_id
 
 
 def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datetime) -> None:
-    """Undo the retry that a row belongs to, if it brought no word of a reply, whatever tools were called."""
+    """Undo the retry that a row belongs to, if it brought no word of a reply, even if tools were called."""
     persona, thread_id, retry_id = connection.execute(
         "SELECT persona, thread_id, introduced_by FROM messages WHERE id = ?", (reply_id,)
     ).fetchone()
