@@ -92,6 +92,11 @@ def source(item: Item) -> str:
     return f"#{item.source_message_id}" if item.source_message_id else "you"
 
 
+def capitalized(text: str) -> str:
+    """Return a description as the beginning of a sentence."""
+    return f"{text[0].upper()}{text[1:]}"
+
+
 def _row(item: Item, now: datetime) -> tuple[str, ...]:
     return (
         f"#{item.id} {item.item_type}",
