@@ -102,7 +102,7 @@ def remembered(result: Remembered) -> Text:
     """Say what was remembered, or that it was already."""
     item = result.item
     if result.operation is None:
-        return Text(f"Remembered already as {_named(item)}. It counts as used, and is as young as a new one.")
+        return Text(f"Already remembered as #{item.id}; its age starts again.")
     known = " It was known under this number." if result.was_known else ""
     return Text(f"Remembered {_named(item)} as {item.item_type}, {item.tier}.{known} {_REVERTS}")
 
