@@ -13,6 +13,7 @@ from chorus_cli.core.errors import CommandError, MemoryItemError
 from chorus_cli.core.memory.items import ItemType, Tier, checked_tier, checked_type
 from chorus_cli.core.text.cutting import quoted
 from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.text.surrogates import cleaned_input
 
 _FORCE = "--force"
 _PREFIX = re.compile(r"\s*([A-Za-z_-]+(?: [A-Za-z]+)?)\s*:\s*(?P<text>.*)", re.DOTALL)
@@ -44,6 +45,11 @@ class Note:
 
     item_type: ItemType
     text: str
+
+
+def cleaned(text: str) -> str:
+    """Return a typed text in the form in which it is stored."""
+    return cleaned_input(text)[0]
 
 
 def _asked_items(text: str, _now: datetime) -> AskedItems:

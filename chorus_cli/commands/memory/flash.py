@@ -8,7 +8,7 @@ from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Table, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.memory.arguments import CHECKPOINT, FORCE
-from chorus_cli.commands.memory.pictures import flash_saved
+from chorus_cli.commands.memory.pictures import capitalized, flash_saved
 from chorus_cli.commands.wording import local
 from chorus_cli.services.memory.flash import RequestFigures
 
@@ -68,5 +68,4 @@ async def restore(services: Services, checkpoint: Annotated[int, CHECKPOINT]) ->
     operation = await services.memory.flashes.restore(services.focus.slug, checkpoint)
     if operation is None:
         return Text(f"No item of checkpoint {checkpoint} is archived now, so nothing was changed.")
-    description = operation.describe()
-    return Text(f"{description[0].upper()}{description[1:]}. /undo reverts this.")
+    return Text(f"{capitalized(operation.describe())}. /undo reverts this.")

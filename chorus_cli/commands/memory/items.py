@@ -10,12 +10,11 @@ from chorus_cli.commands.framework.arguments import Candidate, Parameter
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Reply, Report, Text
 from chorus_cli.commands.framework.services import Services
-from chorus_cli.commands.memory.arguments import CONTENT, ITEM, TIER_OR_TYPE, TYPE, AskedItems
-from chorus_cli.commands.memory.pictures import described, drawn_memory, listed
+from chorus_cli.commands.memory.arguments import CONTENT, ITEM, TIER_OR_TYPE, TYPE, AskedItems, cleaned
+from chorus_cli.commands.memory.pictures import capitalized, described, drawn_memory, listed
 from chorus_cli.core.errors import CommandError, JournalError
 from chorus_cli.core.memory.items import Item, ItemType
 from chorus_cli.core.text.phrases import counted, shortened
-from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.services.memory.memory import Remembered
 from chorus_cli.storage.files import document_files, export_files
 
@@ -96,14 +95,14 @@ async def add(services: Services, item_type: Annotated[ItemType, TYPE], text: An
         /memory add task call the plumber
         /memory add error TypeError: unhashable type: 'list'
     """
-    return remembered(await services.memory.remember(services.focus.slug, item_type, _cleaned(text)))
+    return remembered(await services.memory.remember(services.focus.slug, item_type, cleaned(text)))
 
 
 def remembered(result: Remembered) -> Text:
     """Say what was remembered, or that it was already."""
     item = result.item
     if result.operation is None:
-        return Text(f"Remembered already as {_named(item)}. It counts as used, and is as young as a new one.")
+        return Text(f"Already remembered as #{item.id}; its age starts again.")
     known = " It was known under this number." if result.was_known else ""
     return Text(f"Remembered {_named(item)} as {item.item_type}, {item.tier}.{known} {_REVERTS}")
 
@@ -119,7 +118,7 @@ async def edit(services: Services, item: Annotated[int, ITEM]) -> Reply:
 
     async def store(text: str) -> Reply | Refused:
         try:
-            operation = await services.memory.edit(opened, _cleaned(text))
+            operation = await services.memory.edit(opened, cleaned(text))
         except JournalError as error:
             return Refused(str(error))
         if operation is None:
@@ -138,7 +137,7 @@ async def pin(services: Services, item: Annotated[int, ITEM]) -> Text:
         /memory pin 3
     """
     operation = await services.memory.pin(services.focus.slug, item)
-    return Text(f"{_capitalized(operation.describe())}. It is HOT until /memory unpin {item}.")
+    return Text(f"{capitalized(operation.describe())}. It is HOT until /memory unpin {item}.")
 
 
 @GROUP.command("unpin")
@@ -150,7 +149,7 @@ async def unpin(services: Services, item: Annotated[int, ITEM]) -> Text:
     """
     operation = await services.memory.unpin(services.focus.slug, item)
     found = await services.memory.item(services.focus.slug, item)
-    return Text(f"{_capitalized(operation.describe())}. By its score it is {found.tier}.")
+    return Text(f"{capitalized(operation.describe())}. By its score it is {found.tier}.")
 
 
 @GROUP.command("forget")
@@ -167,7 +166,7 @@ async def forget(services: Services, item: Annotated[int, ITEM]) -> Question:
 
     async def confirmed() -> Text:
         operation = await services.memory.forget(found.persona, item)
-        return Text(f"{_capitalized(operation.describe())}.{origin} /undo brings it back.")
+        return Text(f"{capitalized(operation.describe())}.{origin} /undo brings it back.")
 
     question = f"Forget {_named(found)}?{origin}"
     return Question(question, confirmed, Text(f"Memory item #{item} stays."))
@@ -189,13 +188,5 @@ async def import_document(services: Services, file: Annotated[str, DOCUMENT]) ->
     return Text(f"Imported {counted(new, 'section')} of {name}.{known} {_REVERTS}")
 
 
-def _cleaned(text: str) -> str:
-    return cleaned_input(text)[0]
-
-
 def _named(item: Item) -> str:
     return f'#{item.id} "{shortened(item.content)}"'
-
-
-def _capitalized(text: str) -> str:
-    return text[0].upper() + text[1:]

@@ -13,7 +13,7 @@ from chorus_cli.core.time.timeline import bar, gap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from chorus_cli.core.memory.checkpoint import FlashReport, MemoryStatistics
 
@@ -43,8 +43,8 @@ def drawn_memory(memory: MemoryStatistics, name: str) -> Report:
 
 
 def listed(items: Sequence[Item], now: datetime) -> Table:
-    """List items, each with its score in parts, accesses, age and source."""
-    heads = ("Item", "Tier", "Type + age + use", "Use, age, from", "Content")
+    """List items, each with its score, the parts of that for type, age and use, accesses, age and source."""
+    heads = ("Item", "Type", "Tier", "Score", "Parts", "Used", "Age", "From", "Content")
     return Table("", heads, tuple(_row(item, now) for item in items), cut=frozenset({"Content"}))
 
 
@@ -92,14 +92,29 @@ def source(item: Item) -> str:
     return f"#{item.source_message_id}" if item.source_message_id else "you"
 
 
+def capitalized(text: str) -> str:
+    """Return a description as the beginning of a sentence."""
+    return f"{text[0].upper()}{text[1:]}"
+
+
 def _row(item: Item, now: datetime) -> tuple[str, ...]:
+    parts = importance(item.item_type, item.created_at, item.access_count, now)
     return (
-        f"#{item.id} {item.item_type}",
-        tier_name(item),
-        score(item, now),
-        f"{counted(item.access_count, 'use')}, {gap(now - item.created_at)}, {source(item)}",
+        f"#{item.id}",
+        item.item_type,
+        "pinned" if item.pinned and item.tier is Tier.HOT else item.tier,
+        f"{parts.total:.2f}",
+        "+".join(f"{part:.2f}".removeprefix("0") for part in parts),
+        f"{item.access_count:,}",
+        _age(now - item.created_at),
+        source(item),
         shortened(item.content, _LONGEST_CONTENT),
     )
+
+
+def _age(elapsed: timedelta) -> str:
+    """Write the age of an item in its largest unit: ``3 d``, ``7 h``."""
+    return " ".join(gap(elapsed).split()[:2])
 
 
 def _share(part: int, whole: int) -> str:

@@ -7,9 +7,8 @@ from typing import Annotated
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Text
 from chorus_cli.commands.framework.services import Services
-from chorus_cli.commands.memory.arguments import NOTE, Note
+from chorus_cli.commands.memory.arguments import NOTE, Note, cleaned
 from chorus_cli.commands.memory.items import remembered
-from chorus_cli.core.text.surrogates import cleaned_input
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 
@@ -22,5 +21,5 @@ async def remember(services: Services, note: Annotated[Note, NOTE]) -> Text:
         /remember call the plumber on Monday
         /remember code: make test runs the tests
     """
-    result = await services.memory.remember(services.focus.slug, note.item_type, cleaned_input(note.text)[0])
+    result = await services.memory.remember(services.focus.slug, note.item_type, cleaned(note.text))
     return remembered(result)

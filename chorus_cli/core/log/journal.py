@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from chorus_cli.core.log.act import Act
     from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.settings.jsonc import JsonValue
 
@@ -73,10 +74,15 @@ def newest_id(operations: Sequence[Operation]) -> int:
 
 def concerns_memory(operation: Operation, by_id: Mapping[int, Operation]) -> bool:
     """Return whether an operation changes the memory, as an undo or redo of such a one does."""
-    if operation.subject is not None:
-        subject = by_id.get(operation.subject.operation_id or 0)
-        return subject is not None and isinstance(subject.act, MemoryAct)
-    return isinstance(operation.act, MemoryAct)
+    return isinstance(_act_concerned(operation, by_id), MemoryAct)
+
+
+def _act_concerned(operation: Operation, by_id: Mapping[int, Operation]) -> Act | None:
+    """Return the act of an operation, or that of the subject of an undo or redo; ``None`` if it is not known."""
+    if operation.subject is None:
+        return operation.act
+    subject = by_id.get(operation.subject.operation_id or 0)
+    return subject.act if subject else None
 
 
 def fold_is_undone(operations: Sequence[Operation]) -> bool:
@@ -184,9 +190,7 @@ def window_at(operations: Sequence[Operation], moment: datetime, now: JsonValue)
 
 def _window_change(operation: Operation, by_id: dict[int, Operation]) -> Window | None:
     """Return the change that an operation made to the window, an undo or redo of such a change included."""
-    if isinstance(operation.act, Window):
-        return operation.act
-    reversed_ = by_id.get(operation.subject.operation_id or 0) if operation.subject else None
-    if reversed_ is None or not isinstance(reversed_.act, Window):
+    act = _act_concerned(operation, by_id)
+    if not isinstance(act, Window):
         return None
-    return reversed_.act.inverse if is_undo(operation) else reversed_.act
+    return act.inverse if is_undo(operation) else act

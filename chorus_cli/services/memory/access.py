@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
+from chorus_cli.services.memory import recall
 from chorus_cli.storage.sqlite.log import index_renewal
 from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError
 from chorus_cli.storage.sqlite.memory import item_rows, item_words
@@ -68,6 +69,15 @@ class MemoryAccess:
             return await self._renewing(lambda: self.store.write(work, *args, **kwargs))
         finally:
             self._writes += 1
+
+    async def renew_if_due(self, slug: str) -> None:
+        """Renew the scores and tiers of a persona's items, at most every five minutes; else they are only read.
+
+        Raises:
+            StorageError: the database cannot be read or written.
+        """
+        if await self.read(item_rows.is_renewal_due, slug, self.clock.now()):
+            await self.write(recall.renew_if_due, slug, self.clock.now())
 
     async def check_index(self) -> None:
         """Check the index, once in a process, because an empty result may mean that it has lost its words.

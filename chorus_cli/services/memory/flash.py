@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import MemoryItemError
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.storage.sqlite.memory import checkpoint_rows
+from chorus_cli.storage.sqlite.memory import checkpoint_rows, item_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,13 @@ class FlashSaves:
         return saved
 
     async def save_automatically(self, slug: str) -> FlashSave | None:
-        """Archive the COLD items of a persona; ``None`` if there are none. Only an undo by number takes it back."""
+        """Archive the COLD items of a persona; ``None`` if there are none. Only an undo by number takes it back.
+
+        Scores are not renewed for it, unless they are due: a long talk may ask for it with each message.
+        """
+        await self.access.renew_if_due(slug)
+        if not await self.access.read(item_rows.has_cold, slug):
+            return None
         return await self._save(slug, automatic=True)
 
     async def checkpoints(self, slug: str) -> Sequence[CheckpointRow]:

@@ -212,8 +212,7 @@ class Memory:
 
     async def renew_if_due(self, slug: str) -> None:
         """Renew the scores and tiers of a persona's items, at most every five minutes."""
-        if await self.access.read(item_rows.is_renewal_due, slug, self._now):
-            await self.access.write(item_rows.renew, slug, self._now)
+        await self.access.renew_if_due(slug)
 
     def offers(self, slug: str) -> Sequence[ItemHead]:
         """Return the newest items for completion, as they were read last; they are read in the background."""

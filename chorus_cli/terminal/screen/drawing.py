@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from chorus_cli.terminal.screen.output import Screen
 
 _READABLE_COLUMN_WIDTH = 14
+_READABLE_CUT_WIDTH = 10
 
 
 def draw(reply: Reply, screen: Screen) -> None:
@@ -33,5 +34,16 @@ def draw(reply: Reply, screen: Screen) -> None:
 def _draw_table(table: Table, screen: Screen) -> None:
     from chorus_cli.terminal.screen.tables import draw_list, draw_table  # noqa: PLC0415 - only tables need rich
 
-    is_narrow = shutil.get_terminal_size().columns < _READABLE_COLUMN_WIDTH * len(table.columns)
+    columns = shutil.get_terminal_size().columns
+    is_narrow = columns < _READABLE_COLUMN_WIDTH * len(table.columns) and not _fits(table, columns)
     (draw_list if is_narrow else draw_table)(table, screen)
+
+
+def _fits(table: Table, columns: int) -> bool:
+    """Return whether the columns that may be cut have room beside the others."""
+    whole = [
+        2 + max(map(len, (head, *cells)))
+        for head, *cells in zip(table.columns, *table.rows, strict=True)
+        if head not in table.cut
+    ]
+    return bool(table.cut) and sum(whole) + _READABLE_CUT_WIDTH * len(table.cut) <= columns

@@ -38,6 +38,8 @@ def draw_table(table: Table, screen: Screen) -> None:
         box=SIMPLE_HEAD,
         show_header=any(table.columns),
         pad_edge=False,
+        # A column that is cut gets the blanks that the others can spare.
+        collapse_padding=bool(table.cut),
     )
     for column in table.columns:
         drawn.add_column(Text(safe_line(column)), overflow="fold", no_wrap=bool(table.cut) and column not in table.cut)

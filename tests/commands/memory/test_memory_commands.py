@@ -57,9 +57,7 @@ async def test_what_is_typed_is_answered(memory: Remembering, line: str, answer:
 
 async def test_what_is_known_already_says_so(memory: Remembering) -> None:
     await memory.world.told("/remember buy milk")
-    assert await memory.world.told("/remember buy milk") == (
-        'Remembered already as #1 "buy milk". It counts as used, and is as young as a new one.'
-    )
+    assert await memory.world.told("/remember buy milk") == ("Already remembered as #1; its age starts again.")
     assert await memory.world.told("/remember error: buy milk") == (
         'Remembered #1 "buy milk" as ERROR, WARM. It was known under this number. /undo reverts this.'
     )
@@ -72,11 +70,9 @@ async def test_a_list_shows_the_score_in_parts_with_use_age_and_source(memory: R
     await memory.world.told("/memory pin 2")
     memory.world.clock.advance(timedelta(hours=26))
     heads, pinned, task = (await memory.world.told("/memory list")).splitlines()
-    assert heads.split() == ["Item", "Tier", "Type", "+", "age", "+", "use", "Use,", "age,", "from", "Content"]
-    assert (
-        " ".join(pinned.split()) == "#2 CODE HOT (pinned) 0.55 = 0.32+0.23+0.00 0 uses, 1 d 2 h, #7 a = 1 b = 2 c = 3"
-    )
-    assert " ".join(task.split()) == "#1 TASK WARM 0.65 = 0.40+0.23+0.01 1 use, 1 d 2 h, you call the plumber"
+    assert heads.split() == ["Item", "Type", "Tier", "Score", "Parts", "Used", "Age", "From", "Content"]
+    assert " ".join(pinned.split()) == "#2 CODE pinned 0.55 .32+.23+.00 0 1 d #7 a = 1 b = 2 c = 3"
+    assert " ".join(task.split()) == "#1 TASK WARM 0.65 .40+.23+.01 1 1 d you call the plumber"
     assert len((await memory.world.told("/memory list code")).splitlines()) == 2
     assert len((await memory.world.told("/memory list hot")).splitlines()) == 2
 

@@ -77,6 +77,14 @@ async def test_an_automatic_one_needs_a_cold_item_and_is_taken_back_by_its_numbe
     assert (await tiers(aged))["an old section"] == "COLD"
 
 
+async def test_an_automatic_one_without_cold_items_changes_no_score(memory: Remembering) -> None:
+    await memory.add("the new task", ItemType.TASK)
+    await memory.service.renew_if_due(memory.slug)
+    memory.world.clock.advance(timedelta(minutes=4))
+    statements = await memory.statements(memory.service.flashes.save_automatically(memory.slug))
+    assert not any("UPDATE" in statement or "IMMEDIATE" in statement for statement in statements)
+
+
 async def test_the_checkpoint_holds_every_active_item(aged: Remembering) -> None:
     await aged.flash()
     ((text,),) = await aged.sql("SELECT checkpoint_data FROM context_checkpoints")

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from io import StringIO
 from typing import TYPE_CHECKING
 
 from chorus_cli.commands.framework.replies import Table
+from chorus_cli.commands.memory.pictures import listed
+from chorus_cli.core.memory.items import ItemType
 from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.output import Screen
+from tests.core.memory.memory_items import item
+from tests.fakes import START
 
 if TYPE_CHECKING:
     import pytest
 
 TABLE = Table("Left out", ("Why", "Messages", ""), (("before the boundary", "2", "x"), ("taken back", "1", "")))
+OLD = timedelta(days=120)
 
 
 class Terminal(StringIO):
@@ -47,3 +53,13 @@ def test_what_may_be_cut_stays_in_one_line_and_gives_way_to_the_rest(monkeypatch
     lines = [line.split() for line in stream.getvalue().splitlines() if "2026" in line or "story" in line]
     assert [(line[0], line[-1]) for line in lines] == [("2026-02-12_auth-refactor", "2"), ("2026-02-13", "4")]
     assert lines[0][-2].endswith("…")
+
+
+def test_a_list_of_memory_items_is_a_table_on_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    stream = Terminal()
+    old = item(123, "Traceback (most recent call)", ItemType.TEST_RESULT, accesses=12, source=1234, age=OLD)
+    draw(listed([item(1, "call the plumber"), old], START), Screen(stream, {"NO_COLOR": "1"}))
+    rows = [line for line in stream.getvalue().splitlines() if line.startswith(" #1")]
+    assert [row.split()[0] for row in rows] == ["#1", "#123"]
+    assert "Traceback" in rows[1]

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
-MOST_HOT = 100
 RENEWED_EVERY = timedelta(minutes=5)
 COLUMNS = (
     "id, persona, item_type, content, importance_score, tier, created_at, last_accessed, pinned, access_count, "
@@ -108,9 +107,17 @@ def listing(
     return _items(connection, persona, f"{conditions}{_BEST_FIRST}", tier=tier, item_type=item_type)
 
 
-def hot(connection: sqlite3.Connection, persona: str, limit: int = MOST_HOT) -> list[Item]:
+def hot(connection: sqlite3.Connection, persona: str, limit: int) -> list[Item]:
     """Return the HOT items of a persona, best first."""
     return _items(connection, persona, f"AND tier = 'HOT' {_BEST_FIRST} LIMIT :limit", limit=limit)
+
+
+def has_cold(connection: sqlite3.Connection, persona: str) -> bool:
+    """Return whether a persona has a COLD item, by its tier of the last renewal."""
+    found = connection.execute(
+        f"SELECT 1 FROM context_items WHERE {_VISIBLE} AND tier = 'COLD' LIMIT 1", {"persona": persona}
+    ).fetchone()
+    return found is not None
 
 
 def newest_heads(connection: sqlite3.Connection, persona: str) -> list[ItemHead]:
@@ -199,8 +206,10 @@ def count_access(connection: sqlite3.Connection, persona: str, ids: Collection[i
 def is_renewal_due(connection: sqlite3.Connection, persona: str, now: datetime) -> bool:
     """Return whether five minutes have passed since the last renewal, or an item was put in with plain SQL since.
 
-    A clock that was set back behind the last renewal makes one due too.
+    A clock that was set back behind the last renewal makes one due too. An empty memory needs none.
     """
+    if not number(connection, persona):
+        return False
     last = renewed_at(connection, persona)
     if last is None or not timedelta() <= now - last < RENEWED_EVERY:
         return True
