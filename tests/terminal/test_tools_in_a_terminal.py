@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,9 +16,14 @@ from tests.terminal.driver import PROMPT, Home
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-MANY_ROWS = 80_000
+LONG_TEXT = " ".join(f"word{number}" for number in range(100_000))
+"""A message that takes a moment to index, during which others may read: time for a lock."""
+
+LONG_ROWS = 5
+LOOK_SECONDS = 0.002
+HOLD_SECONDS = 1.0
 PATIENCE_SECONDS = 60
 SEARCH = split_call("search_history", {"query": "ring", "since": "7d"})
 
@@ -113,35 +119,55 @@ def test_an_endless_loop_of_calls_ends_in_a_reply(tooled: Home, provider: Callin
 
 @contextmanager
 def searching_for_long(home: Home, provider: CallingProvider) -> Iterator[subprocess.Popen[bytes]]:
-    """Yield a program whose tool is at work, as the index of the search has to be made first."""
-    home.run("ask", "Hi")
+    """Yield a program whose tool is at work, and cannot go on because of a lock of the test, until shortly after.
+
+    The lock is that of the very look which finds the call in progress, so the tool does not end in between.
+    """
+    # It makes the database, and needs no model for that.
+    home.run("log")
     home.sql(
         "INSERT INTO messages(persona, thread_id, role, content, timestamp) "
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
-        "SELECT 'other', 99, 'user', 'word' || i || ' about nothing', '2026-01-01T00:00:00.000000Z' FROM n",
-        MANY_ROWS,
+        "SELECT 'other', 99, 'user', ?, '2026-01-01T00:00:00.000000Z' FROM n",
+        *(LONG_ROWS, LONG_TEXT),
     )
     provider.call(*SEARCH, before="Let me look.")
     with home.running("ask", "Where is the ring?") as process:
-        until(lambda: statuses(home) == ["streaming"])
-        yield process
+        with locking_when_at_work(home):
+            yield process
+            time.sleep(HOLD_SECONDS)
+        process.wait(PATIENCE_SECONDS)
+
+
+@contextmanager
+def locking_when_at_work(home: Home) -> Iterator[None]:
+    """Wait until a call is in progress, and let nothing be written during the block."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    with closing(sqlite3.connect(home.path / "chorus.db", timeout=0, isolation_level=None)) as reader:
+        while not sees_call_in_progress(reader):
+            reader.rollback()
+            assert time.monotonic() < deadline
+            time.sleep(LOOK_SECONDS)
+        yield
+
+
+def sees_call_in_progress(reader: sqlite3.Connection) -> bool:
+    """Begin a transaction, and return whether a call is in progress; while another program writes it is not known."""
+    reader.execute("BEGIN")
+    try:
+        (found,) = reader.execute("SELECT COUNT(*) FROM messages WHERE role = 'tool_use' AND status = 'streaming'")
+    except sqlite3.OperationalError:
+        return False
+    return bool(found[0])
 
 
 def statuses(home: Home) -> list[str]:
     return list(home.sql("SELECT status FROM messages WHERE role = 'tool_use'"))
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_a_kill_in_a_tool_leaves_a_turn_that_is_mended(tooled: Home, provider: CallingProvider) -> None:
     with searching_for_long(tooled, provider) as process:
         process.kill()
-        process.wait()
     assert statuses(tooled) == ["streaming"]
     tooled.run("ask", "Are you there?")
     assert statuses(tooled) == ["interrupted"]
@@ -155,7 +181,6 @@ def test_a_kill_in_a_tool_leaves_a_turn_that_is_mended(tooled: Home, provider: C
 def test_ctrl_c_in_a_tool_is_told_as_its_result(tooled: Home, provider: CallingProvider) -> None:
     with searching_for_long(tooled, provider) as process:
         process.send_signal(signal.SIGINT)
-        process.wait(PATIENCE_SECONDS)
     assert statuses(tooled) == ["complete"]
     assert tooled.sql("SELECT status FROM messages ORDER BY id DESC LIMIT 1") == ["interrupted"]
     tooled.run("ask", "Are you there?")
