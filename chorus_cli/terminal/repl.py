@@ -129,7 +129,10 @@ class Repl:
         return self._lines
 
     def _arm(self) -> None:
-        self._backend.services().idle_timer.arm()
+        services = self._backend.services()
+        services.idle_timer.arm()
+        # The first Tab after the number of a memory item finds the items.
+        services.memory.offers(services.focus.slug)
         self._toolbar.begin(self._prompt.redraw)
 
     def _tell(self, line: str) -> None:

@@ -195,6 +195,7 @@ class Memory:
             MemoryItemError: another item has the content by now.
         """
         await self.access.write(item_changes.put_back, act, reversal)
+        await self.access.read_heads(reversal.persona)
 
     async def recall(self, slug: str, text: str, limit: int = MOST_RECALLED) -> Sequence[Item]:
         """Return the HOT and WARM items that a query names or has words of, best match first."""
@@ -221,10 +222,14 @@ class Memory:
     async def _add(self, addition: Addition) -> Added:
         tokens = await self.access.count(item.content for item in addition.items)
         items = [item._replace(token_count=tokens[item.content]) for item in addition.items]
-        return await self.access.write(item_changes.add, addition._replace(items=items))
+        added = await self.access.write(item_changes.add, addition._replace(items=items))
+        await self.access.read_heads(addition.persona)
+        return added
 
     async def _change(self, slug: str, change: MemoryChange) -> Operation:
-        return await self.access.write(item_changes.change, slug, change, self._now)
+        operation = await self.access.write(item_changes.change, slug, change, self._now)
+        await self.access.read_heads(slug)
+        return operation
 
     @property
     def _now(self) -> datetime:
