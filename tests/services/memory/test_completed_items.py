@@ -37,8 +37,9 @@ async def test_the_newest_items_are_offered_by_their_beginnings(memory: Remember
 
 
 async def test_they_are_read_again_after_a_change_only(memory: Remembering) -> None:
-    await memory.add("call the plumber")
     assert await reads(memory, keys=5) == 1
+    await memory.add("call the plumber")
+    assert [head.beginning for head in memory.service.offers(memory.slug)] == ["call the plumber"]
     assert await reads(memory, keys=5) == 0
     await memory.forget(1)
     assert await offered(memory) == {}
