@@ -10,7 +10,7 @@ from chorus_cli.core.memory.items import ItemType, Tier
 if TYPE_CHECKING:
     from tests.services.world import World
 
-ARCHIVED = "Memory: 1 COLD memory item archived; /memory restore 1 brings them back."
+ARCHIVED = "1 COLD memory item was archived; /memory restore 1 reverts this."
 
 
 async def cold_item(world: World) -> int:
