@@ -50,11 +50,11 @@ class Frame:
     system_prompt: SystemPrompt
     limit: Limit
     offer: ToolOffer = NO_OFFER
+    fixed_tokens: int = field(init=False)
+    """The estimated tokens that every request has: the system message without a summary, and the tools."""
 
-    @property
-    def fixed_tokens(self) -> int:
-        """The estimated tokens that every request has: the system message without a summary, and the tools."""
-        return self.system_prompt.tokens + self.offer.tokens
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fixed_tokens", self.system_prompt.tokens + self.offer.tokens)
 
     def budget(self, learned: Calibration, *, fold_is_undone: bool = False) -> Budget:
         """Return the budget of a request; after a fold that was taken back it is longer."""

@@ -91,7 +91,7 @@ async def context_report(context: Context, target: Target, now: datetime) -> Con
     snapshot, outside, when, items = await context.store.read(_read, context, frame, now)
     plan = await context.plan(await context.counted(snapshot))
     left_out, meter = tuple(plan.left_out()), plan.meter
-    memory = uses(items, plan.snapshot.hot, plan.sent, plan.snapshot.budget)
+    memory = uses(items, plan.snapshot.hot, plan.sent, plan.snapshot.budget) if items else ()
     return ContextReport(plan, meter, _parts(plan), _omissions(plan, left_out, outside), when, tuple(memory))
 
 

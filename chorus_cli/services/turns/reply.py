@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 CHECKPOINT_SECONDS = 0.5
+_NO_CALLS: Sequence[ReadCall] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +87,8 @@ class Answering:
             StorageError: the end of the reply could not be stored; it is kept in a file that the sentence names.
         """
         writer = ReplyWriter(self.store, self.outside.counter, self.outside.clock, row)
-        end = ReplyEnd(None)
+        end, calls = ReplyEnd(None), _NO_CALLS
         failure: ModelError | None = None
-        calls: Sequence[ReadCall] = ()
         try:
             async with aclosing(self._attempts(request, notices)) as events:
                 async for event in events:

@@ -46,10 +46,10 @@ def read_snapshot(
     ``operations`` are those since the boundary; no message after ``until`` is read. The cost follows the window and
     the operations, never the log.
     """
-    learned = meta_rows.value(connection, meta_rows.calibration_key(frame.target.choice.model))
-    last_spoken = message_rows.last_spoken_at(connection, frame.target.thread_id)
-    seen = _view(connection, frame.target.thread_id, operations, start, until)
     fold_is_undone = journal.fold_is_undone(operations)
+    seen = _view(connection, frame.target.thread_id, operations, start, until)
+    last_spoken = message_rows.last_spoken_at(connection, frame.target.thread_id)
+    learned = meta_rows.value(connection, meta_rows.calibration_key(frame.target.choice.model))
     allowed = frame.budget(calibration.read(learned) if learned else Calibration(), fold_is_undone=fold_is_undone)
     return ContextSnapshot(
         frame=frame,
