@@ -134,3 +134,22 @@ def test_why_names_each_item_with_its_reason(talking: Home, provider: CallingPro
     rows = [line.split(None, 1) for line in talking.run("ask", "/why").output.splitlines()]
     assert ["#1", f"{PLUMBER}  HOT"] in rows
     assert ["1", "item                             not sent; WARM: sent when a message refers to it"] in rows
+
+
+def test_why_names_a_corrected_item_until_its_new_wording_was_sent(talking: Home, provider: CallingProvider) -> None:
+    with talking.chat(EDITOR="sed -i s/boiler/shower/") as chat:
+        chat.say("Hello")
+        chat.until(lambda: len(provider.asked) == 1, "the first request")
+        chat.await_line(PROMPT)
+        chat.ask(f"/remember {PLUMBER}", "Remembered #1")
+        chat.say("What next?")
+        chat.until(lambda: len(provider.asked) == 2, "the second request")
+        chat.await_line(PROMPT)
+        chat.ask("/memory edit 1", "Corrected #1")
+        chat.ask("/why", "corrected: the new wording goes with your next message")
+        chat.say("And now?")
+        chat.until(lambda: len(provider.asked) == 3, "the third request")
+        chat.await_line(PROMPT)
+    assert provider.asked[-1]["messages"][-1]["content"] == (
+        "From memory:\n#1 TASK: call the plumber about the shower\n\nAnd now?"
+    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.wording import local, reach, speaker
 from chorus_cli.core.context.budget import tokens_of
+from chorus_cli.core.context.memory import CORRECTED
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time.timeline import bar, counts_by_slot, gap, slot_length, slot_of, timeline
 from chorus_cli.services.context.window import window_state
@@ -50,9 +51,10 @@ def drawn_parts(report: ContextReport) -> Table:
 
 
 def drawn_memory(uses: Sequence[MemoryUse]) -> Table:
-    """List the memory items in the next request, and count those outside by reason."""
-    sent = [(f"#{use.item.id}", shortened(use.item.content), use.reason) for use in uses if use.sent]
-    outside = Counter(use.reason for use in uses if not use.sent)
+    """List the memory items in the next request and those corrected since, and count the others by reason."""
+    listed = [use for use in uses if use.sent or use.reason == CORRECTED]
+    sent = [(f"#{use.item.id}", shortened(use.item.content), use.reason) for use in listed]
+    outside = Counter(use.reason for use in uses if not use.sent and use.reason != CORRECTED)
     rest = [("", counted(number, "item"), f"not sent; {reason}") for reason, number in outside.items()]
     return Table("Memory", ("Item", "Content", "Why"), (*sent, *rest))
 

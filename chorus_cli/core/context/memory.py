@@ -35,7 +35,7 @@ _HOT_SHARE = 0.1
 _RECALLED_SHARE = 0.05
 _HEADING_TOKENS = 6
 FORGOTTEN = "(forgotten)"
-_CORRECTED = "corrected: the new wording goes with your next message"
+CORRECTED = "corrected: the new wording goes with your next message"
 _REASONS_OUTSIDE: Mapping[Tier, str] = {
     Tier.HOT: "HOT: goes with your next message, if there is room",
     Tier.WARM: "WARM: sent when a message refers to it",
@@ -149,7 +149,7 @@ def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Messag
             if item.tier is Tier.HOT and tokens_in_request(item) > room:
                 return MemoryUse(item, sent=False, reason=f"too large: HOT items have {room:,} tokens")
             is_corrected = item.id in held or item.id in recalled
-            return MemoryUse(item, sent=False, reason=_CORRECTED if is_corrected else _REASONS_OUTSIDE[item.tier])
+            return MemoryUse(item, sent=False, reason=CORRECTED if is_corrected else _REASONS_OUTSIDE[item.tier])
         if item.id in recalled:
             return MemoryUse(item, sent=True, reason=f"recalled in message #{recalled[item.id].message_id}")
         if item.id in held:
