@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.settings.table import Settings
 
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 DEFAULT_PERSONA = "chorus"
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """A text that is part of every prompt of a persona."""
 
     name: str

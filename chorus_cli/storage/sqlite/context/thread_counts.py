@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.context.view import Reason, put_in
 from chorus_cli.core.log import journal
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.view import View
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
+class Outside(NamedTuple):
     """A number of messages, and their tokens as far as they are counted."""
 
     messages: int = 0
@@ -80,8 +78,7 @@ def count_outside(connection: sqlite3.Connection, persona: str, thread_id: int, 
     return {Reason[name]: Outside(messages, tokens) for name, messages, tokens in found}
 
 
-@dataclass(frozen=True, slots=True)
-class WindowFill:
+class WindowFill(NamedTuple):
     """The messages since the boundary: those in the window, those that the widest window reaches, the oldest of them.
 
     What an edit or a restore put into the context counts as old as that operation; what a later operation keeps there
