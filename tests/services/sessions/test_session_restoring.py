@@ -127,11 +127,12 @@ async def test_memory_items_of_another_machine_are_cut_out_because_their_numbers
     talked: World,
 ) -> None:
     foreign: Any = file_of_far_away()
-    foreign["messages"][0]["preamble"] = "(a preamble)\nFrom memory:\n#1 TASK: a thing of far away"
+    for message in foreign["messages"]:
+        message["preamble"] = "(a preamble)\nFrom memory:\n#1 TASK: a thing of far away"
     folder(talked).mkdir()
     (folder(talked) / "2025-01-01_far.json").write_text(json.dumps(foreign), encoding="utf-8")
     await talked.sessions.restore(talked.focus.target(), "2025")
-    assert (await talked.view()).messages[0].preamble == "(a preamble)"
+    assert {row.preamble for row in (await talked.view()).messages} == {"(a preamble)"}
 
 
 async def test_a_file_of_another_machine_works_and_twice_gives_no_duplicates(talked: World, tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ def test_an_operation_may_be_of_any_kind(old: Path, kind: str) -> None:
     with closing(connected(old)) as connection:
         migrate(connection)
         connection.execute("INSERT INTO operations(persona, kind) VALUES ('frodo', ?)", (kind,))
+        assert connection.execute("SELECT kind FROM operations ORDER BY id DESC LIMIT 1").fetchone() == (kind,)
 
 
 @pytest.mark.parametrize("number", range(1, len(STEPS[1][1]) + 1))
