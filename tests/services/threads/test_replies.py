@@ -55,7 +55,8 @@ async def rows(world: World, target: Target) -> list[tuple[Role, str, Status]]:
 
 
 async def settled(world: World) -> None:
-    await asyncio.wait_for(replies(world).settle(), 5)
+    async with asyncio.timeout(5):
+        await replies(world).settle()
 
 
 async def test_three_threads_wait_at_once_and_each_reply_is_in_its_own(world: World) -> None:
