@@ -12,6 +12,7 @@ from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.wording import local
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.text.phrases import shortened
+from chorus_cli.services.threads.running_turn import RunningTurn
 from chorus_cli.storage.sqlite.log.thread_rows import Thread
 
 GROUP: CommandGroup[Services] = CommandGroup(
@@ -35,15 +36,18 @@ async def listing(services: Services) -> Table:
 
 
 @GROUP.command("switch", default=True)
-async def switch(services: Services, thread: Annotated[int, THREAD]) -> Report:
+async def switch(services: Services, thread: Annotated[int, THREAD]) -> Report | RunningTurn:
     """Switch to another thread; the next run continues there too.
+
+    A reply that is being written there, or that you have not seen yet, is shown.
 
     Examples:
         /thread 3
         /t 3
     """
     await services.focus.turn_to_thread(thread)
-    return await _arrived(services)
+    turn = services.replies.in_thread(thread) or services.replies.unseen_in(thread)
+    return turn or await _arrived(services)
 
 
 @GROUP.command("new")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.target import Target
@@ -77,6 +78,11 @@ class Focus:
     async def open_thread(self, title: str) -> None:
         """Open a new thread of the persona in focus and switch to it."""
         await self.turn_to_thread(await self._store.write(thread_rows.new, self.slug, title, self._clock.now()))
+
+    async def target_aside(self) -> Target:
+        """Open a new thread of the persona in focus, and return it as a target without switching to it."""
+        thread_id = await self._store.write(thread_rows.new, self.slug, "", self._clock.now())
+        return replace(self.target(), thread_id=thread_id)
 
     async def threads(self) -> list[Thread]:
         """Return the open threads of the persona in focus."""
