@@ -17,6 +17,7 @@ from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError
 from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.messages import MessageContent, Role, Status
 from chorus_cli.core.log.operations import NewOperation
+from chorus_cli.core.memory.capture import capture_notice
 from chorus_cli.core.memory.prompt import memory_lines
 from chorus_cli.core.models.events import Notice, TextDelta, ToolStarted, TurnDone
 from chorus_cli.core.text.surrogates import cleaned_input
@@ -24,7 +25,6 @@ from chorus_cli.core.time.window import cutoff
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.memory import recall
 from chorus_cli.services.turns.notices import (
-    capture_notice,
     members_notice,
     recall_notice,
     refuse_unfitting,
