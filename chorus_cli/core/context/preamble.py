@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from chorus_cli.core.jobs.states import RunningJob
+
 NOTICEABLE_GAP = timedelta(hours=1)
 THREADS_HEADING, JOBS_HEADING = "Active threads:", "Running jobs:"
 MOST_LISTED = 10
@@ -48,15 +50,6 @@ class ActiveThread(NamedTuple):
         if self.tool:
             return f"using {_one_line(self.tool, _LONGEST_NAME)}"
         return _WRITING if self.has_words else _WAITING
-
-
-class ActiveJob(NamedTuple):
-    """A running job: its number, its command, its start, and the last line of its output, empty before the first."""
-
-    number: int
-    command: str
-    began_at: datetime
-    last_line: str = ""
 
 
 def preamble(*parts: str) -> str:
@@ -92,11 +85,11 @@ def thread_lines(own: ActiveThread, others: Sequence[ActiveThread], now: datetim
     return _listed(THREADS_HEADING, lines, 1 + len(others))
 
 
-def job_lines(jobs: Sequence[ActiveJob], now: datetime) -> str:
+def job_lines(jobs: Sequence[RunningJob]) -> str:
     """Return the lines about the running jobs; empty without any."""
     if not jobs:
         return ""
-    return _listed(JOBS_HEADING, [_job_line(job, now) for job in jobs[:MOST_LISTED]], len(jobs))
+    return _listed(JOBS_HEADING, [_job_line(job) for job in jobs[:MOST_LISTED]], len(jobs))
 
 
 def _thread_line(thread: ActiveThread, now: datetime, *, is_own: bool) -> str:
@@ -106,8 +99,8 @@ def _thread_line(thread: ActiveThread, now: datetime, *, is_own: bool) -> str:
     return f"#{thread.number}{whose}: {title}, step {thread.step}, {since}, currently: {thread.activity}"
 
 
-def _job_line(job: ActiveJob, now: datetime) -> str:
-    begun = f"#{job.number} {_one_line(job.command, _LONGEST_COMMAND)} ({duration(now - job.began_at)})"
+def _job_line(job: RunningJob) -> str:
+    begun = f"#{job.number} {_one_line(job.command, _LONGEST_COMMAND)} ({duration(timedelta(seconds=job.seconds))})"
     output = _one_line(job.last_line, _LONGEST_OUTPUT)
     return f"{begun}, last line: {output}" if output else begun
 

@@ -17,6 +17,7 @@ from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError
 from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.messages import MessageContent, Role, Status
 from chorus_cli.core.log.operations import NewOperation
+from chorus_cli.core.memory.capture import capture_notice
 from chorus_cli.core.memory.prompt import memory_lines
 from chorus_cli.core.models.events import Notice, TextDelta, ToolStarted, TurnDone
 from chorus_cli.core.text.surrogates import cleaned_input
@@ -24,7 +25,6 @@ from chorus_cli.core.time.window import cutoff
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.memory import recall
 from chorus_cli.services.turns.notices import (
-    capture_notice,
     fits,
     members_notice,
     recall_notice,
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
     from datetime import datetime
 
-    from chorus_cli.core.context.preamble import ActiveJob
     from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
     from chorus_cli.core.context.target import Target
+    from chorus_cli.core.jobs.states import RunningJob
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.services.context.context import Context
@@ -66,7 +66,7 @@ class Conversation:
     memory: Memory
     run: str
     began_at: datetime
-    jobs: Callable[[str], Sequence[ActiveJob]] = lambda _persona: ()
+    jobs: Callable[[str], Sequence[RunningJob]] = lambda _persona: ()
 
     async def answer(self, target: Target, text: str) -> AsyncGenerator[TurnEvent, None]:
         """Store ``text``, ask the model, and yield the events of the turn; the last one is ``TurnDone``.
@@ -134,7 +134,7 @@ class Conversation:
             raise self.answering.rescued(error, target.persona.slug, "user", content) from error
 
     def _store_turn(
-        self, connection: Connection, frame: Frame, question: MessageContent, jobs: Sequence[ActiveJob]
+        self, connection: Connection, frame: Frame, question: MessageContent, jobs: Sequence[RunningJob]
     ) -> OpenedTurn:
         """Read the context and store the question with its preamble, in one transaction, so that nothing comes between.
 
@@ -166,13 +166,13 @@ class Conversation:
         snapshot: ContextSnapshot,
         question: MessageContent,
         in_progress: Sequence[int],
-        jobs: Sequence[ActiveJob],
+        jobs: Sequence[RunningJob],
     ) -> str:
         """Return the lines about the other threads at work and the running jobs; empty if they do not fit the model."""
         thread_id, now = question.thread_id, question.timestamp
         others = active_threads.others(connection, snapshot.target.persona.slug, thread_id, in_progress)
         own = active_threads.beginning(connection, thread_id, question.content, now) if others else None
-        lines = preamble(thread_lines(own, others, now) if own else "", job_lines(jobs, now))
+        lines = preamble(thread_lines(own, others, now) if own else "", job_lines(jobs))
         tokens = self.answering.outside.counter.count(lines) + (question.token_count or 0)
         return lines if fits(snapshot, tokens + _PREAMBLE_TOKENS) else ""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.context.preamble import ActiveJob
+from chorus_cli.core.jobs.states import RunningJob
 from chorus_cli.core.log.messages import MessageContent, Role
 from chorus_cli.core.models.events import ReplyEnd, TextDelta, ToolStarted, TurnDone
 from chorus_cli.storage.sqlite.log import message_rows, thread_rows
@@ -149,7 +149,7 @@ async def test_a_retry_is_as_old_as_itself_and_counts_its_own_steps(world: World
 
 
 async def test_running_jobs_are_told_after_the_pause_and_before_the_memory(world: World) -> None:
-    at_work = replace(world.conversation, jobs=running(world, "chorus"))
+    at_work = replace(world.conversation, jobs=running("chorus"))
     await world.say("Hello")
     await world.told("/memory add TASK water the fuchsia")
     await finished(at_work, world.focus.target(), "Is the fuchsia fine?")
@@ -161,7 +161,7 @@ async def test_running_jobs_are_told_after_the_pause_and_before_the_memory(world
 
 
 async def test_jobs_of_another_persona_are_not_told(world: World) -> None:
-    await finished(replace(world.conversation, jobs=running(world, "frodo")), world.focus.target(), "Hello")
+    await finished(replace(world.conversation, jobs=running("frodo")), world.focus.target(), "Hello")
     assert world.asked() == [("user", "Hello")]
 
 
@@ -169,7 +169,7 @@ async def test_a_model_that_has_no_room_for_the_lines_is_asked_without_them(
     tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel
 ) -> None:
     small = await built(tmp_path, store, clock, model, limit_tokens=1_000)
-    commands = tuple(ActiveJob(number, "a b c d e f g h i j k l m n o p", clock.now()) for number in range(10))
+    commands = tuple(RunningJob(number, "a b c d e f g h i j k l m n o p", 1, "") for number in range(10))
     at_work = replace(small.conversation, jobs=lambda _persona: commands)
     for words, is_told in ((100, True), (530, False)):
         await finished(at_work, small.focus.target(), "word " * words)
@@ -195,11 +195,10 @@ async def tool_starts(events: AsyncIterator[TurnEvent], name: str) -> None:
         pass
 
 
-def running(world: World, persona: str) -> Callable[[str], Sequence[ActiveJob]]:
+def running(persona: str) -> Callable[[str], Sequence[RunningJob]]:
     """Return the lookup of jobs of which ``persona`` has one."""
 
-    def jobs(slug: str) -> Sequence[ActiveJob]:
-        begun = world.clock.now() - timedelta(seconds=12)
-        return [ActiveJob(1, "pytest -q", begun, "3 passed")] if slug == persona else []
+    def jobs(slug: str) -> Sequence[RunningJob]:
+        return [RunningJob(1, "pytest -q", 12, "3 passed")] if slug == persona else []
 
     return jobs
