@@ -27,7 +27,7 @@ async def run_chat(options: Options, environment: Mapping[str, str], typed_early
 
     @contextmanager
     def alone() -> Iterator[None]:
-        with progress.paused(), pastes_unmarked():
+        with progress.paused(), pastes_unmarked(), screen.lent():
             yield
 
     async with opened(options, environment, Frontend(alone, folds_in_background=True)) as app:
