@@ -181,6 +181,6 @@ class LineHandler:
 
 def _goes_on(target: Target) -> str:
     return (
-        f"The reply goes on in the background; /thread {target.thread_id} shows it. "
+        f"The reply goes on in the background; /thread {target.thread_number} shows it. "
         "Messages here wait for it; /thread new opens another thread."
     )
