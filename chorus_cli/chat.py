@@ -32,7 +32,8 @@ async def run_chat(options: Options, environment: Mapping[str, str], typed_early
 
     async with opened(options, environment, Frontend(alone, folds_in_background=True)) as app:
         unsent = UnsentInput(app.paths.drafts, app.run, app.clock, app.is_alive)
-        backend = Backend(app.focus, unsent, _histories(app), app.notifier, app.report_bug, app.services)
+        report, services = app.report_bug, app.services
+        backend = Backend(app.focus, unsent, _histories(app), app.notifier, report, services, app.interrupted)
         await Repl(backend, screen, progress, typed_early).run(app.warm_up)
 
 
