@@ -102,12 +102,12 @@ class LineHandler:
         """Say what the end of the chat breaks off."""
         running, waiting = self._services.replies.running, self._services.replies.waiting
         if running:
+            replies = counted(len(running), "reply", "replies")
             places = enumerated([f"thread #{turn.target.thread_number}" for turn in running])
-            self._screen.notice(
-                f"Stopped: {counted(len(running), 'reply', 'replies')} in {places}; the parts are kept."
-            )
+            self._screen.notice(f"Stopped: {replies} in {places}. What has come is kept; /retry asks again.")
         if waiting:
-            self._screen.notice(f"Not sent: {counted(len(waiting), 'message')}, kept as drafts for the next start.")
+            messages = counted(len(waiting), "message")
+            self._screen.notice(f"Not sent: {messages}, kept as drafts for the next start.")
 
     async def _command(self, line: str) -> bool:
         services = self._services

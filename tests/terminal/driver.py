@@ -40,6 +40,7 @@ _KEYS = {
     "escape": "\x1b",
     "v": "v",
     "ctrl-a": "\x01",
+    "ctrl-b": "\x02",
     "ctrl-e": "\x05",
     "ctrl-l": "\x0c",
     "ctrl-r": "\x12",
