@@ -131,9 +131,8 @@ def had(connection: sqlite3.Connection, persona: str, number: int, after: int = 
     ).fetchall()
     known = dict(shared) | dict(found)
     if number not in known:
-        named = (
-            f"Its threads are {', '.join(f'#{each}' for each in sorted(known))}." if known else "It has no thread yet."
-        )
+        listed = ", ".join(f"#{each}" for each in sorted(known))
+        named = f"Its threads are {listed}." if known else "It has no thread yet."
         raise ThreadError(f"There is no thread #{number} of {persona}. {named}")
     return ThreadKey(known[number], number)
 
