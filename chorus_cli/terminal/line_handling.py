@@ -34,6 +34,7 @@ _Result = TypeVar("_Result")
 _PATIENCE_SECONDS = 1.0
 _STOPPED = "Stopped. The part that arrived is kept; /retry asks again."
 _STOPPED_EARLY = "Stopped before the reply began; /retry asks again."
+_NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
 _UNSENT = (
     " Your message was not sent and is at the prompt again. "
     "Ctrl-C clears it; then switch to another persona with /persona NAME."
@@ -76,7 +77,7 @@ class LineHandler:
             raise PersonaError(f"{error}{_UNSENT}") from error
         for notice in (*focus.sharing_notices(), *focus.new_warnings(target)):
             self._screen.notice(notice)
-        await self._show(self._services.conversation.answer(target, unescaped(line)))
+        await self._show(self._services.conversation.answer(target, unescaped(line)), line)
         return False
 
     async def compose(self, typed: str) -> bool:
@@ -104,7 +105,7 @@ class LineHandler:
         if isinstance(answer, Reply):
             draw(answer, self._screen)
         else:
-            await self._show(answer)
+            await self._show(answer, line)
         return False
 
     async def _carried_out(self, work: Coroutine[None, None, Answer], *, stoppable: bool) -> Answer:
@@ -137,10 +138,15 @@ class LineHandler:
             self._stop()
         return outcome
 
-    async def _show(self, events: AsyncGenerator[TurnEvent, None]) -> None:
+    async def _show(self, events: AsyncGenerator[TurnEvent, None], line: str) -> None:
+        """Show a turn; if it is stopped while it waits to be stored, ``line`` comes back to the prompt."""
         arrival = Arrival()
         try:
             await show_events(arrival.seen_in(events), self._screen, self._screen)
         except asyncio.CancelledError:
-            self._screen.notice(_STOPPED if arrival.has_words else _STOPPED_EARLY)
+            if arrival.is_waiting:
+                self._unsent.text = line
+                self._screen.notice(_NOT_SENT)
+            else:
+                self._screen.notice(_STOPPED if arrival.has_words else _STOPPED_EARLY)
             raise
