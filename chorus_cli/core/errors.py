@@ -12,6 +12,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── PersonaError            a persona that cannot be made, changed, archived or deleted
     │   └── UnknownPersonaError     no persona has this name
     ├── ThreadError             a thread that does not exist or is closed
+    │   └── ThreadBusyError         a reply is being written in it
     ├── MessageRefusedError     a message that is not stored: too large, empty, or not text
     ├── OutputError             output that cannot be written
     ├── EditorError             no editor can be started, or what it left cannot be read
@@ -93,6 +94,10 @@ class UnknownPersonaError(PersonaError):
 
 class ThreadError(ChorusError):
     """A thread that does not exist or is closed."""
+
+
+class ThreadBusyError(ThreadError):
+    """A thread in which a reply is being written; the sentence says that a message waits for it."""
 
 
 class MessageRefusedError(ChorusError):

@@ -39,6 +39,7 @@ _STOPPED = "Stopped. The part that arrived is kept; /retry asks again."
 _STOPPED_EARLY = "Stopped before the reply began; /retry asks again."
 _ASKED = "Your message:"
 _NEXT = "Next, your waiting message:"
+_NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
 _UNSENT = (
     " Your message was not sent and is at the prompt again. "
     "Ctrl-C clears it; then switch to another persona with /persona NAME."
@@ -86,7 +87,7 @@ class LineHandler:
         if turn is None:
             self._screen.notice(waiting_line(target))
         else:
-            await self._follow(turn)
+            await self._follow(turn, line)
         return False
 
     async def compose(self, typed: str) -> bool:
@@ -127,7 +128,7 @@ class LineHandler:
         else:
             if answer.events and answer.text:
                 self._screen.notice(f"{_ASKED} {shortened(answer.text)}")
-            await self._follow(answer)
+            await self._follow(answer, line)
         return False
 
     async def _carried_out(self, work: Coroutine[None, None, Answer], *, stoppable: bool) -> Answer:
@@ -160,11 +161,14 @@ class LineHandler:
             self._stop()
         return outcome
 
-    async def _follow(self, turn: RunningTurn) -> None:
-        """Show a reply while it comes, and those to the messages that waited for it; Ctrl-C stops it."""
+    async def _follow(self, turn: RunningTurn, line: str) -> None:
+        """Show a reply while it comes, and those to the messages that waited for it.
+
+        Ctrl-C stops it; ``line`` comes back to the prompt if it was not sent yet.
+        """
         following: RunningTurn | None = turn
         while following is not None:
-            await self._show(following)
+            await self._show(following, following.text if following is not turn else line)
             if not following.is_over:
                 self._screen.notice(_goes_on(following.target))
                 return
@@ -172,14 +176,18 @@ class LineHandler:
             if following is not None:
                 self._screen.notice(f"{_NEXT} {shortened(following.text)}")
 
-    async def _show(self, turn: RunningTurn) -> None:
+    async def _show(self, turn: RunningTurn, line: str) -> None:
         arrival = Arrival()
         self._followed = turn
         try:
             await show_events(arrival.seen_in(turn.followed()), self._screen, self._screen)
         except asyncio.CancelledError:
             await turn.stop()
-            self._screen.notice(_STOPPED if arrival.has_words else _STOPPED_EARLY)
+            if arrival.is_waiting:
+                self._unsent.text = line
+                self._screen.notice(_NOT_SENT)
+            else:
+                self._screen.notice(_STOPPED if arrival.has_words else _STOPPED_EARLY)
             raise
         finally:
             self._followed = None

@@ -72,11 +72,13 @@ def test_a_reply_still_streaming_at_new_stays_behind_with_its_question(home: Hom
     assert home.said() == [LONG_MESSAGE, TIRED[0]]
 
 
-def test_two_programs_that_talk_in_one_thread_interleave_by_turn(home: Home) -> None:
+def test_two_programs_that_talk_in_one_thread_answer_one_turn_at_a_time(home: Home) -> None:
     with home.chat() as chat, home.running("ask", LONG_MESSAGE) as other:
         await_first_word(other)
-        chat.ask(TIRED[0], "tired?")
+        chat.say(TIRED[0])
+        chat.await_text("Waiting for the reply in thread #1 that another Chorus is writing")
         assert other.poll() is None
+        chat.await_text(TIRED[1])
         other.communicate(timeout=PATIENCE_SECONDS)
     first, second = (content for content, status in home.replies() if status == "complete")
     assert first.endswith("word49?")

@@ -17,6 +17,18 @@ _ASK_AGAIN = "Your message is kept; /retry asks again."
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """Nothing is stored yet, because another reply is being written in the thread; ``text`` says so to the user."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaitOver:
+    """The turn that had to wait is stored now."""
+
+
+@dataclass(frozen=True, slots=True)
 class Asking:
     """The message is stored and ``model`` is being asked."""
 
@@ -97,4 +109,4 @@ class TurnDone:
 
 
 ModelEvent = TextDelta | ReasoningDelta | ReplyEnd
-TurnEvent = Asking | TextDelta | ReasoningDelta | Notice | ToolStarted | ToolUsed | TurnDone
+TurnEvent = Waiting | WaitOver | Asking | TextDelta | ReasoningDelta | Notice | ToolStarted | ToolUsed | TurnDone

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ChorusError, CommandError, JournalError
 from chorus_cli.core.models.events import TurnDone
+from chorus_cli.core.models.events import Waiting as WaitingForReply
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.services.threads.running_turn import RunningTurn
 
@@ -147,16 +148,22 @@ class Replies:
         return turn
 
     async def _answered(self, sent: Waiting) -> AsyncGenerator[TurnEvent, None]:
-        """Answer a message; with the first event, and also when it is cancelled, it is stored."""
-        draft = sent.draft
+        """Answer a message, and delete its draft when it is stored.
+
+        It is that with the first event, and also when it is cancelled, except while it waits for another process.
+        """
+        draft, is_waiting = sent.draft, False
         try:
             async with aclosing(self._conversation.answer(sent.target, sent.text)) as events:
                 async for event in events:
-                    self._drafts.drop(draft)
-                    draft = None
+                    is_waiting = isinstance(event, WaitingForReply)
+                    if not is_waiting:
+                        self._drafts.drop(draft)
+                        draft = None
                     yield event
         except asyncio.CancelledError:
-            self._drafts.drop(draft)
+            if not is_waiting:
+                self._drafts.drop(draft)
             raise
         except ChorusError as error:
             if draft is None:

@@ -1,7 +1,8 @@
 """One turn: the message is stored, its request planned, the model asked; and a reply asked for once more.
 
 Nothing that was typed or answered is ever lost: the message is committed before the model is called, and a reply that
-breaks off, for whichever reason, keeps the text that has arrived together with a status that says so.
+breaks off, for whichever reason, keeps the text that has arrived together with a status that says so. A thread answers
+one message at a time: while a reply is being written in it, by this process or another, the next turn waits.
 """
 
 from __future__ import annotations
@@ -9,17 +10,18 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.budget import text_tokens
 from chorus_cli.core.context.preamble import gap_line, job_lines, pause_notice, preamble, thread_lines
-from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError
+from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError, ThreadBusyError
 from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.messages import MessageContent, Role, Status
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.memory.capture import capture_notice
 from chorus_cli.core.memory.prompt import memory_lines
-from chorus_cli.core.models.events import Notice, TextDelta, ToolStarted, TurnDone
+from chorus_cli.core.models.events import Notice, TextDelta, ToolStarted, TurnDone, Waiting, WaitOver
 from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.core.time.window import cutoff
 from chorus_cli.services.cancellation import run_to_completion
@@ -35,7 +37,7 @@ from chorus_cli.services.turns.rounds import OpenedTurn
 from chorus_cli.storage.sqlite.log import active_threads, message_rows, operation_rows, orphans
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
     from datetime import datetime
 
     from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from chorus_cli.services.turns.reply import Answering
     from chorus_cli.services.turns.rounds import Rounds
     from chorus_cli.storage.sqlite.store import Connection
+
+    _Storing = Callable[[], Awaitable[OpenedTurn]]
 
 _PREAMBLE_TOKENS = 64
 _SENT_ELSEWHERE = "The newest message here was sent from another chat."
@@ -72,19 +76,16 @@ class Conversation:
         """Store ``text``, ask the model, and yield the events of the turn; the last one is ``TurnDone``.
 
         When the caller stops listening or is cancelled, the reply is kept as ``interrupted`` as far as it has come; a
-        message that was handed over is stored first, however early that happens.
+        message that was handed over is stored first, however early that happens, except between ``Waiting`` and
+        ``WaitOver``: then nothing is stored.
 
         Raises:
             MessageRefusedError: the message is empty, too large, or does not fit the model; nothing was stored.
             StorageError, ModelError: it could not be stored or measured; it is kept in a file that the sentence names.
         """
         content, altered = cleaned_input(text)
-        opened, stopped = await run_to_completion(self._open(target, content))
-        if stopped:
-            await self.answering.abandon(opened.reply)
-            raise asyncio.CancelledError
-        opened = replace(opened, notices=(*([_ALTERED] if altered else []), *opened.notices))
-        async with aclosing(self._reply(opened)) as events:
+        notices = (_ALTERED,) if altered else ()
+        async with aclosing(self._turn(target.thread_id, partial(self._open, target, content, notices))) as events:
             async for event in events:
                 yield event
 
@@ -94,21 +95,12 @@ class Conversation:
         A retry without a reply is taken back, so that the old reply stays.
 
         Raises:
-            JournalError: nothing in context could be answered again, or it is being answered now.
+            JournalError: nothing in context could be answered again.
             StorageError, ModelError: the retry could not be stored or measured.
         """
-        opened, stopped = await run_to_completion(self._reopen(target))
-        try:
-            if stopped:
-                await self.answering.abandon(opened.reply)
-                raise asyncio.CancelledError
-            async with aclosing(self._reply(opened)) as events:
-                async for event in events:
-                    yield event
-        finally:
-            _, stopped = await run_to_completion(self._take_back_if_empty(opened.reply))
-            if stopped:
-                raise asyncio.CancelledError
+        async with aclosing(self._turn(target.thread_id, partial(self._reopen, target))) as events:
+            async for event in events:
+                yield event
 
     async def made_elsewhere(self, question: Message) -> str:
         """Return a sentence if another chat made the turn of ``question`` while this one runs, or is writing it now."""
@@ -120,8 +112,36 @@ class Conversation:
             return _WRITTEN_ELSEWHERE
         return _SENT_ELSEWHERE if question.timestamp >= self.began_at else ""
 
-    async def _open(self, target: Target, content: str) -> OpenedTurn:
-        """Store the question and its empty reply."""
+    async def _turn(self, thread_id: int, store: _Storing) -> AsyncGenerator[TurnEvent, None]:
+        """Have ``store`` open a turn once no other reply is being written in the thread, and have it answered."""
+        opened, stopped = await run_to_completion(_unless_busy(store))
+        has_waited = False
+        while isinstance(opened, ThreadBusyError):
+            if stopped:
+                raise asyncio.CancelledError
+            if not has_waited:
+                yield Waiting(str(opened))
+            has_waited = True
+            await self.answering.wait_until_free(thread_id)
+            opened, stopped = await run_to_completion(_unless_busy(store))
+        is_asked = False
+        try:
+            if has_waited:
+                yield WaitOver()
+            if not stopped:
+                is_asked = True
+                async with aclosing(self._reply(opened)) as events:
+                    async for event in events:
+                        yield event
+        finally:
+            if not is_asked:
+                await self.answering.abandon(opened.reply)
+            await self._settle(opened.reply)
+        if stopped:
+            raise asyncio.CancelledError
+
+    async def _open(self, target: Target, content: str, notices: tuple[str, ...]) -> OpenedTurn:
+        """Store the question and its empty reply; ``notices`` come before those about the turn."""
         refuse_unreadable(content)
         try:
             count = await asyncio.to_thread(self.answering.outside.counter.count, content)
@@ -129,7 +149,8 @@ class Conversation:
             now = self.answering.outside.clock.now()
             question = MessageContent(target.thread_id, Role.USER, content, now, token_count=count)
             jobs = self.jobs(target.persona.slug)
-            return await self.memory.access.write(self._store_turn, frame, question, jobs)
+            opened = await self.memory.access.write(self._store_turn, frame, question, jobs)
+            return replace(opened, notices=(*notices, *opened.notices))
         except (StorageError, ModelError) as error:
             raise self.answering.rescued(error, target.persona.slug, "user", content) from error
 
@@ -140,9 +161,12 @@ class Conversation:
 
         Raises:
             MessageRefusedError: the question does not fit the model.
+            ThreadBusyError: a reply is being written in the thread.
         """
         target, now, count = frame.target, question.timestamp, question.token_count or 0
         in_progress = self.answering.mend(connection, now)
+        if in_progress:
+            self.answering.refuse_busy(connection, target, self.run)
         has_memory = recall.renew_if_due(connection, target.persona.slug, now)
         snapshot = self.context.read(connection, frame, now)
         refuse_unfitting(snapshot, count, preamble_tokens=_PREAMBLE_TOKENS)
@@ -193,9 +217,11 @@ class Conversation:
         """Find the last turn in context and begin its reply anew, in one transaction.
 
         Raises:
-            JournalError: there is none, its reply is still being written, or its question does not fit the model.
+            JournalError: there is none, or its question does not fit the model.
+            ThreadBusyError: a reply is being written in the thread.
         """
         self.answering.mend(connection, now)
+        self.answering.refuse_busy(connection, frame.target, self.run)
         snapshot = self.context.read(connection, frame, now)
         asked = _last_question(snapshot.view.messages)
         question, replies = snapshot.view.messages[asked], snapshot.view.messages[asked + 1 :]
@@ -250,19 +276,30 @@ class Conversation:
         """The writing of replies."""
         return self.rounds.answering
 
-    async def _take_back_if_empty(self, reply: Message) -> None:
-        await self.context.store.write(orphans.take_back_if_empty, reply.id, self.answering.outside.clock.now())
+    async def _settle(self, reply: Message) -> None:
+        """Take the retry of ``reply`` back, if it is one and brought no word."""
+        if reply.introduced_by is not None:
+            now = self.answering.outside.clock.now()
+            _, stopped = await run_to_completion(self.context.store.write(orphans.take_back_if_empty, reply.id, now))
+            if stopped:
+                raise asyncio.CancelledError
+
+
+async def _unless_busy(store: _Storing) -> OpenedTurn | ThreadBusyError:
+    """Open a turn, or return why it must wait; a cancellation meanwhile is not lost then."""
+    try:
+        return await store()
+    except ThreadBusyError as busy:
+        return busy
 
 
 def _last_question(seen: tuple[Message, ...]) -> int:
     """Return the position of the last question in context.
 
     Raises:
-        JournalError: there is none, or its reply is still being written.
+        JournalError: there is none.
     """
     asked = next((position for position in reversed(range(len(seen))) if seen[position].role is Role.USER), None)
     if asked is None:
         raise JournalError("There is nothing in context to be answered again.")
-    if any(row.status is Status.STREAMING for row in seen[asked + 1 :]):
-        raise JournalError("The last message is being answered now, in another window; there is nothing to retry yet.")
     return asked

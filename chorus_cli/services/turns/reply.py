@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import ModelError, StorageError, ToolsRefusedError
+from chorus_cli.core.errors import ModelError, StorageError, ThreadBusyError, ToolsRefusedError
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import Asking, Notice, ReplyEnd, TextDelta, TurnDone
 from chorus_cli.core.models.outcome import PAUSES_SECONDS, calls_to_answer, outcome, pause_before_retry
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from chorus_cli.core.context.target import Target
     from chorus_cli.core.errors import ChorusError
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.models.events import ModelEvent, TurnEvent
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 
 CHECKPOINT_SECONDS = 0.5
+_POLL_SECONDS = 0.2
 _NO_CALLS: Sequence[ReadCall] = ()
 
 
@@ -121,6 +123,30 @@ class Answering:
     def mend(self, connection: Connection, now: datetime) -> Sequence[int]:
         """Mark replies and calls as interrupted that no process is writing; return the ids of those in progress."""
         return orphans.settle(connection, self.outside.is_alive, now, frozenset(self.given_up)).in_progress
+
+    def refuse_busy(self, connection: Connection, target: Target, run: str) -> None:
+        """Check that no reply is being written in the thread of ``target``; ``run`` names this process.
+
+        Raises:
+            ThreadBusyError: there is one.
+        """
+        writer = self._writer(connection, target.thread_id)
+        if writer is not None:
+            written = "is still being written here" if writer == run else "another Chorus is writing"
+            raise ThreadBusyError(f"Waiting for the reply in thread #{target.thread_number} that {written} …")
+
+    async def wait_until_free(self, thread_id: int) -> None:
+        """Wait until no reply is being written in a thread, or its process has died."""
+        # The attempt to store a message tells of a database that cannot be read.
+        with suppress(StorageError):
+            while await self.store.read(self._writer, thread_id):
+                await self.outside.clock.sleep(_POLL_SECONDS)
+
+    def _writer(self, connection: Connection, thread_id: int) -> str | None:
+        """Return the live run that is writing a reply in a thread, ``None`` if there is none."""
+        rows = orphans.in_progress(connection, thread_id)
+        runs = (run for id_, run in rows if run is not None and id_ not in self.given_up)
+        return next(filter(self.outside.is_alive, runs), None)
 
     def rescued(self, error: ChorusError, persona: str, role: str, content: str) -> ChorusError:
         """Keep a text that the database refused in a file, and return the error that names the file."""

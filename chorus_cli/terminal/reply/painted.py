@@ -20,6 +20,8 @@ from chorus_cli.core.models.events import (
     ToolStarted,
     ToolUsed,
     TurnDone,
+    Waiting,
+    WaitOver,
 )
 from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning, safe_line
 from chorus_cli.terminal.reply.dim_lines import Silence, Thinking, tool_line
@@ -39,6 +41,7 @@ _REST_PER_WORK = 9
 """Pause after a frame as a multiple of its cost: painting takes a tenth of the time at most."""
 
 _PREPARING = Wait("preparing the request", 1.0)
+_WAITING = Wait("waiting for the other reply", 1.0, ", press Ctrl-C to take your message back")
 _QUICK_ANSWER_SECONDS = 0.3
 
 
@@ -81,8 +84,11 @@ class PaintedReply:
         if self._painting.done():
             self._painting.result()
         match event:
-            case Asking(model):
-                self._progress.begin(Wait(f"waiting for {safe_line(model)}", _QUICK_ANSWER_SECONDS))
+            case Waiting(text):
+                self._tell(text)
+                self._progress.begin(_WAITING)
+            case WaitOver() | Asking() | ToolStarted():
+                self._progress.begin(_wait_after(event))
             case TextDelta(text):
                 self._progress.end()
                 self._thinking.end()
@@ -94,8 +100,6 @@ class PaintedReply:
                 self._thinking.feed(text)
             case Notice(text):
                 self._tell(text)
-            case ToolStarted(call):
-                self._progress.begin(Wait(safe_line(call), _QUICK_ANSWER_SECONDS))
             case ToolUsed():
                 self._tell(tool_line(event, self._window.current().columns, unicode=self._answers.unicode))
             case TurnDone():
@@ -207,6 +211,16 @@ class PaintedReply:
         elif not self._painting.cancelled():
             # Settling raises the same error again; this only marks it as retrieved.
             self._painting.exception()
+
+
+def _wait_after(event: WaitOver | Asking | ToolStarted) -> Wait:
+    match event:
+        case WaitOver():
+            return _PREPARING
+        case Asking(model):
+            return Wait(f"waiting for {safe_line(model)}", _QUICK_ANSWER_SECONDS)
+        case ToolStarted(call):
+            return Wait(safe_line(call), _QUICK_ANSWER_SECONDS)
 
 
 def _unshown(count: int) -> str | None:

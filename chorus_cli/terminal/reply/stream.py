@@ -14,6 +14,8 @@ from chorus_cli.core.models.events import (
     ToolStarted,
     ToolUsed,
     TurnDone,
+    Waiting,
+    WaitOver,
 )
 from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning
 from chorus_cli.terminal.reply.dim_lines import tool_line
@@ -48,15 +50,20 @@ async def show_events(events: AsyncGenerator[TurnEvent, None], answers: Screen, 
 
 
 class Arrival:
-    """Observes the events of a turn; ``has_words`` says whether any text of the reply has arrived."""
+    """Observes the events of a turn.
+
+    ``is_waiting`` while nothing is stored because of another reply; ``has_words`` once text of the reply has arrived.
+    """
 
     def __init__(self) -> None:
+        self.is_waiting = False
         self.has_words = False
 
     async def seen_in(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
         """Pass on the events of a turn."""
         async with aclosing(events):
             async for event in events:
+                self.is_waiting = isinstance(event, Waiting)
                 if isinstance(event, TextDelta) and event.text.strip():
                     self.has_words = True
                 yield event
@@ -81,14 +88,14 @@ class PlainReply:
         match event:
             case TextDelta(text):
                 self._write(self._safe.feed(text))
-            case Asking() | ReasoningDelta() | ToolStarted():
+            case WaitOver() | Asking() | ReasoningDelta() | ToolStarted():
                 return
             case ToolUsed():
                 self._end_line()
                 if self._asides.is_terminal:
                     columns = shutil.get_terminal_size().columns
                     self._asides.notice(tool_line(event, columns, unicode=self._asides.unicode))
-            case Notice(text):
+            case Notice(text) | Waiting(text):
                 self._end_line()
                 self._asides.notice(text)
             case TurnDone():

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.errors import JournalError
 from chorus_cli.core.log.messages import MessageContent, Role, Status
-from chorus_cli.core.models.events import ToolStarted
+from chorus_cli.core.models.events import ToolStarted, Waiting
 from chorus_cli.services.turns.calls import STOPPED
 from chorus_cli.storage.sqlite.log import message_rows, orphans, tool_rows
 from tests.services.turns.tool_talk import (
@@ -163,14 +162,16 @@ async def test_a_stopped_turn_can_be_answered_again(tooled: World) -> None:
     assert await tooled.seen() == ["First", "ok"]
 
 
-async def test_nothing_can_be_retried_while_a_tool_is_at_work(tooled: World) -> None:
+async def test_a_retry_waits_while_a_tool_is_at_work(tooled: World) -> None:
     calls(tooled, call("endless"))
     events = tooled.conversation.answer(tooled.focus.target(), "First")
     while not isinstance(await anext(events), ToolStarted):
         pass
-    with pytest.raises(JournalError, match="is being answered now"):
-        _ = [event async for event in tooled.conversation.retry(tooled.focus.target())]
+    retry = tooled.conversation.retry(tooled.focus.target())
+    assert isinstance(await anext(retry), Waiting)
     await events.aclose()
+    _ = [event async for event in retry]
+    assert await tooled.seen() == ["First", "ok"]
 
 
 async def test_an_undone_turn_takes_its_tools_along(tooled: World) -> None:

@@ -65,6 +65,13 @@ def places(connection: sqlite3.Connection, row_ids: Iterable[int]) -> tuple[Plac
     return tuple(Place(*row) for row in found)
 
 
+def in_progress(connection: sqlite3.Connection, thread_id: int) -> list[tuple[int, str | None]]:
+    """Return the id of each row in progress in a thread, with the run that writes it."""
+    return connection.execute(
+        "SELECT id, run FROM messages WHERE status = 'streaming' AND thread_id = ?", (thread_id,)
+    ).fetchall()
+
+
 def interrupted_question(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> str | None:
     """Return the question that /retry would have answered again because the last reply in a thread was interrupted.
 
