@@ -52,7 +52,8 @@ async def contents(world: World) -> list[str]:
 
 def numbered(key: str, value: object) -> object:
     """Return a value of the log with the number of a thread or operation in place of the id that was printed."""
-    return {("thread", 3): 1, ("thread", 4): 2, ("introduced_by", 7): 6}.get((key, value), value)  # type: ignore[call-overload]
+    numbers: dict[tuple[str, object], int] = {("thread", 3): 1, ("thread", 4): 2, ("introduced_by", 7): 6}
+    return numbers.get((key, value), value)
 
 
 @pytest.mark.parametrize("persona", ["chorus", "frodo"])

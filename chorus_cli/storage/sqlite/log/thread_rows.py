@@ -164,14 +164,14 @@ def newest_messages(connection: sqlite3.Connection, persona: str, thread_id: int
 
 def titles_in_context(
     connection: sqlite3.Connection, persona: str, active_thread_id: int, since: datetime
-) -> dict[int, str]:
+) -> dict[ThreadKey, str]:
     """Return the titles of the threads that may have messages in context, always with the active one.
 
     The members of a boundary are as old as it, those of any other operation stay whatever their age. The cost grows
     with the window and the operations, not with the number of threads or messages.
     """
     found = connection.execute(
-        "SELECT thread_id, COALESCE(threads.title, '') FROM ("
+        "SELECT thread_id, COALESCE(number, thread_id), COALESCE(title, '') FROM ("
         "SELECT :active AS thread_id "
         "UNION SELECT thread_id FROM messages INDEXED BY messages_of_persona "
         "WHERE persona = :persona AND timestamp > :since "
@@ -187,7 +187,7 @@ def titles_in_context(
             "boundaries": json.dumps([kind for kind, act in ACTS.items() if act.is_boundary]),
         },
     ).fetchall()
-    return dict(found)
+    return {ThreadKey(thread_id, number): title for thread_id, number, title in found}
 
 
 def _key(connection: sqlite3.Connection, thread_id: int) -> ThreadKey:
