@@ -180,7 +180,7 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
         registry=registry(),
         focus=focus,
         conversation=conversation,
-        replies=Replies(conversation, unsent, timer.busy, opened.notifier.aside, machine.report_bug),
+        replies=Replies(conversation, unsent, timer.busy, opened.notifier.done, machine.report_bug),
         context=ContextServices(context, ContextWindow(settings, clock, focus, context), folding),
         personas=PersonaServices(
             personas, Roster(store, clock, personas, opened.paths.deleted_personas), settings, providers.models

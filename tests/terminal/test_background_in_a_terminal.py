@@ -1,0 +1,71 @@
+"""A reply in the background, from the keyboard: it is counted below, told to the next turn, and its end rings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.terminal.driver import PROMPT, Home, Terminal
+from tests.terminal.editors import editor
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LONG = "I am " + " ".join(f"word{number}" for number in range(120))
+"""What ELIZA answers within two or three seconds."""
+
+
+def send_to_background(chat: Terminal) -> None:
+    chat.say(f"/bg {LONG}")
+    chat.await_bottom_line("1 running")
+
+
+def preambles(home: Home) -> list[str]:
+    """Return the preamble of every question, in the order of the log."""
+    return home.sql("SELECT preamble FROM messages WHERE role = 'user' ORDER BY id")
+
+
+def test_a_reply_in_the_background_is_counted_below_told_to_the_model_and_rings(home: Home) -> None:
+    with home.chat() as chat:
+        assert "running" not in chat.bottom_line()
+        send_to_background(chat)
+        chat.ask("Hello", "do you do")
+        chat.await_text("is done; /thread 2")
+        chat.await_line(PROMPT)
+        chat.until(lambda: "running" not in chat.bottom_line(), "an end of the reply below")
+        chat.ask("Hello again", "do you do")
+        assert chat.drawn.count(b"\a") == 1
+    first, second, third = preambles(home)
+    assert (first, third) == ("", "")
+    heading, own, other = second.splitlines()
+    assert (heading, own) == (
+        "Active threads:",
+        "  #1 (this thread): Hello, step 1, 0 s, currently: waiting for the model",
+    )
+    assert other.startswith("  #2: I am word0 word1 ")
+
+
+@pytest.mark.parametrize(("way", "sequence"), [("osc", b"\x1b]9;Chorus: The reply to "), ("off", b"")])
+def test_the_end_rings_as_the_setting_says(home: Home, way: str, sequence: bytes) -> None:
+    home.run("ask", f"/settings set notify {way}")
+    with home.chat(TMUX="", STY="", VTE_VERSION="") as chat:
+        send_to_background(chat)
+        chat.await_text("is done; /thread 2")
+        chat.await_line(PROMPT)
+        assert sequence in chat.drawn
+        # A message for the desktop ends with that character.
+        assert chat.drawn.count(b"\a") == bool(sequence)
+
+
+def test_in_an_editor_the_bell_rings_at_once_and_the_line_comes_afterwards(home: Home, tmp_path: Path) -> None:
+    left = tmp_path / "left"
+    visual = editor(tmp_path, f"until [ -e '{left}' ]; do sleep 0.1; done")
+    with home.chat(VISUAL=visual) as chat:
+        send_to_background(chat)
+        chat.press("ctrl-x", "ctrl-e")
+        chat.until(lambda: b"\a" in chat.drawn, "the bell")
+        assert "is done" not in chat.screen_text()
+        left.touch()
+        chat.await_text("is done; /thread 2")
+        chat.await_line(PROMPT)
