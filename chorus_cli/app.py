@@ -56,7 +56,10 @@ _ONE_SHOT = Frontend()
 
 
 class App:
-    """A running Chorus. ``run`` names this process in the rows that it is writing."""
+    """A running Chorus. ``run`` names this process in the rows that it is writing.
+
+    ``interrupted`` are the threads whose replies ended with a process that is gone.
+    """
 
     def __init__(
         self, paths: Paths, run: str, environment: Mapping[str, str], model: str | None, frontend: Frontend
@@ -69,6 +72,7 @@ class App:
         self.personas = Personas(paths.personas, paths.config_file)
         naming = Naming(model, environment, self._ask_ollama)
         self.focus = Focus(self.personas, self.store, self.clock, naming, OpenThreads(paths.run, run))
+        self.interrupted: tuple[orphans.Place, ...] = ()
         self._environment = environment
         self._frontend = frontend
         self._composing = threading.Lock()
@@ -161,7 +165,9 @@ async def opened(
     with file_lock.hold(places.run / run):
         try:
             await app.store.open()
-            await app.store.write(orphans.mend, app.is_alive, app.clock.now())
+            mended = await app.store.write(orphans.settle, app.is_alive, app.clock.now())
+            if mended.interrupted:
+                app.interrupted = await app.store.read(orphans.places, mended.interrupted)
             await app.focus.open(options.persona)
             try:
                 yield app

@@ -11,6 +11,7 @@ from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.services.editing.drafts import UnsentInput
 from chorus_cli.storage.sqlite.log import input_rows
 from chorus_cli.terminal.prompt.history import InputHistories
+from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
 from chorus_cli.terminal.repl import Backend, Repl
 from chorus_cli.terminal.screen.output import standard_output
 from chorus_cli.terminal.screen.progress import Progress
@@ -26,12 +27,13 @@ async def run_chat(options: Options, environment: Mapping[str, str], typed_early
 
     @contextmanager
     def alone() -> Iterator[None]:
-        with progress.paused(), screen.lent():
+        with progress.paused(), pastes_unmarked(), screen.lent():
             yield
 
     async with opened(options, environment, Frontend(alone, folds_in_background=True)) as app:
         unsent = UnsentInput(app.paths.drafts, app.run, app.clock, app.is_alive)
-        backend = Backend(app.focus, unsent, _histories(app), app.notifier, app.report_bug, app.services)
+        report, services = app.report_bug, app.services
+        backend = Backend(app.focus, unsent, _histories(app), app.notifier, report, services, app.interrupted)
         await Repl(backend, screen, progress, typed_early).run(app.warm_up)
 
 

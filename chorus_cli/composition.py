@@ -175,12 +175,11 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     actions = IdleServices(store, focus, saving, journal, saved_line).actions()
     timer = IdleTimer(clock, actions, lambda: focus.slug, opened.notifier.aside, machine.report_bug)
     conversation = Conversation(rounds, memory, opened.run, clock.now())
-    unsent = UnsentDrafts(opened.paths.drafts, opened.run)
     return Services(
         registry=registry(),
         focus=focus,
         conversation=conversation,
-        replies=Replies(conversation, unsent, timer.busy, opened.notifier.done, machine.report_bug),
+        replies=_replies(opened, machine, conversation, timer),
         context=ContextServices(context, ContextWindow(settings, clock, focus, context), folding),
         personas=PersonaServices(
             personas, Roster(store, clock, personas, opened.paths.deleted_personas), settings, providers.models
@@ -197,6 +196,12 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
 def _memory(opened: Opened, machine: Machine, providers: Providers) -> Memory:
     access = MemoryAccess(opened.store, machine.clock, providers.counter, opened.notifier.aside)
     return Memory(access, FlashSaves(access))
+
+
+def _replies(opened: Opened, machine: Machine, conversation: Conversation, timer: IdleTimer) -> Replies:
+    unsent = UnsentDrafts(opened.paths.drafts, opened.run)
+    focus, told = opened.focus, opened.notifier.done
+    return Replies(conversation, unsent, timer.busy, lambda: focus.slug, told, machine.report_bug)
 
 
 def _outside(opened: Opened, machine: Machine, providers: Providers) -> Outside:

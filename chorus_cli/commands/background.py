@@ -27,4 +27,4 @@ async def background(services: Services, message: Annotated[str, MESSAGE]) -> Te
     """
     target = await services.focus.target_aside()
     await services.replies.send(target, message)
-    return Text(f'Thread #{target.thread_id} answers "{shortened(message)}" in the background.')
+    return Text(f'Thread #{target.thread_number} answers "{shortened(message)}" in the background.')

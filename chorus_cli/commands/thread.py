@@ -45,8 +45,9 @@ async def switch(services: Services, thread: Annotated[int, THREAD]) -> Report |
         /thread 3
         /t 3
     """
-    await services.focus.turn_to_thread(thread)
-    turn = services.replies.in_thread(thread) or services.replies.unseen_in(thread)
+    await services.focus.turn_to_number(thread)
+    here = services.focus.thread_id
+    turn = services.replies.in_thread(here) or services.replies.unseen_in(here)
     return turn or await _arrived(services)
 
 
@@ -66,7 +67,7 @@ async def _arrived(services: Services) -> Report:
     here = services.focus.target().thread_id
     (thread,) = [each for each in await services.focus.threads() if each.id == here]
     about = f": {shortened(thread.title)}" if thread.title else ""
-    return Report((Text(f"Thread #{thread.id}{about}"), *map(Text, await services.focus.notices())))
+    return Report((Text(f"Thread #{thread.number}{about}"), *map(Text, await services.focus.notices())))
 
 
 def _row(thread: Thread, *, here: bool) -> tuple[str, ...]:
@@ -74,7 +75,7 @@ def _row(thread: Thread, *, here: bool) -> tuple[str, ...]:
     state = states.get(thread.status, str(thread.status) if thread.status and thread.status.broke_off else "idle")
     return (
         "●" if here else "",
-        f"#{thread.id}",
+        f"#{thread.number}",
         shortened(thread.title),
         f"{thread.messages:,}",
         local(thread.last_spoken) if thread.last_spoken else "never",

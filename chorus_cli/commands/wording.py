@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def waiting_line(target: Target) -> str:
     """Say that a message waits for the end of the reply in its thread."""
     return (
-        f"Your message waits for the reply in thread #{target.thread_id}; /undo takes it back. "
+        f"Your message waits for the reply in thread #{target.thread_number}; /undo takes it back. "
         "/thread new opens a thread that answers now."
     )
 

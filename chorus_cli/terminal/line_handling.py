@@ -13,7 +13,7 @@ from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.replies import Exit, Question, Refill, Reply
 from chorus_cli.commands.wording import waiting_line
 from chorus_cli.core.errors import PersonaError
-from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.text.phrases import counted, enumerated, shortened
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.terminal.prompt.command_sign import is_command, unescaped
 from chorus_cli.terminal.reply.stream import Arrival, show_events
@@ -98,6 +98,17 @@ class LineHandler:
             self._screen.notice(answer.text)
         return False
 
+    def say_goodbye(self) -> None:
+        """Say what the end of the chat breaks off."""
+        running, waiting = self._services.replies.running, self._services.replies.waiting
+        if running:
+            places = enumerated([f"thread #{turn.target.thread_number}" for turn in running])
+            self._screen.notice(
+                f"Stopped: {counted(len(running), 'reply', 'replies')} in {places}; the parts are kept."
+            )
+        if waiting:
+            self._screen.notice(f"Not sent: {counted(len(waiting), 'message')}, kept as drafts for the next start.")
+
     async def _command(self, line: str) -> bool:
         services = self._services
         bound = resolve(services.registry, line, services.machine.clock.now())
@@ -181,6 +192,6 @@ class LineHandler:
 
 def _goes_on(target: Target) -> str:
     return (
-        f"The reply goes on in the background; /thread {target.thread_id} shows it. "
+        f"The reply goes on in the background; /thread {target.thread_number} shows it. "
         "Messages here wait for it; /thread new opens another thread."
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.services.cancellation import run_to_completion
-from chorus_cli.services.personas.greeting import drafts_notices
+from chorus_cli.services.personas.greeting import drafts_notices, interrupted_elsewhere
 from chorus_cli.terminal.greeting import Greeting
 from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
 from chorus_cli.terminal.prompt.keys import Compose, Leave, text_of_keys
@@ -20,7 +20,7 @@ from chorus_cli.terminal.prompt.toolbar import NOTHING, Background, Toolbar
 from chorus_cli.terminal.screen.notification import Notification
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
     from chorus_cli.commands.framework.services import Services
     from chorus_cli.core.context.budget import Meter
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.editing.drafts import UnsentInput
     from chorus_cli.services.notifier import Notifier
     from chorus_cli.services.personas.focus import Focus
+    from chorus_cli.storage.sqlite.log.orphans import Place
     from chorus_cli.terminal.line_handling import LineHandler
     from chorus_cli.terminal.prompt.history import InputHistories
     from chorus_cli.terminal.screen.output import Screen
@@ -65,7 +66,8 @@ class Recurrence:
 class Backend(NamedTuple):
     """The parts that the prompt needs at once, and ``services``, whose first call takes long.
 
-    ``report_bug`` logs a traceback and returns the sentence that says where.
+    ``report_bug`` logs a traceback and returns the sentence that says where. ``interrupted`` are the threads whose
+    replies were found interrupted at the start.
     """
 
     focus: Focus
@@ -74,6 +76,7 @@ class Backend(NamedTuple):
     notifier: Notifier
     report_bug: Callable[[Exception], str]
     services: Callable[[], Services]
+    interrupted: Sequence[Place] = ()
 
     async def meter(self, target: Target) -> Meter:
         """Return the size of the next request."""
@@ -167,22 +170,23 @@ class Repl:
     async def _talk(self, drawn: Callable[[], None]) -> None:
         target = self._focus.target()
         drafts = self._unsent.take_up(target.persona.slug)
+        broken_off = interrupted_elsewhere(self._backend.interrupted, target.persona.slug, target.thread_number)
         returned = (_RETURNED,) if self._unsent.text else ()
-        await self._greeting.begin(target, (*drafts_notices(drafts), *returned), drawn)
+        await self._greeting.begin(target, (*broken_off, *drafts_notices(drafts), *returned), drawn)
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._foreground.stop)
         while True:
             try:
                 if await self._next(target):
-                    return
+                    break
                 # If this raises because the folder of the persona is gone, the previous target stays.
                 target = self._focus.target()
             except Leave:
-                return
+                break
             except EOFError:
                 self._keep_unsent(target)
                 # A closed terminal also sends a signal, which decides the exit code.
                 await asyncio.sleep(_SIGNAL_SECONDS)
-                return
+                return None
             except (asyncio.CancelledError, KeyboardInterrupt):
                 self._keep_unsent(target)
                 raise
@@ -192,6 +196,8 @@ class Repl:
             except Exception as error:  # noqa: BLE001 - a bug must not end the chat
                 self._errors.survive(error)
                 self._refuse(self._backend.report_bug(error))
+        if self._lines is not None:
+            self._lines.say_goodbye()
 
     async def _next(self, target: Target) -> bool:
         """Read a line and handle it; return whether to quit."""

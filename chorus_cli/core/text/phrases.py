@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _LONGEST_LINE = 60
 
 
-def counted(number: int, thing: str) -> str:
-    """Write a number of things: ``1 message``, ``1,200 messages``."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+def counted(number: int, thing: str, things: str = "") -> str:
+    """Write a number of things: ``1 message``, ``1,200 messages``; ``things`` is an irregular plural."""
+    return f"{number:,} {thing if number == 1 else things or thing + 's'}"
 
 
 def shortened(text: str, longest: int = _LONGEST_LINE) -> str:
     """Write the beginning of a text in one line of at most so many characters."""
     line = " ".join(text.split())
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
+def enumerated(names: Sequence[str]) -> str:
+    """Write a list of names: ``one``, ``one and two``, ``one, two and three``."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

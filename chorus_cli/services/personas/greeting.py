@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
-from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.core.time.timeline import gap
 from chorus_cli.core.time.window import cutoff, window_reaching
 from chorus_cli.storage.sqlite.context.thread_counts import window_fill
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.context.target import Target
     from chorus_cli.storage.sqlite.context.thread_counts import WindowFill
+    from chorus_cli.storage.sqlite.log.orphans import Place
     from chorus_cli.storage.sqlite.store import Store
 
 SHARED = "Another Chorus is open in this thread."
@@ -40,6 +41,19 @@ async def notices(store: Store, target: Target, now: datetime) -> tuple[str, ...
 
 def _interrupted(question: str) -> str:
     return f'The reply to "{shortened(question)}" was interrupted; /retry asks again.'
+
+
+def interrupted_elsewhere(interrupted: Sequence[Place], persona: str, thread_number: int) -> tuple[str, ...]:
+    """Return a sentence that names the interrupted replies outside the thread that the user comes to."""
+    others = [
+        f"thread #{place.thread_number}" + ("" if place.persona == persona else f" of {place.persona}")
+        for place in interrupted
+        if place != (persona, thread_number)
+    ]
+    if not others:
+        return ()
+    begun = f"The reply in {others[0]} was" if len(others) == 1 else f"The replies in {enumerated(others)} were"
+    return (f"{begun} interrupted; /retry there asks again.",)
 
 
 def drafts_notices(kept: Sequence[Path]) -> tuple[str, ...]:

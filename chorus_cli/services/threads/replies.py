@@ -37,7 +37,8 @@ class Waiting(NamedTuple):
 class Replies:
     """Begins turns and keeps those that are running, those that ended unseen, and the messages that wait.
 
-    ``busy`` is entered while a reply is written. ``tell`` takes a sentence when one has ended in the background.
+    ``busy`` is entered while a reply is written. ``in_focus`` returns the slug of the persona in focus. ``tell`` takes
+    a sentence when a reply has ended in the background.
     """
 
     def __init__(
@@ -45,12 +46,14 @@ class Replies:
         conversation: Conversation,
         drafts: UnsentDrafts,
         busy: Callable[[], AbstractContextManager[None]],
+        in_focus: Callable[[], str],
         tell: Callable[[str], None],
         report_bug: Callable[[Exception], str],
     ) -> None:
         self._conversation = conversation
         self._drafts = drafts
         self._busy = busy
+        self._in_focus = in_focus
         self._tell = tell
         self._report_bug = report_bug
         self._running: dict[int, RunningTurn] = {}
@@ -96,9 +99,10 @@ class Replies:
             JournalError: it is being answered now.
         """
         if target.thread_id in self._running:
+            number = target.thread_number
             raise JournalError(
-                f"The last message of thread #{target.thread_id} is being answered now. /thread {target.thread_id} "
-                "shows the reply; Ctrl-C stops it there."
+                f"The last message of thread #{number} is being answered now. /thread {number} shows the reply; "
+                "Ctrl-C stops it there."
             )
         return self._begun(target, "", self._conversation.retry(target))
 
@@ -180,13 +184,15 @@ class Replies:
 
     def _told(self, turn: RunningTurn) -> str:
         """Return the sentence about a turn that ended in the background."""
-        thread_id = turn.target.thread_id
         about = f' to "{shortened(turn.text)}"' if turn.text else ""
-        error = turn.error
-        if isinstance(error, ChorusError):
-            return f"The message{about} in thread #{thread_id} was not answered: {error}"
-        if isinstance(error, Exception):
-            return self._report_bug(error)
+        is_here = turn.target.persona.slug == self._in_focus()
+        place = f"thread #{turn.target.thread_number}" + ("" if is_here else f" of {turn.target.persona.name}")
+        if isinstance(turn.error, ChorusError):
+            return f"The message{about} in {place} was not answered: {turn.error}"
+        if isinstance(turn.error, Exception):
+            return self._report_bug(turn.error)
         last = turn.events[-1] if turn.events else None
         failed = isinstance(last, TurnDone) and last.error is not None
-        return f"The reply{about} {'broke off' if failed else 'is done'}; /thread {thread_id} shows it."
+        way = "" if is_here else f"/persona {turn.target.persona.slug}, then "
+        end = "broke off" if failed else "is done"
+        return f"The reply{about} in {place} {end}; {way}/thread {turn.target.thread_number} shows it."

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class RunningTurn:
     """A turn to ``target``, answered in a task of its own, whose events can be followed by one listener at a time.
 
-    ``text`` is the message, empty if the last one is answered again. ``ended`` is called with the turn when it is over.
+    ``text`` is the message, empty if the last one is answered again. ``ended`` is called with the turn when it
+    ``is_over``.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class RunningTurn:
         self.target = target
         self.text = text
         self.is_followed = False
+        self.is_over = False
         self._came: list[TurnEvent] = []
         self._news = asyncio.Event()
         self._is_begun = asyncio.Event()
@@ -44,14 +46,9 @@ class RunningTurn:
         return tuple(self._came)
 
     @property
-    def is_over(self) -> bool:
-        """Whether the last event has come."""
-        return self._task.done()
-
-    @property
     def error(self) -> BaseException | None:
         """The error that prevented the turn, if it is over; an error of the reply is in its last event."""
-        return self._task.exception() if self._task.done() and not self._task.cancelled() else None
+        return self._task.exception() if self.is_over and not self._task.cancelled() else None
 
     async def followed(self) -> AsyncGenerator[TurnEvent, None]:
         """Yield the events from the first one on, until the turn is over or is left.
@@ -67,7 +64,7 @@ class RunningTurn:
                 while position < len(self._came):
                     yield self._came[position]
                     position += 1
-                if self._task.done() or self._is_left:
+                if self.is_over or self._is_left:
                     break
                 await self._news.wait()
         finally:
@@ -102,5 +99,6 @@ class RunningTurn:
                 self._news.set()
 
     def _end(self, ended: Callable[[RunningTurn], None]) -> None:
+        self.is_over = True
         ended(self)
         self._news.set()

@@ -55,7 +55,8 @@ async def rows(world: World, target: Target) -> list[tuple[Role, str, Status]]:
 
 
 async def settled(world: World) -> None:
-    await asyncio.wait_for(replies(world).settle(), 5)
+    async with asyncio.timeout(5):
+        await replies(world).settle()
 
 
 async def test_three_threads_wait_at_once_and_each_reply_is_in_its_own(world: World) -> None:
@@ -142,7 +143,7 @@ async def test_a_reply_that_is_left_goes_on_and_is_shown_whole_later(world: Worl
     with world.services.machine.notifier.heard_by(told.append, told.append):
         gate.set()
         await settled(world)
-    assert told == [f'The reply to "question" is done; /thread {here.thread_id} shows it.']
+    assert told == ['The reply to "question" in thread #1 is done; /thread 1 shows it.']
     assert replies(world).unseen_in(here.thread_id) is turn
     words = [event.text async for event in turn.followed() if isinstance(event, TextDelta)]
     assert (words, replies(world).unseen_in(here.thread_id)) == (["one", " two"], None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.log import journal
@@ -12,7 +13,7 @@ from chorus_cli.storage.sqlite.log import operation_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
     from datetime import datetime
 
 
@@ -45,6 +46,23 @@ def settle(
         connection.execute("UPDATE messages SET status = 'interrupted' WHERE id = ?", (id_,))
         take_back_if_empty(connection, id_, now)
     return Mended(ended, tuple(id_ for id_, _ in found if id_ not in ended))
+
+
+class Place(NamedTuple):
+    """A thread of a persona, by its number."""
+
+    persona: str
+    thread_number: int
+
+
+def places(connection: sqlite3.Connection, row_ids: Iterable[int]) -> tuple[Place, ...]:
+    """Return the threads that messages are in, each once."""
+    found = connection.execute(
+        "SELECT DISTINCT threads.persona, threads.number FROM messages JOIN threads ON threads.id = thread_id "
+        "WHERE messages.id IN (SELECT value FROM json_each(?)) ORDER BY threads.id",
+        (json.dumps(list(row_ids)),),
+    )
+    return tuple(Place(*row) for row in found)
 
 
 def interrupted_question(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> str | None:
