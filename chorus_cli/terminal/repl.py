@@ -186,7 +186,7 @@ class Repl:
                 self._keep_unsent(target)
                 # A closed terminal also sends a signal, which decides the exit code.
                 await asyncio.sleep(_SIGNAL_SECONDS)
-                return None
+                return
             except (asyncio.CancelledError, KeyboardInterrupt):
                 self._keep_unsent(target)
                 raise

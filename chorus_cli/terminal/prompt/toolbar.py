@@ -128,7 +128,7 @@ def ranked(
         (6, safe_line(target.choice.model) if names_model else ""),
         (1, f"{target.persona.settings.context_hours}h"),
         (0, metered(meter, unicode=unicode) if meter else ""),
-        (7, f"thread {target.thread_id}"),
+        (7, f"thread {target.thread_number}"),
         (3, f"{background.replies} running" if background.replies else ""),
         (5, counted(background.jobs, "job") if background.jobs else ""),
         (4, f"{background.waiting} waiting" if background.waiting else ""),
