@@ -16,7 +16,7 @@ from chorus_cli.terminal.greeting import Greeting
 from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
 from chorus_cli.terminal.prompt.keys import Compose, Leave, text_of_keys
 from chorus_cli.terminal.prompt.line import Prompt
-from chorus_cli.terminal.prompt.toolbar import Toolbar
+from chorus_cli.terminal.prompt.toolbar import NOTHING, Background, Toolbar
 from chorus_cli.terminal.screen.notification import Notification
 
 if TYPE_CHECKING:
@@ -83,6 +83,11 @@ class Backend(NamedTuple):
         services = self.services()
         return (await services.context.planner.planned(target, services.machine.clock.now())).meter
 
+    def background(self) -> Background:
+        """Count the work in the background."""
+        replies = self.services().replies
+        return Background(sum(not turn.is_followed for turn in replies.running), waiting=len(replies.waiting))
+
 
 class Repl:
     """One run of the chat. ``progress`` is a line on ``screen``."""
@@ -100,7 +105,7 @@ class Repl:
         self._settling: asyncio.TimerHandle | None = None
         self._lines: LineHandler | None = None
         self._errors = Recurrence()
-        self._toolbar = Toolbar(backend.meter, backend.report_bug)
+        self._toolbar = Toolbar(backend.meter, backend.report_bug, self._background)
         self._prompt = Prompt(backend.services, self._toolbar.text)
         self._greeting = Greeting(self._focus, screen, self._prompt, self._toolbar)
         self._prompt.feed(typed_early)
@@ -133,6 +138,10 @@ class Repl:
             parts = (self._screen, self._progress, self._prompt)
             self._lines = LineHandler(self._backend.services(), self._unsent, *parts, self._foreground.stop)
         return self._lines
+
+    def _background(self) -> Background:
+        """Count the work in the background; before the first line there is none, and no need for the services."""
+        return self._backend.background() if self._lines else NOTHING
 
     def _arm(self) -> None:
         services = self._backend.services()

@@ -1,129 +1,71 @@
-"""Replies in the background, from the keyboard of the real program; their provider ends them when it is told to."""
+"""A reply in the background, from the keyboard: it is counted below, told to the next turn, and its end rings."""
 
 from __future__ import annotations
 
-import os
-import signal
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.slow_provider import SlowProvider, slow
-from tests.terminal.driver import PROMPT, Home
+from tests.terminal.driver import PROMPT, Home, Terminal
+from tests.terminal.editors import editor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
+
+LONG = "I am " + " ".join(f"word{number}" for number in range(120))
+"""What ELIZA answers within two or three seconds."""
 
 
-@pytest.fixture
-def provider() -> Iterator[SlowProvider]:
-    with slow() as running:
-        yield running
+def send_to_background(chat: Terminal) -> None:
+    chat.say(f"/bg {LONG}")
+    chat.await_bottom_line("1 running")
 
 
-def in_threads(home: Home) -> list[list[str]]:
-    """Return the contents of each thread, in the order of the log."""
-    rows = home.sql("SELECT thread_id || ' ' || content FROM messages ORDER BY id")
-    numbers = sorted({row.split(" ", 1)[0] for row in rows})
-    return [[row.split(" ", 1)[1] for row in rows if row.startswith(f"{number} ")] for number in numbers]
+def preambles(home: Home) -> list[str]:
+    """Return the preamble of every question, in the order of the log."""
+    return home.sql("SELECT preamble FROM messages WHERE role = 'user' ORDER BY id")
 
 
-def told(provider: SlowProvider, word: str) -> list[str]:
-    """Return the first lines of the user's messages in the request for a reply to ``word``, without preambles."""
-    said = [str(message["content"]) for message in provider.request_of(word) if message["role"] == "user"]
-    return [text.rsplit("\n", 1)[-1] for text in said]
-
-
-def test_three_threads_answer_at_once_and_ctrl_c_stops_only_the_one_on_the_screen(
-    home: Home, provider: SlowProvider
-) -> None:
-    with home.chat(**provider.variables) as chat:
-        chat.say("one goes on")
-        chat.await_text("About one")
-        chat.press("ctrl-b")
-        chat.await_text("The reply goes on in the background; /thread 1 shows it.")
-        chat.ask("/bg two is aside", 'Thread #2 answers "two is aside" in the background.')
-        chat.ask("/thread new", "Thread #3")
-        chat.say("three is here")
-        chat.await_text("About three")
-        chat.press("ctrl-c")
-        chat.await_text("Stopped. The part that arrived is kept")
+def test_a_reply_in_the_background_is_counted_below_told_to_the_model_and_rings(home: Home) -> None:
+    with home.chat() as chat:
+        assert "running" not in chat.bottom_line()
+        send_to_background(chat)
+        chat.ask("Hello", "do you do")
+        chat.await_text("is done; /thread 2")
         chat.await_line(PROMPT)
-        chat.type("half a li")
-        provider.finish("one", "two")
-        chat.await_text('The reply to "one goes on" in thread #1 is done; /thread 1 shows it.')
-        chat.await_text('The reply to "two is aside" in thread #2 is done; /thread 2 shows it.')
-        chat.await_line(f"{PROMPT} half a li")
-        chat.press("ctrl-c")
-        chat.ask("/thread 1", "About one: all.")
-        chat.ask("/thread 2", "About two: all.")
-        chat.press("ctrl-d")
-        assert chat.await_end() == 0
-    assert in_threads(home) == [
-        ["one goes on", "About one: all."],
-        ["two is aside", "About two: all."],
-        ["three is here", "About three"],
-    ]
-    assert [status for _, status in home.replies()] == ["complete", "complete", "interrupted"]
-    assert [told(provider, word) for word in ("one", "two", "three")] == [
-        ["one goes on"],
-        ["two is aside"],
-        ["three is here"],
-    ]
+        chat.until(lambda: "running" not in chat.bottom_line(), "an end of the reply below")
+        chat.ask("Hello again", "do you do")
+        assert chat.drawn.count(b"\a") == 1
+    first, second, third = preambles(home)
+    assert (first, third) == ("", "")
+    heading, own, other = second.splitlines()
+    assert (heading, own) == (
+        "Active threads:",
+        "  #1 (this thread): Hello, step 1, 0 s, currently: waiting for the model",
+    )
+    assert other.startswith("  #2: I am word0 word1 ")
 
 
-def test_a_reply_in_the_background_is_followed_again_and_messages_wait_for_it(
-    home: Home, provider: SlowProvider
-) -> None:
-    with home.chat(**provider.variables) as chat:
-        chat.say("one goes on")
-        chat.await_text("About one")
-        chat.press("ctrl-b")
-        chat.await_text("goes on in the background")
-        chat.ask("two waits", "Your message waits for the reply in thread #1; /undo takes it back.")
-        chat.ask("three is taken back", "waits for the reply")
-        chat.say("/undo")
-        chat.await_line(f"{PROMPT} three is taken back")
-        chat.press("ctrl-c")
-        chat.say("/thread 1")
-        chat.await_text("Your message: one goes on")
-        provider.finish("one", "two")
-        chat.await_text("Next, your waiting message: two waits")
-        chat.await_text("About two: all.")
+@pytest.mark.parametrize(("way", "sequence"), [("osc", b"\x1b]9;Chorus: The reply to "), ("off", b"")])
+def test_the_end_rings_as_the_setting_says(home: Home, way: str, sequence: bytes) -> None:
+    home.run("ask", f"/settings set notify {way}")
+    with home.chat(TMUX="", STY="", VTE_VERSION="") as chat:
+        send_to_background(chat)
+        chat.await_text("is done; /thread 2")
         chat.await_line(PROMPT)
-    assert in_threads(home) == [["one goes on", "About one: all.", "two waits", "About two: all."]]
+        assert sequence in chat.drawn
+        # A message for the desktop ends with that character.
+        assert chat.drawn.count(b"\a") == bool(sequence)
 
 
-def test_after_a_kill_the_next_start_names_the_interrupted_replies_and_offers_what_waited(
-    home: Home, provider: SlowProvider
-) -> None:
-    with home.chat(**provider.variables) as chat:
-        chat.say("one goes on")
-        chat.await_text("About one")
-        chat.press("ctrl-b")
-        chat.await_text("goes on in the background")
-        chat.ask("/bg two is aside", "Thread #2 answers")
-        chat.until(lambda: len(provider.asked) == 2, "the request of thread 2")
-        chat.ask("three waits", "waits for the reply")
-        os.kill(chat.pid, signal.SIGKILL)
-        assert chat.await_end() == -signal.SIGKILL
-    provider.finish("one", "two", "three")
-    with home.chat(**provider.variables) as chat:
-        chat.await_text('The reply to "one goes on" was interrupted; /retry asks again.')
-        chat.await_text("The reply in thread #2 was interrupted; /retry there asks again.")
-        chat.await_line(f"{PROMPT} three waits")
-        chat.press("ctrl-c")
-        chat.ask("/retry", "About one: all.")
-        chat.ask("/thread 2", "was interrupted")
-        chat.ask("/retry", "About two: all.")
-    assert [status for _, status in home.replies()] == ["interrupted", "interrupted", "complete", "complete"]
-
-
-def test_leaving_breaks_off_what_is_running_and_says_so(home: Home, provider: SlowProvider) -> None:
-    with home.chat(**provider.variables) as chat:
-        chat.ask("/bg one is aside", "Thread #2 answers")
-        chat.until(lambda: len(provider.asked) == 1, "the request of thread 2")
-        chat.press("ctrl-d")
-        chat.await_text("Stopped: 1 reply in thread #2. What has come is kept; /retry asks again.")
-        assert chat.await_end() == 0
-    assert [status for _, status in home.replies()] == ["interrupted"]
+def test_in_an_editor_the_bell_rings_at_once_and_the_line_comes_afterwards(home: Home, tmp_path: Path) -> None:
+    left = tmp_path / "left"
+    visual = editor(tmp_path, f"until [ -e '{left}' ]; do sleep 0.1; done")
+    with home.chat(VISUAL=visual) as chat:
+        send_to_background(chat)
+        chat.press("ctrl-x", "ctrl-e")
+        chat.until(lambda: b"\a" in chat.drawn, "the bell")
+        assert "is done" not in chat.screen_text()
+        left.touch()
+        chat.await_text("is done; /thread 2")
+        chat.await_line(PROMPT)

@@ -1,12 +1,13 @@
-"""The line at the bottom of the screen: persona, model, context window, size of the next request, thread."""
+"""The line at the bottom: persona, model, window, size of the next request, thread, and the work in the background."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.text.safe_text import safe_line
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.terminal.screen.painted_rows import widest
@@ -26,15 +27,34 @@ _SEPARATOR, _PLAIN_SEPARATOR = " · ", " | "
 _GAUGE_WIDTH = 8
 
 
+class Background(NamedTuple):
+    """The numbers of replies and jobs that run in the background, and of messages that wait for a reply to end."""
+
+    replies: int = 0
+    jobs: int = 0
+    waiting: int = 0
+
+
+NOTHING = Background()
+
+
 class Toolbar:
     """The text of the line, kept up to date by a background task.
+
+    ``background`` is called whenever the line is drawn, so it must be quick.
 
     Tokens are counted with each new prompt, and once a minute because the window slides. The model is named once
     ``names_model`` is set, when it is settled.
     """
 
-    def __init__(self, measure: Measure, report_bug: Callable[[Exception], object]) -> None:
+    def __init__(
+        self,
+        measure: Measure,
+        report_bug: Callable[[Exception], object],
+        background: Callable[[], Background] = lambda: NOTHING,
+    ) -> None:
         self.names_model = False
+        self._background = background
         self._measure = measure
         self._report_bug = report_bug
         self._target: Target | None = None
@@ -70,7 +90,7 @@ class Toolbar:
             return []
         unicode = knows_unicode()
         separator = _SEPARATOR if unicode else _PLAIN_SEPARATOR
-        pieces = ranked(self._target, self._meter, unicode=unicode, names_model=self.names_model)
+        pieces = ranked(self._target, self._meter, self._background(), unicode=unicode, names_model=self.names_model)
         is_full = self._meter is not None and self._meter.is_full
         return [("class:warning" if is_full else "", f" {separator.join(fitting(pieces, columns, len(separator)))}")]
 
@@ -99,14 +119,19 @@ class Toolbar:
             self._meter = meter
 
 
-def ranked(target: Target, meter: Meter | None, *, unicode: bool, names_model: bool) -> tuple[Piece, ...]:
+def ranked(
+    target: Target, meter: Meter | None, background: Background = NOTHING, *, unicode: bool, names_model: bool
+) -> tuple[Piece, ...]:
     """Return the pieces in display order, each with its rank; rank 0 is dropped last."""
     pieces = (
         (2, safe_line(target.persona.name)),
-        (3, safe_line(target.choice.model) if names_model else ""),
+        (6, safe_line(target.choice.model) if names_model else ""),
         (1, f"{target.persona.settings.context_hours}h"),
         (0, metered(meter, unicode=unicode) if meter else ""),
-        (4, f"thread {target.thread_number}"),
+        (7, f"thread {target.thread_number}"),
+        (3, f"{background.replies} running" if background.replies else ""),
+        (5, counted(background.jobs, "job") if background.jobs else ""),
+        (4, f"{background.waiting} waiting" if background.waiting else ""),
     )
     return tuple(piece for piece in pieces if piece[1])
 

@@ -44,7 +44,7 @@ class Notification:
         message = desktop_message(sentence, self._environment) if way == "osc" else ""
         if message:
             self._screen.ring(message)
-        if way == "bell" or (way == "osc" and (not message or "TMUX" in self._environment)):
+        if way == "bell" or (way == "osc" and (not message or self._environment.get("TMUX"))):
             self._ring_bell()
 
     def _ring_bell(self) -> None:
@@ -60,11 +60,11 @@ def desktop_message(sentence: str, environment: Mapping[str, str]) -> str:
     if not terminal or terminal.startswith(_WITHOUT_OSC):
         return ""
     text = shortened(safe_text(sentence), _LONGEST)
-    if terminal.startswith("rxvt") or "VTE_VERSION" in environment:
+    if terminal.startswith("rxvt") or environment.get("VTE_VERSION"):
         # A semicolon would end the text.
         message = f"\x1b]777;notify;Chorus;{text.replace(';', ',')}{BELL}"
     else:
         message = f"\x1b]9;Chorus: {text}{BELL}"
-    if "TMUX" in environment:
+    if environment.get("TMUX"):
         return f"\x1bPtmux;\x1b{message}\x1b\\"
-    return f"\x1bP{message}\x1b\\" if "STY" in environment else message
+    return f"\x1bP{message}\x1b\\" if environment.get("STY") else message

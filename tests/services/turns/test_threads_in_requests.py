@@ -34,8 +34,10 @@ WAITING = "currently: waiting for the model"
 async def another_thread(world: World, title: str = "") -> Target:
     """Open another thread and return it as a target; the focus stays."""
     target = world.focus.target()
-    number = await world.store.write(thread_rows.new, target.persona.slug, title, world.clock.now())
-    return replace(target, thread_id=number)
+    # Another persona's thread comes first, so that ids and numbers differ.
+    await world.store.write(thread_rows.new, "frodo", "", world.clock.now())
+    opened = await world.store.write(thread_rows.new, target.persona.slug, title, world.clock.now())
+    return replace(target, thread_id=opened.id, thread_number=opened.number)
 
 
 @asynccontextmanager

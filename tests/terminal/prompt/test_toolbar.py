@@ -12,7 +12,7 @@ from chorus_cli.core.errors import StorageError
 from chorus_cli.core.models.choice import ModelChoice
 from chorus_cli.core.personas.persona import Persona
 from chorus_cli.core.settings.table import Settings
-from chorus_cli.terminal.prompt.toolbar import Toolbar, fitting, metered, ranked
+from chorus_cli.terminal.prompt.toolbar import Background, Toolbar, fitting, metered, ranked
 
 PIECES = ((2, "Frodo"), (3, "gpt-5.4"), (1, "8h"), (0, "9,000 / 10,000"), (4, "thread 12"))
 """13 columns of separators and 37 of words."""
@@ -51,7 +51,31 @@ def test_the_gauge_shows_the_share_of_the_limit(meter: Meter, drawn: str, *, uni
 
 def test_a_model_that_is_not_settled_is_not_named_and_a_name_is_harmless() -> None:
     here = target(name="Fro\x1b[31mdo")
-    assert ranked(here, None, unicode=True, names_model=False) == ((2, "Fro␛[31mdo"), (1, "8h"), (4, "thread 1"))
+    assert ranked(here, None, unicode=True, names_model=False) == ((2, "Fro␛[31mdo"), (1, "8h"), (7, "thread 1"))
+
+
+@pytest.mark.parametrize(
+    ("background", "columns", "line"),
+    [
+        (Background(), 100, " Frodo · openai/test · 8h · thread 1"),
+        (Background(replies=2), 100, " Frodo · openai/test · 8h · thread 1 · 2 running"),
+        (Background(2, 1, 1), 100, " Frodo · openai/test · 8h · thread 1 · 2 running · 1 job · 1 waiting"),
+        (Background(2, 3, 1), 60, " Frodo · openai/test · 8h · 2 running · 3 jobs · 1 waiting"),
+        (Background(2, 1, 1), 50, " Frodo · 8h · 2 running · 1 job · 1 waiting"),
+        (Background(2, 1, 1), 40, " Frodo · 8h · 2 running · 1 waiting"),
+        (Background(2, 1, 1), 30, " Frodo · 8h · 2 running"),
+        (Background(2, 1, 1), 20, " Frodo · 8h · 1 job"),
+    ],
+)
+def test_work_in_the_background_is_counted_and_stays_longer_than_thread_and_model(
+    background: Background, columns: int, line: str
+) -> None:
+    bar = Toolbar(measured_in_a_step, unexpected, lambda: background)
+    bar.names_model = True
+    bar.show(target())
+    [(_, text)] = bar.text(columns)
+    assert text == line
+    assert len(text) <= columns
 
 
 async def test_a_request_that_takes_all_it_may_is_marked_and_another_thread_is_measured_anew() -> None:

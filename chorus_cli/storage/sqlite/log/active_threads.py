@@ -32,7 +32,8 @@ def others(
 
 def beginning(connection: sqlite3.Connection, thread_id: int, question: str, now: datetime) -> ActiveThread:
     """Return the thread whose next turn begins ``now`` with ``question``."""
-    return ActiveThread(thread_id, _title(connection, thread_id) or question, now)
+    number, title = _number_and_title(connection, thread_id)
+    return ActiveThread(number, title or question, now)
 
 
 def _active(connection: sqlite3.Connection, row: Message) -> ActiveThread:
@@ -40,8 +41,7 @@ def _active(connection: sqlite3.Connection, row: Message) -> ActiveThread:
     turn = message_rows.replies(connection, question)
     replies = [each for each in turn if each.role is Role.ASSISTANT and each.introduced_by == row.introduced_by]
     return ActiveThread(
-        row.thread_id,
-        _title(connection, row.thread_id),
+        *_number_and_title(connection, row.thread_id),
         _retried_at(connection, row.introduced_by) or question.timestamp,
         max(1, len(replies)),
         has_words=bool(row.content.strip()),
@@ -54,12 +54,13 @@ def _retried_at(connection: sqlite3.Connection, retry_id: int | None) -> datetim
     return timestamps.from_text(found[0]) if found else None
 
 
-def _title(connection: sqlite3.Connection, thread_id: int) -> str:
-    """Return the title of a thread, or the beginning of its first message."""
-    (title,) = connection.execute(
-        "SELECT COALESCE(NULLIF((SELECT title FROM threads WHERE id = :thread), ''), "
+def _number_and_title(connection: sqlite3.Connection, thread_id: int) -> tuple[int, str]:
+    """Return the number of a thread, and its title or the beginning of its first message."""
+    number, title = connection.execute(
+        "SELECT COALESCE((SELECT number FROM threads WHERE id = :thread), :thread), "
+        "COALESCE(NULLIF((SELECT title FROM threads WHERE id = :thread), ''), "
         "(SELECT SUBSTR(content, 1, :characters) FROM messages INDEXED BY messages_of_thread "
         "WHERE thread_id = :thread AND role = 'user' ORDER BY timestamp, id LIMIT 1), '')",
         {"thread": thread_id, "characters": _TITLE_CHARACTERS},
     ).fetchone()
-    return str(title)
+    return int(number), str(title)
