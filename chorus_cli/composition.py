@@ -49,6 +49,7 @@ from chorus_cli.services.personas.settings import PersonaSettings
 from chorus_cli.services.sessions.idle import IdleServices, IdleTimer
 from chorus_cli.services.sessions.saving import SessionSaving
 from chorus_cli.services.sessions.sessions import Sessions
+from chorus_cli.services.threads.threads import ThreadActivity, Threads
 from chorus_cli.services.tools.built_in import BUILT_IN, BuiltIn, ToolServices
 from chorus_cli.services.tools.toolbox import Toolbox, ToolOffers
 from chorus_cli.services.turns.conversation import Conversation
@@ -176,6 +177,7 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
         registry=registry(),
         focus=focus,
         conversation=Conversation(rounds, memory, opened.run, clock.now()),
+        threads=Threads(context, focus, ThreadActivity(opened.is_alive), clock.now),
         context=ContextServices(context, ContextWindow(settings, clock, focus, context), folding),
         personas=PersonaServices(
             personas, Roster(store, clock, personas, opened.paths.deleted_personas), settings, providers.models

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.log.marks import marker
 from chorus_cli.core.log.messages import Role
+from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timespan import format_span
+from chorus_cli.core.tools.calls import calls_in_words
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from chorus_cli.core.log.marks import LogMarks
     from chorus_cli.core.log.messages import Message
-    from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.time.timespan import Span, WindowChoice
     from chorus_cli.services.context.window import WindowState
 
@@ -32,6 +35,32 @@ def speaker(role: Role, persona: str) -> str:
             return persona
         case Role.TOOL_USE | Role.TOOL_RESULT:
             return f"{persona} ({role})"
+
+
+def log_entry(entry: Message | Operation, marks: LogMarks, persona: str) -> str:
+    """Write a message or a boundary of the log after its local time."""
+    if isinstance(entry, Operation):
+        return f"[{_stamp(entry.created_at)}] {_marker(entry)}"
+    return f"[{_stamp(entry.timestamp)}] {speaker(entry.role, persona)}: {_said(entry, marks)}"
+
+
+def _stamp(moment: datetime) -> str:
+    return f"{timestamps.local(moment):%Y-%m-%d %H:%M:%S}"
+
+
+def _marker(boundary: Operation) -> str:
+    words = marker(boundary)
+    if boundary.members:
+        words = f"{words} {boundary.describe()}"
+    return f"{words}, in thread #{boundary.thread_id}" if boundary.thread_id is not None else words
+
+
+def _said(message: Message, marks: LogMarks) -> str:
+    status = f"[{message.status}]" if message.status.broke_off else ""
+    wording = "[another wording]" if message.revises is not None else ""
+    behind = " ".join(filter(None, (status, wording, marks.words(message))))
+    said = "\n".join(filter(None, (message.content, calls_in_words(message.tool_calls or ""))))
+    return f"{said} {behind}".lstrip() if behind else said
 
 
 def reach(state: WindowState) -> str:

@@ -13,10 +13,10 @@ from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.log import thread_rows
 
 if TYPE_CHECKING:
+    from chorus_cli.core.log.threads import Thread
     from chorus_cli.ports import Clock
     from chorus_cli.services.personas.personas import Personas
     from chorus_cli.storage.files.open_threads import OpenThreads
-    from chorus_cli.storage.sqlite.log.thread_rows import Thread
     from chorus_cli.storage.sqlite.store import Store
 
 
@@ -62,10 +62,10 @@ class Focus:
         await self._store.write(meta_rows.store, meta_rows.LAST_PERSONA, slug)
 
     async def turn_to_thread(self, thread_id: int) -> None:
-        """Switch to another thread of the persona in focus, also for the next run.
+        """Switch to another thread of the persona in focus, also for the next run; a closed one is opened again.
 
         Raises:
-            ThreadError: there is no thread of that number, or it is closed.
+            ThreadError: there is no thread of that number.
         """
         await self._store.write(thread_rows.use, self.slug, thread_id)
         self.go_on_in(thread_id)
