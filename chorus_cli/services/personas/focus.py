@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.target import Target
+from chorus_cli.core.errors import StorageError
 from chorus_cli.core.models.choice import ModelChoice, Naming, detected_model, way_to_a_model
 from chorus_cli.core.personas.persona import DEFAULT_PERSONA
 from chorus_cli.services.personas.greeting import SHARED, notices
 from chorus_cli.storage.sqlite import meta_rows
+from chorus_cli.storage.sqlite.context.thread_views import last_exchange_of
 from chorus_cli.storage.sqlite.log import thread_rows
 
 if TYPE_CHECKING:
-    from chorus_cli.core.log.threads import Thread
+    from chorus_cli.core.log.threads import Exchange, Thread
     from chorus_cli.ports import Clock
     from chorus_cli.services.personas.personas import Personas
     from chorus_cli.storage.files.open_threads import OpenThreads
@@ -96,6 +99,15 @@ class Focus:
         target = self.target()
         self._given_warnings = target.persona.warnings
         return (*self.sharing_notices(), *await notices(self._store, target, self._clock.now()))
+
+    async def last_exchange(self) -> Exchange | None:
+        """Return the last turn of the thread in focus that counts, for a user who comes to it; ``None`` if none does.
+
+        A damaged row is reported where it is needed, not where it is only shown.
+        """
+        with suppress(StorageError):
+            return await self._store.read(last_exchange_of, self.slug, self.thread_id)
+        return None
 
     def new_warnings(self, target: Target) -> tuple[str, ...]:
         """Return the warnings about the persona's files that were not given before."""
