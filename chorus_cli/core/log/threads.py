@@ -27,24 +27,20 @@ class ThreadState(StrEnum):
 
 
 class Thread(NamedTuple):
-    """One conversation with a persona.
+    """One conversation with a persona, which the user knows by ``number``.
 
     ``title`` is the one that the user gave, ``first_words`` the beginning of the first message; both may be empty.
     ``messages`` counts all rows, whether in view or not.
     """
 
     id: int
+    number: int
     title: str
     first_words: str
     created_at: datetime
     closed_at: datetime | None
     messages: int
     last_spoken: datetime | None
-
-    @property
-    def number(self) -> int:
-        """The number that the user knows it by."""
-        return self.id
 
     @property
     def name(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ThreadError
 from chorus_cli.core.log.acts import ACTS
@@ -20,30 +20,60 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.messages import Message
 
 _FIRST_WORDS = 400
+_OWN = "id > COALESCE((SELECT value FROM meta WHERE key = :before), 0) + 0"
+"""The threads of a persona, without those of an earlier one of its folder."""
 
 
-def last_used(connection: sqlite3.Connection, persona: str) -> int:
-    """Return the open thread of a persona that was used last, else its newest one, 0 if it has none yet."""
+class ThreadKey(NamedTuple):
+    """A thread by its id, which its rows hold, and by its number, which the user sees and types."""
+
+    id: int
+    number: int
+
+
+def last_used(connection: sqlite3.Connection, persona: str) -> ThreadKey | None:
+    """Return the open thread of a persona that was used last, else its newest one, ``None`` if it has none yet."""
     row = connection.execute(
-        "SELECT id FROM threads WHERE persona = :persona AND closed_at IS NULL "
+        "SELECT id, number FROM threads WHERE persona = :persona AND closed_at IS NULL "
         "ORDER BY id = (SELECT value FROM meta WHERE key = :key) DESC, id DESC LIMIT 1",
         {"persona": persona, "key": meta_rows.last_thread_key(persona)},
     ).fetchone()
-    return int(row[0]) if row else 0
+    return ThreadKey(*row) if row else None
 
 
-def last_used_or_new(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
+def last_used_or_new(connection: sqlite3.Connection, persona: str, now: datetime) -> ThreadKey:
     """Return the thread that was last used, or open the first one."""
     return last_used(connection, persona) or new(connection, persona, "", now)
 
 
-def new(connection: sqlite3.Connection, persona: str, title: str, now: datetime) -> int:
-    """Open another thread of a persona and return its number."""
+def new(connection: sqlite3.Connection, persona: str, title: str, now: datetime) -> ThreadKey:
+    """Open another thread of a persona."""
     cursor = connection.execute(
         "INSERT INTO threads(persona, title, created_at) VALUES (?, ?, ?)",
         (persona, title, timestamps.to_text(now)),
     )
-    return int(cursor.lastrowid or 0)
+    # A trigger gives the number, which RETURNING would not know yet.
+    return _key(connection, int(cursor.lastrowid or 0))
+
+
+def numbers(connection: sqlite3.Connection, persona: str) -> dict[int, int]:
+    """Return the numbers of all threads of a persona by their ids."""
+    return dict(connection.execute("SELECT id, number FROM threads WHERE persona = ?", (persona,)).fetchall())
+
+
+def numbered(connection: sqlite3.Connection, persona: str, number: int) -> ThreadKey:
+    """Return the thread of a persona with a number.
+
+    Raises:
+        ThreadError: there is none.
+    """
+    row = connection.execute(
+        f"SELECT id, number FROM threads WHERE persona = :persona AND number = :number AND {_OWN}",
+        {"persona": persona, "number": number, "before": meta_rows.threads_before_key(persona)},
+    ).fetchone()
+    if row is None:
+        raise _unknown(number)
+    return ThreadKey(*row)
 
 
 def close(connection: sqlite3.Connection, thread_ids: Iterable[int], now: datetime) -> None:
@@ -61,18 +91,19 @@ def leave_behind(connection: sqlite3.Connection, persona: str, now: datetime) ->
     meta_rows.store(connection, meta_rows.threads_before_key(persona), str(max((id_ for (id_,) in found), default=0)))
 
 
-def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> None:
-    """Remember the thread to go on with, and open it again if it is closed.
+def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadKey:
+    """Remember the thread to go on with, open it again if it is closed, and return it.
 
     Raises:
-        ThreadError: the persona has no thread of that number.
+        ThreadError: the persona has no such thread.
     """
     cursor = connection.execute(
         "UPDATE threads SET closed_at = NULL WHERE id = ? AND persona = ?", (thread_id, persona)
     )
     if not cursor.rowcount:
-        raise ThreadError(f"There is no thread #{thread_id} here. /thread lists them, /thread new opens one.")
+        raise _unknown(thread_id)
     meta_rows.store(connection, meta_rows.last_thread_key(persona), str(thread_id))
+    return _key(connection, thread_id)
 
 
 def rename(connection: sqlite3.Connection, thread_id: int, title: str) -> None:
@@ -80,24 +111,24 @@ def rename(connection: sqlite3.Connection, thread_id: int, title: str) -> None:
     connection.execute("UPDATE threads SET title = ? WHERE id = ?", (title, thread_id))
 
 
-def require(connection: sqlite3.Connection, persona: str, thread_id: int, after: int = 0) -> None:
-    """Check that a persona has, or had, a thread of that number.
+def had(connection: sqlite3.Connection, persona: str, number: int, after: int = 0) -> ThreadKey:
+    """Return the thread with a number that a persona has, or had.
 
     With ``after``, closed threads count only if they have a message with a larger id.
 
     Raises:
         ThreadError: it never had one; the sentence lists its threads.
     """
-    # A row that was written by hand may name a thread that was never opened.
     found = connection.execute(
-        "SELECT id FROM threads WHERE persona = :persona AND (closed_at IS NULL OR :after = 0) "
-        "UNION SELECT thread_id FROM messages WHERE persona = :persona AND id > :after ORDER BY 1",
+        "SELECT number, id FROM threads WHERE persona = :persona AND (closed_at IS NULL OR :after = 0 "
+        "OR EXISTS (SELECT 1 FROM messages WHERE thread_id = threads.id AND id > :after)) ORDER BY number",
         {"persona": persona, "after": after},
     ).fetchall()
-    known = [id_ for (id_,) in found]
-    if thread_id not in known:
-        named = f"Its threads are {', '.join(f'#{id_}' for id_ in known)}." if known else "It has no thread yet."
-        raise ThreadError(f"There is no thread #{thread_id} of {persona}. {named}")
+    known = dict(found)
+    if number not in known:
+        named = f"Its threads are {', '.join(f'#{each}' for each in known)}." if known else "It has no thread yet."
+        raise ThreadError(f"There is no thread #{number} of {persona}. {named}")
+    return ThreadKey(known[number], number)
 
 
 def open_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
@@ -108,12 +139,12 @@ def open_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
 def all_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
     """Return the threads of a persona, also closed ones, oldest first; not those of an earlier one of its folder."""
     found = connection.execute(
-        "SELECT id, title, "
+        "SELECT id, number, title, "
         f"(SELECT SUBSTR(content, 1, {_FIRST_WORDS}) FROM messages "
         "WHERE thread_id = threads.id AND role = 'user' ORDER BY timestamp LIMIT 1), "
         "created_at, closed_at, (SELECT COUNT(*) FROM messages WHERE thread_id = threads.id), "
         "(SELECT MAX(timestamp) FROM messages WHERE thread_id = threads.id) "
-        "FROM threads WHERE persona = :persona AND id > COALESCE((SELECT value FROM meta WHERE key = :before), 0) + 0 "
+        f"FROM threads WHERE persona = :persona AND {_OWN} "
         "ORDER BY id",
         {"persona": persona, "before": meta_rows.threads_before_key(persona)},
     ).fetchall()
@@ -176,8 +207,17 @@ def titles_in_context(
     return dict(found)
 
 
+def _key(connection: sqlite3.Connection, thread_id: int) -> ThreadKey:
+    return ThreadKey(*connection.execute("SELECT id, number FROM threads WHERE id = ?", (thread_id,)).fetchone())
+
+
+def _unknown(number: int) -> ThreadError:
+    return ThreadError(f"There is no thread #{number} here. /thread lists them, /thread new opens one.")
+
+
 def _thread(
     id_: int,
+    number: int,
     title: str,
     first_words: str | None,
     created_at: str,
@@ -187,6 +227,7 @@ def _thread(
     messages, last_spoken = said
     return Thread(
         id=id_,
+        number=number,
         title=title,
         first_words=first_words or "",
         created_at=timestamps.from_text(created_at),
