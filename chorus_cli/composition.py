@@ -50,6 +50,7 @@ from chorus_cli.services.sessions.idle import IdleServices, IdleTimer
 from chorus_cli.services.sessions.saving import SessionSaving
 from chorus_cli.services.sessions.sessions import Sessions
 from chorus_cli.services.threads.replies import Replies
+from chorus_cli.services.threads.threads import ThreadActivity, Threads
 from chorus_cli.services.tools.built_in import BUILT_IN, BuiltIn, ToolServices
 from chorus_cli.services.tools.toolbox import Toolbox, ToolOffers
 from chorus_cli.services.turns.conversation import Conversation
@@ -175,11 +176,14 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     actions = IdleServices(store, focus, saving, journal, saved_line).actions()
     timer = IdleTimer(clock, actions, lambda: focus.slug, opened.notifier.aside, machine.report_bug)
     conversation = Conversation(rounds, memory, opened.run, clock.now())
+    replies = _replies(opened, machine, conversation, timer)
+    activity = ThreadActivity(opened.is_alive, replies.waiting_in, replies.stop)
     return Services(
         registry=registry(),
         focus=focus,
         conversation=conversation,
-        replies=_replies(opened, machine, conversation, timer),
+        replies=replies,
+        threads=Threads(context, focus, activity, clock.now),
         context=ContextServices(context, ContextWindow(settings, clock, focus, context), folding),
         personas=PersonaServices(
             personas, Roster(store, clock, personas, opened.paths.deleted_personas), settings, providers.models

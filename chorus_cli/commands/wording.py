@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.log.marks import marker
 from chorus_cli.core.log.messages import Role
+from chorus_cli.core.log.operations import Numbers, Operation
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timespan import format_span
+from chorus_cli.core.tools.calls import calls_in_words
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.context.target import Target
+    from chorus_cli.core.log.marks import LogMarks
     from chorus_cli.core.log.messages import Message
-    from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.time.timespan import Span, WindowChoice
     from chorus_cli.services.context.window import WindowState
 
@@ -41,6 +44,34 @@ def speaker(role: Role, persona: str) -> str:
             return persona
         case Role.TOOL_USE | Role.TOOL_RESULT:
             return f"{persona} ({role})"
+
+
+def log_entry(entry: Message | Operation, marks: LogMarks, persona: str, numbers: Numbers) -> str:
+    """Write a message or a boundary of the log after its local time; ``numbers`` are those of the persona's threads."""
+    if isinstance(entry, Operation):
+        return f"[{_stamp(entry.created_at)}] {_marker(entry, numbers)}"
+    return f"[{_stamp(entry.timestamp)}] {speaker(entry.role, persona)}: {_said(entry, marks)}"
+
+
+def _stamp(moment: datetime) -> str:
+    return f"{timestamps.local(moment):%Y-%m-%d %H:%M:%S}"
+
+
+def _marker(boundary: Operation, numbers: Numbers) -> str:
+    words = marker(boundary)
+    if boundary.members:
+        words = f"{words} {boundary.describe()}"
+    if boundary.thread_id is None:
+        return words
+    return f"{words}, in thread #{numbers.thread(boundary.thread_id)}"
+
+
+def _said(message: Message, marks: LogMarks) -> str:
+    status = f"[{message.status}]" if message.status.broke_off else ""
+    wording = "[another wording]" if message.revises is not None else ""
+    behind = " ".join(filter(None, (status, wording, marks.words(message))))
+    said = "\n".join(filter(None, (message.content, calls_in_words(message.tool_calls or ""))))
+    return f"{said} {behind}".lstrip() if behind else said
 
 
 def reach(state: WindowState) -> str:

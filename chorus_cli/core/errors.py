@@ -11,7 +11,8 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── HomeError               the folders that hold everything cannot be made or written
     ├── PersonaError            a persona that cannot be made, changed, archived or deleted
     │   └── UnknownPersonaError     no persona has this name
-    ├── ThreadError             a thread that does not exist or is closed
+    ├── ThreadError             a thread that cannot be used as asked
+    │   ├── UnknownThreadError      no thread has this number or title
     │   └── ThreadBusyError         a reply is being written in it
     ├── MessageRefusedError     a message that is not stored: too large, empty, or not text
     ├── OutputError             output that cannot be written
@@ -93,7 +94,11 @@ class UnknownPersonaError(PersonaError):
 
 
 class ThreadError(ChorusError):
-    """A thread that does not exist or is closed."""
+    """A thread that cannot be used as asked."""
+
+
+class UnknownThreadError(ThreadError):
+    """A number or title that no thread has."""
 
 
 class ThreadBusyError(ThreadError):

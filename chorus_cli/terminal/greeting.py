@@ -1,4 +1,4 @@
-"""The first lines of the chat: which model answers and why, and notices."""
+"""The first lines of the chat: which model answers and why, notices, and the last exchange."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from chorus_cli import __version__
 from chorus_cli.core.errors import PersonaError
 from chorus_cli.services.cancellation import run_to_completion
+from chorus_cli.terminal.screen.exchange import show_exchange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from chorus_cli.core.context.target import Target
+    from chorus_cli.core.log.threads import Exchange
     from chorus_cli.services.personas.focus import Focus
     from chorus_cli.terminal.prompt.line import Prompt
     from chorus_cli.terminal.prompt.toolbar import Toolbar
@@ -33,14 +35,15 @@ class Greeting:
     async def begin(self, target: Target, notices: Sequence[str], drawn: Callable[[], None]) -> None:
         """Greet, with ``notices`` after the target's own; call ``drawn`` when prompt and greeting are on the screen."""
         notices = (*await self._focus.notices(), *notices)
+        exchange = await self._focus.last_exchange()
         if self._focus.is_settled:
             self._toolbar.names_model = True
-            self._greet(target, notices)
+            self._greet(target, notices, exchange)
             self._prompt.when_drawn(drawn)
             return
 
         def greet_later() -> None:
-            self._pending = asyncio.ensure_future(self._greet_when_settled(notices, drawn))
+            self._pending = asyncio.ensure_future(self._greet_when_settled(notices, exchange, drawn))
 
         self._prompt.when_drawn(greet_later)
 
@@ -56,17 +59,21 @@ class Greeting:
             self._pending.cancel()
             await run_to_completion(asyncio.wait({self._pending}))
 
-    async def _greet_when_settled(self, notices: Sequence[str], drawn: Callable[[], None]) -> None:
+    async def _greet_when_settled(
+        self, notices: Sequence[str], exchange: Exchange | None, drawn: Callable[[], None]
+    ) -> None:
         # A missing persona folder is reported with the first message.
         with suppress(PersonaError):
             await self._focus.settle()
-            self._prompt.above(lambda: self._greet(self._focus.target(), notices))
+            self._prompt.above(lambda: self._greet(self._focus.target(), notices, exchange))
             self._toolbar.names_model = True
             self._toolbar.show(self._focus.target())
         drawn()
 
-    def _greet(self, target: Target, notices: Sequence[str]) -> None:
+    def _greet(self, target: Target, notices: Sequence[str], exchange: Exchange | None) -> None:
         self._screen.notice(f"Chorus {__version__}: {target.choice.model} answers ({target.choice.reason}).")
         for notice in (self._focus.way_to_a_model(target.choice), *notices):
             if notice:
                 self._screen.notice(notice)
+        if exchange is not None:
+            show_exchange(exchange, self._screen)

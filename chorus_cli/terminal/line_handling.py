@@ -18,6 +18,7 @@ from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.terminal.prompt.command_sign import is_command, unescaped
 from chorus_cli.terminal.reply.stream import Arrival, show_events
 from chorus_cli.terminal.screen.drawing import draw
+from chorus_cli.terminal.screen.exchange import show_exchange
 from chorus_cli.terminal.screen.progress import Wait
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class LineHandler:
 
     async def _command(self, line: str) -> bool:
         services = self._services
+        before = services.focus.slug, services.focus.thread_id
         bound = resolve(services.registry, line, services.machine.clock.now())
         stoppable = bound.command.stoppable
         hint = ", press Ctrl-C to stop" if stoppable else ""
@@ -125,11 +127,18 @@ class LineHandler:
             self._unsent.text, self._unsent.gives_way = answer.typed, answer.gives_way
         if isinstance(answer, Reply):
             draw(answer, self._screen)
+            await self._show_exchange_unless_in(*before)
         else:
             if answer.events and answer.text:
                 self._screen.notice(f"{_ASKED} {shortened(answer.text)}")
             await self._follow(answer, line)
         return False
+
+    async def _show_exchange_unless_in(self, slug: str, thread_id: int) -> None:
+        """Show the last exchange of the thread in focus, unless the user was in it before."""
+        focus = self._services.focus
+        if (focus.slug, focus.thread_id) != (slug, thread_id) and (exchange := await focus.last_exchange()):
+            show_exchange(exchange, self._screen)
 
     async def _carried_out(self, work: Coroutine[None, None, Answer], *, stoppable: bool) -> Answer:
         """Carry out a command; most are short and have effects, so they run to their end in spite of Ctrl-C."""

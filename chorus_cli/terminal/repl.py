@@ -146,8 +146,9 @@ class Repl:
     def _arm(self) -> None:
         services = self._backend.services()
         services.idle_timer.arm()
-        # The first Tab after the number of a memory item finds the items.
+        # The first Tab after the number of a memory item or a thread finds them.
         services.memory.offers(services.focus.slug)
+        services.threads.offers()
         self._toolbar.begin(self._prompt.redraw)
 
     def _tell(self, line: str) -> None:

@@ -10,9 +10,10 @@ from chorus_cli.services.threads.running_turn import RunningTurn
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A sentence or a paragraph."""
+    """A sentence or a paragraph; one that is not ``wrapped`` between words is shown as it is."""
 
     text: str
+    wrapped: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.sessions.idle import IdleTimer
     from chorus_cli.services.sessions.sessions import Sessions
     from chorus_cli.services.threads.replies import Replies
+    from chorus_cli.services.threads.threads import Threads
     from chorus_cli.services.turns.conversation import Conversation
 
 
@@ -87,6 +88,7 @@ class Services:
     focus: Focus
     conversation: Conversation
     replies: Replies
+    threads: Threads
     context: ContextServices
     personas: PersonaServices
     sessions: Sessions

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.personas.persona import Persona
     from chorus_cli.core.tools.declaration import ToolOffer
     from chorus_cli.ports import TokenCounter
@@ -76,6 +77,21 @@ class Context:
         forgetting = item_rows.newest_forgetting(connection, target.persona.slug)
         start = self.prefixes.request_start(target, now, max(journal.newest_id(operations), forgetting))
         return snapshot_rows.read_snapshot(connection, frame, operations, start)
+
+    def window_starts(
+        self, connection: Connection, target: Target, now: datetime
+    ) -> Callable[[int, Sequence[Operation]], datetime]:
+        """Return a function that tells where the window of a request begins that is made now in another thread.
+
+        It takes the thread and the operations that concern it, back to its boundary.
+        """
+        forgetting = item_rows.newest_forgetting(connection, target.persona.slug)
+
+        def start(thread_id: int, operations: Sequence[Operation]) -> datetime:
+            newest = max(journal.newest_id(operations), forgetting)
+            return self.prefixes.request_start(replace(target, thread_id=thread_id), now, newest).window
+
+        return start
 
     def read_since(self, connection: Connection, frame: Frame, since: datetime) -> ContextSnapshot:
         """Read the snapshot of a window that starts at ``since``."""

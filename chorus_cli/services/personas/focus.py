@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.target import Target
+from chorus_cli.core.errors import StorageError
 from chorus_cli.core.models.choice import ModelChoice, Naming, detected_model, way_to_a_model
 from chorus_cli.core.personas.persona import DEFAULT_PERSONA
 from chorus_cli.services.personas.greeting import SHARED, notices
 from chorus_cli.storage.sqlite import meta_rows
+from chorus_cli.storage.sqlite.context.thread_views import last_exchange_of
 from chorus_cli.storage.sqlite.log import thread_rows
 from chorus_cli.storage.sqlite.log.thread_rows import ThreadKey
 
 if TYPE_CHECKING:
+    from chorus_cli.core.log.threads import Exchange, Thread
     from chorus_cli.ports import Clock
     from chorus_cli.services.personas.personas import Personas
     from chorus_cli.storage.files.open_threads import OpenThreads
-    from chorus_cli.storage.sqlite.log.thread_rows import Thread
     from chorus_cli.storage.sqlite.store import Store
 
 
@@ -65,10 +68,10 @@ class Focus:
         await self._store.write(meta_rows.store, meta_rows.LAST_PERSONA, slug)
 
     async def turn_to_thread(self, thread_id: int) -> None:
-        """Switch to another thread of the persona in focus, also for the next run.
+        """Switch to another thread of the persona in focus, also for the next run; a closed one is opened again.
 
         Raises:
-            ThreadError: it has no such thread, or it is closed.
+            ThreadError: it has no such thread.
         """
         self.go_on_in(await self._store.write(thread_rows.use, self.slug, thread_id))
 
@@ -76,7 +79,7 @@ class Focus:
         """Switch to the thread with a number of the persona in focus, also for the next run.
 
         Raises:
-            ThreadError: there is no thread of that number, or it is closed.
+            ThreadError: there is no thread of that number.
         """
         thread = await self._store.read(thread_rows.numbered, self.slug, number)
         await self.turn_to_thread(thread.id)
@@ -113,6 +116,15 @@ class Focus:
         target = self.target()
         self._given_warnings = target.persona.warnings
         return (*self.sharing_notices(), *await notices(self._store, target, self._clock.now()))
+
+    async def last_exchange(self) -> Exchange | None:
+        """Return the last turn of the thread in focus that counts, for a user who comes to it; ``None`` if none does.
+
+        A damaged row is reported where it is needed, not where it is only shown.
+        """
+        with suppress(StorageError):
+            return await self._store.read(last_exchange_of, self.slug, self.thread_id)
+        return None
 
     def new_warnings(self, target: Target) -> tuple[str, ...]:
         """Return the warnings about the persona's files that were not given before."""

@@ -72,6 +72,10 @@ class Replies:
         """The messages that wait, in the order of their sending."""
         return tuple(self._waiting)
 
+    def waiting_in(self, thread_id: int) -> int:
+        """Return the number of messages that wait in a thread."""
+        return sum(each.target.thread_id == thread_id for each in self._waiting)
+
     def in_thread(self, thread_id: int) -> RunningTurn | None:
         """Return the turn that is being answered in a thread."""
         return self._running.get(thread_id)

@@ -15,6 +15,11 @@ def last_thread_key(persona: str) -> str:
     return f"last_thread:{persona}"
 
 
+def threads_before_key(persona: str) -> str:
+    """Return the key of the newest thread of an earlier persona of the folder ``persona``."""
+    return f"threads_before:{persona}"
+
+
 def calibration_key(model: str) -> str:
     """Return the key of the calibration of token counts for ``model``."""
     return f"calibration:{model}"

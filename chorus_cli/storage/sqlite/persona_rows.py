@@ -64,7 +64,7 @@ def create(connection: Connection, personas: Path, slug: str, settings: str, bou
     ).fetchone()
     if known[0]:
         item_rows.hide_all(connection, slug, operation_rows.introduce(connection, boundary).id)
-    thread_rows.close_all(connection, slug, boundary.created_at)
+    thread_rows.leave_behind(connection, slug, boundary.created_at)
     session_rows.forget(connection, slug)
     persona_files.create(personas, slug, settings)
     connection.unless_committed(lambda: persona_files.discard(personas, slug))

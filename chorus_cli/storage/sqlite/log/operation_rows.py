@@ -35,7 +35,6 @@ _NOT_ON_MEMORY = (
     f"SELECT 1 FROM operations AS subject WHERE subject.id = {_SUBJECT} "
     f"AND subject.kind IN ({_ON_MEMORY})))"
 )
-_CONCERNING = "persona = ? AND (thread_id IS NULL OR thread_id = ?)"
 _CONCERNING_ANY = "persona = ? AND (thread_id IS NULL OR thread_id = ? OR ? IS NULL)"
 
 
@@ -105,16 +104,17 @@ def beginning(connection: sqlite3.Connection, persona: str) -> int:
     return int(row[0]) if row else 0
 
 
-def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[Operation]:
+def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:
     """Return the operations that concern a thread, oldest first, from its boundary on: all of them if it has none.
 
-    Those on the memory are left out, which may be many and change no view.
+    With ``None`` those of all threads are returned, from the newest boundary that concerns them all. Those on the
+    memory are left out, which may be many and change no view.
     An undo is always younger than its subject, so reading from the newest back, the fate of each operation is known
     when it is met and the reading can stop at the first boundary that counts.
     """
     cursor = connection.execute(
-        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING} AND {_NOT_ON_MEMORY} ORDER BY id DESC",
-        (persona, thread_id),
+        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} AND {_NOT_ON_MEMORY} ORDER BY id DESC",
+        (persona, thread_id, thread_id),
     )
     read: list[Operation] = []
     latest: dict[Subject, Operation] = {}
@@ -123,7 +123,11 @@ def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int)
         read.append(operation)
         if operation.subject is not None:
             latest.setdefault(operation.subject, operation)
-        elif operation.act.is_boundary and not _is_undone(latest.get(Subject(operation_id=operation.id))):
+        elif (
+            operation.act.is_boundary
+            and (thread_id is not None or operation.thread_id is None)
+            and not _is_undone(latest.get(Subject(operation_id=operation.id)))
+        ):
             break
     cursor.close()
     return read[::-1]

@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ThreadError
 from chorus_cli.core.log.acts import ACTS
-from chorus_cli.core.log.messages import Status
+from chorus_cli.core.log.threads import Thread
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.log import message_rows
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Iterable
     from datetime import datetime
 
     from chorus_cli.core.log.messages import Message
+
+_FIRST_WORDS = 400
+_OWN = "id > COALESCE((SELECT value FROM meta WHERE key = :before), 0) + 0"
+"""The threads of a persona, without those of an earlier one of its folder."""
 
 
 class ThreadKey(NamedTuple):
@@ -24,21 +29,6 @@ class ThreadKey(NamedTuple):
 
     id: int
     number: int
-
-
-class Thread(NamedTuple):
-    """One line of conversation: its id, its number, its title or first words, and its ``status``.
-
-    That is the status of its newest message, or streaming if any reply in it still arrives.
-    """
-
-    id: int
-    number: int
-    title: str
-    created_at: datetime
-    messages: int
-    last_spoken: datetime | None
-    status: Status | None
 
 
 def last_used(connection: sqlite3.Connection, persona: str) -> ThreadKey | None:
@@ -78,36 +68,47 @@ def numbered(connection: sqlite3.Connection, persona: str, number: int) -> Threa
         ThreadError: there is none.
     """
     row = connection.execute(
-        "SELECT id, number FROM threads WHERE persona = ? AND number = ?", (persona, number)
+        f"SELECT id, number FROM threads WHERE persona = :persona AND number = :number AND {_OWN}",
+        {"persona": persona, "number": number, "before": meta_rows.threads_before_key(persona)},
     ).fetchone()
     if row is None:
         raise _unknown(number)
     return ThreadKey(*row)
 
 
-def close_all(connection: sqlite3.Connection, persona: str, now: datetime) -> None:
-    """Close every thread of a persona."""
-    connection.execute(
-        "UPDATE threads SET closed_at = ? WHERE persona = ? AND closed_at IS NULL", (timestamps.to_text(now), persona)
+def close(connection: sqlite3.Connection, thread_ids: Iterable[int], now: datetime) -> None:
+    """Close threads; those that are closed already stay closed since then."""
+    connection.executemany(
+        "UPDATE threads SET closed_at = ? WHERE id = ? AND closed_at IS NULL",
+        [(timestamps.to_text(now), id_) for id_ in thread_ids],
     )
 
 
+def leave_behind(connection: sqlite3.Connection, persona: str, now: datetime) -> None:
+    """Close every thread of an earlier persona of a folder, so that the new one does not see them."""
+    found = connection.execute("SELECT id FROM threads WHERE persona = ?", (persona,)).fetchall()
+    close(connection, [id_ for (id_,) in found], now)
+    meta_rows.store(connection, meta_rows.threads_before_key(persona), str(max((id_ for (id_,) in found), default=0)))
+
+
 def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadKey:
-    """Remember the thread to go on with, and return it.
+    """Remember the thread to go on with, open it again if it is closed, and return it.
 
     Raises:
-        ThreadError: the persona has no such thread, or it is closed.
+        ThreadError: the persona has no such thread.
     """
-    found = connection.execute(
-        "SELECT number, closed_at IS NOT NULL FROM threads WHERE id = ? AND persona = ?", (thread_id, persona)
-    ).fetchone()
-    if found is None:
+    cursor = connection.execute(
+        "UPDATE threads SET closed_at = NULL WHERE id = ? AND persona = ?", (thread_id, persona)
+    )
+    if not cursor.rowcount:
         raise _unknown(thread_id)
-    number, is_closed = found
-    if is_closed:
-        raise ThreadError(f"Thread #{number} is closed. /thread lists the open ones.")
     meta_rows.store(connection, meta_rows.last_thread_key(persona), str(thread_id))
-    return ThreadKey(thread_id, number)
+    return _key(connection, thread_id)
+
+
+def rename(connection: sqlite3.Connection, thread_id: int, title: str) -> None:
+    """Give a thread a title; an empty one leaves it to its first message."""
+    connection.execute("UPDATE threads SET title = ? WHERE id = ?", (title, thread_id))
 
 
 def had(connection: sqlite3.Connection, persona: str, number: int, after: int = 0) -> ThreadKey:
@@ -139,17 +140,29 @@ def had(connection: sqlite3.Connection, persona: str, number: int, after: int = 
 
 def open_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
     """Return the open threads of a persona, oldest first."""
+    return [thread for thread in all_threads(connection, persona) if thread.closed_at is None]
+
+
+def all_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
+    """Return the threads of a persona, also closed ones, oldest first; not those of an earlier one of its folder."""
     found = connection.execute(
-        "SELECT id, number, title, created_at, "
-        "(SELECT COUNT(*) FROM messages WHERE thread_id = threads.id), "
-        "(SELECT MAX(timestamp) FROM messages WHERE thread_id = threads.id), "
-        "(SELECT content FROM messages WHERE thread_id = threads.id AND role = 'user' ORDER BY timestamp LIMIT 1), "
-        "COALESCE((SELECT status FROM messages WHERE status = 'streaming' AND thread_id = threads.id LIMIT 1), "
-        "(SELECT status FROM messages WHERE thread_id = threads.id ORDER BY timestamp DESC, id DESC LIMIT 1)) "
-        "FROM threads WHERE persona = ? AND closed_at IS NULL ORDER BY id",
-        (persona,),
+        "SELECT id, number, title, "
+        f"(SELECT SUBSTR(content, 1, {_FIRST_WORDS}) FROM messages "
+        "WHERE thread_id = threads.id AND role = 'user' ORDER BY timestamp LIMIT 1), "
+        "created_at, closed_at, (SELECT COUNT(*) FROM messages WHERE thread_id = threads.id), "
+        "(SELECT MAX(timestamp) FROM messages WHERE thread_id = threads.id) "
+        f"FROM threads WHERE persona = :persona AND {_OWN} "
+        "ORDER BY id",
+        {"persona": persona, "before": meta_rows.threads_before_key(persona)},
     ).fetchall()
     return [_thread(*row) for row in found]
+
+
+def writers(connection: sqlite3.Connection) -> list[tuple[int, str]]:
+    """Return the threads with a reply in progress, each with the run that writes it: one look at an index."""
+    return connection.execute(
+        "SELECT DISTINCT thread_id, COALESCE(run, '') FROM messages WHERE status = 'streaming'"
+    ).fetchall()
 
 
 def newest_messages(connection: sqlite3.Connection, persona: str, thread_id: int, number: int) -> list[Message]:
@@ -162,10 +175,20 @@ def newest_messages(connection: sqlite3.Connection, persona: str, thread_id: int
     return message_rows.rows(connection, [id_ for (id_,) in found])
 
 
+def newest_ids(connection: sqlite3.Connection, thread_id: int, after: int, number: int) -> list[int]:
+    """Return the newest rows of a thread with larger ids than ``after``, at most ``number``, by time."""
+    found = connection.execute(
+        "SELECT id FROM messages INDEXED BY messages_of_thread WHERE thread_id = ? AND id > ? "
+        "ORDER BY timestamp DESC, id DESC LIMIT ?",
+        (thread_id, after, number),
+    )
+    return [id_ for (id_,) in found]
+
+
 def titles_in_context(
     connection: sqlite3.Connection, persona: str, active_thread_id: int, since: datetime
 ) -> dict[ThreadKey, str]:
-    """Return the titles of the threads that may have messages in context, always with the active one.
+    """Return the titles of the open threads that may have messages in context, always with the active one.
 
     The members of a boundary are as old as it, those of any other operation stay whatever their age. The cost grows
     with the window and the operations, not with the number of threads or messages.
@@ -179,7 +202,8 @@ def titles_in_context(
         "JOIN operation_members ON operation_id = operations.id JOIN messages ON messages.id = message_id "
         "WHERE operations.persona = :persona "
         "AND (operations.created_at > :since OR kind NOT IN (SELECT value FROM json_each(:boundaries)))"
-        ") LEFT JOIN threads ON threads.id = thread_id ORDER BY thread_id",
+        ") LEFT JOIN threads ON threads.id = thread_id "
+        "WHERE closed_at IS NULL OR thread_id = :active ORDER BY thread_id",
         {
             "persona": persona,
             "active": active_thread_id,
@@ -198,14 +222,23 @@ def _unknown(number: int) -> ThreadError:
     return ThreadError(f"There is no thread #{number} here. /thread lists them, /thread new opens one.")
 
 
-def _thread(id_: int, number: int, title: str | None, created_at: str, *said: int | str | None) -> Thread:
-    messages, last_spoken, first_words, status = said
+def _thread(
+    id_: int,
+    number: int,
+    title: str,
+    first_words: str | None,
+    created_at: str,
+    closed_at: str | None,
+    *said: int | str | None,
+) -> Thread:
+    messages, last_spoken = said
     return Thread(
         id=id_,
         number=number,
-        title=title or str(first_words or ""),
+        title=title,
+        first_words=first_words or "",
         created_at=timestamps.from_text(created_at),
+        closed_at=timestamps.from_text(closed_at) if closed_at else None,
         messages=int(messages or 0),
         last_spoken=timestamps.from_text(str(last_spoken)) if last_spoken else None,
-        status=Status(str(status)) if status else None,
     )

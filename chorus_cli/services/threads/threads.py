@@ -1,0 +1,188 @@
+"""The threads of the persona in focus: listed with their states, found, renamed, closed."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import StorageError, ThreadError, UnknownThreadError
+from chorus_cli.core.log import threads as core_threads
+from chorus_cli.core.log.marks import log_marks
+from chorus_cli.core.log.threads import ThreadState, state_of
+from chorus_cli.core.text.cutting import quoted
+from chorus_cli.core.text.surrogates import cleaned_input
+from chorus_cli.services.log.transcript import Selection, numbers_of, transcript
+from chorus_cli.storage.sqlite.context.thread_views import newest_in_context, number_in_view
+from chorus_cli.storage.sqlite.log import operation_rows, thread_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from chorus_cli.core.context.target import Target
+    from chorus_cli.core.log.marks import LogMarks
+    from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.log.operations import Numbers, Operation
+    from chorus_cli.core.log.threads import Thread
+    from chorus_cli.services.context.context import Context
+    from chorus_cli.services.personas.focus import Focus
+    from chorus_cli.storage.sqlite.store import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadActivity:
+    """Replies in progress in threads.
+
+    ``is_alive`` returns whether the process of a run still runs. ``waiting`` returns the number of messages that wait
+    for a thread in this process. ``stop`` breaks off the reply that this process writes in a thread.
+    """
+
+    is_alive: Callable[[str], bool]
+    waiting: Callable[[int], int]
+    stop: Callable[[int], Awaitable[object]]
+
+
+class ListedThread(NamedTuple):
+    """A thread with its state, the number of its messages in view and of those that wait for it."""
+
+    thread: Thread
+    state: ThreadState
+    in_view: int
+    waiting: int
+
+
+class History(NamedTuple):
+    """All messages of a thread, with the effective boundaries between them."""
+
+    thread: Thread
+    entries: tuple[Message | Operation, ...]
+    marks: LogMarks
+    numbers: Numbers
+
+
+class Threads:
+    """The threads of the persona in focus."""
+
+    def __init__(self, context: Context, focus: Focus, activity: ThreadActivity, now: Callable[[], datetime]) -> None:
+        self._context = context
+        self._focus = focus
+        self._activity = activity
+        self._now = now
+        self._offers: tuple[str, Sequence[Thread]] = ("", ())
+        self._reading: asyncio.Task[None] | None = None
+
+    async def current(self) -> Thread:
+        """Return the thread in focus."""
+        here = self._focus.thread_id
+        return next(thread for thread in await self.all() if thread.id == here)
+
+    async def all(self) -> list[Thread]:
+        """Return all threads, also closed ones, oldest first."""
+        slug = self._focus.slug
+        found = await self._context.store.read(thread_rows.all_threads, slug)
+        self._offers = slug, found
+        return found
+
+    async def listed(self, *, closed: bool) -> list[ListedThread]:
+        """Return the open threads with their states, with ``closed`` also the closed ones, oldest first."""
+        target, now = self._focus.target(), self._now()
+        threads = [thread for thread in await self.all() if closed or thread.closed_at is None]
+        waiting = {thread.id: self._activity.waiting(thread.id) for thread in threads}
+        return await self._context.store.read(self._read, target, threads, waiting, now)
+
+    async def found(self, typed: str) -> Thread:
+        """Return the thread of a number such as ``3`` or ``#3``, of a title, or of the unique beginning of one.
+
+        Raises:
+            UnknownThreadError: there is none.
+            ThreadError: several titles begin so.
+        """
+        threads = await self.all()
+        number = core_threads.number_in(typed)
+        by_number = [thread for thread in threads if thread.number == number]
+        found = by_number or ([] if typed.startswith("#") else core_threads.named(threads, typed))
+        if len(found) == 1:
+            return found[0]
+        if found:
+            *others, last = (f"#{thread.number} ({thread.name})" for thread in found)
+            raise ThreadError(f"{quoted(typed)} may be {', '.join(others)} or {last}. Give the number or more letters.")
+        wanted = f"no thread #{number}" if number is not None else f"no thread called {quoted(typed)}"
+        raise UnknownThreadError(f"There is {wanted} here.")
+
+    async def rename(self, thread: Thread, title: str) -> Thread:
+        """Give a thread a title, with an empty one its first words again; return it as it is now."""
+        await self._context.store.write(thread_rows.rename, thread.id, cleaned_input(title)[0])
+        return next(each for each in await self.all() if each.id == thread.id)
+
+    async def close(self, threads: Sequence[Thread]) -> tuple[Thread, ...]:
+        """Close threads, whose replies are broken off; the messages stay.
+
+        If the thread in focus is among them, the open one that was last talked in comes into focus, or a new one.
+        Returns those in which another process goes on writing a reply.
+        """
+        for thread in threads:
+            await self._activity.stop(thread.id)
+        await self._context.store.write(thread_rows.close, [thread.id for thread in threads], self._now())
+        if self._focus.thread_id in {thread.id for thread in threads}:
+            await self._leave()
+        running = await self._context.store.read(self._running)
+        return tuple(thread for thread in threads if thread.id in running)
+
+    async def history(self, thread: Thread) -> History:
+        """Return the whole thread, also what is no longer in context."""
+        store, selection = self._context.store, Selection(self._focus.slug, thread.id)
+        operations = await store.read(operation_rows.all_of, selection.persona, thread.id)
+        entries = tuple([entry async for entry in transcript(store, selection, operations)])
+        return History(thread, entries, log_marks(operations), await numbers_of(store, selection.persona))
+
+    def offers(self) -> Sequence[Thread]:
+        """Return the threads for completion, as they were read last; they are read again in the background."""
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.ensure_future(self._read_offers())
+        slug, threads = self._offers
+        return threads if slug == self._focus.slug else ()
+
+    async def _read_offers(self) -> None:
+        # The store may be busy, or closed under a chat that ends; the next key tries again.
+        with suppress(StorageError, RuntimeError):
+            await self.all()
+
+    async def _leave(self) -> None:
+        left = [thread for thread in await self.all() if thread.closed_at is None]
+        if left:
+            await self._focus.turn_to_thread(max(left, key=lambda each: (each.last_active, each.id)).id)
+        else:
+            await self._focus.open_thread("")
+
+    def _running(self, connection: Connection) -> set[int]:
+        """Return the threads in which a live process writes a reply."""
+        writers = thread_rows.writers(connection)
+        alive = {run for run in {run for _, run in writers} if run and self._activity.is_alive(run)}
+        return {thread_id for thread_id, run in writers if run in alive}
+
+    def _read(
+        self,
+        connection: Connection,
+        target: Target,
+        threads: Sequence[Thread],
+        waiting: Mapping[int, int],
+        now: datetime,
+    ) -> list[ListedThread]:
+        operations = operation_rows.since_boundary(connection, target.persona.slug, None)
+        starts = self._context.window_starts(connection, target, now)
+        running = self._running(connection)
+        listed: list[ListedThread] = []
+        for thread in threads:
+            concerning = [each for each in operations if each.thread_id in {None, thread.id}]
+            newest = core_threads.newest_reply(newest_in_context(connection, thread.id, concerning))
+            state = state_of(
+                thread,
+                is_running=thread.id in running,
+                waiting=waiting[thread.id],
+                newest_reply=newest.status if newest else None,
+            )
+            in_view = number_in_view(connection, thread.id, concerning, starts(thread.id, concerning))
+            listed.append(ListedThread(thread, state, in_view, waiting[thread.id]))
+        return listed

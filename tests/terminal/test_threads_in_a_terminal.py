@@ -1,0 +1,65 @@
+"""Threads from the keyboard of the real program."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from tests.terminal.driver import PROMPT
+
+if TYPE_CHECKING:
+    from tests.terminal.driver import Home
+
+TIMED = r"\w{3} \d{4}-\d\d-\d\d \d\d:\d\d ❯ "
+
+
+def test_a_thread_is_switched_to_by_title_and_shows_its_last_exchange(home: Home) -> None:
+    with home.chat() as terminal:
+        terminal.ask("I am in Rome", "Rome")
+        terminal.ask("/thread new Supper", "Thread #2: Supper")
+        terminal.ask("/thread i am", "Thread #1: I am in Rome")
+        shown = terminal.screen_text().partition("Thread #1: I am in Rome")[2]
+        assert re.match(rf"\s+{TIMED}I am in Rome\n\S", shown)
+        terminal.say("/thread sup")
+        terminal.await_text("Thread #2: Supper", times=2)
+        terminal.await_line(PROMPT)
+        assert "I am in Rome" not in terminal.screen_text().rpartition("Thread #2: Supper")[2]
+
+
+def test_a_killed_thread_gives_way_to_the_one_last_talked_in_and_comes_back(home: Home) -> None:
+    with home.chat() as terminal:
+        terminal.ask("I am first", "first")
+        terminal.ask("/thread new", "Thread #2")
+        terminal.ask("I am second", "second")
+        terminal.ask("/thread kill 2", "Thread #2: I am second is closed. /thread 2 opens it again.")
+        terminal.ask("/thread", "In context")
+        terminal.ask("/thread history 2", "Human: I am second")
+        terminal.ask("/thread 2", "Thread #2 is open again.")
+        terminal.say("/thread kill all")
+        terminal.await_text("Close 2 threads of Chorus? Replies are broken off; no message is deleted. (y/n)")
+        terminal.ask("y", "2 threads are closed.")
+        terminal.ask("/thread", "Thread")
+    assert home.sql("SELECT COUNT(*) FROM threads WHERE closed_at IS NULL") == [1]
+    assert len(home.said()) == 2
+
+
+def test_the_chat_opens_with_the_last_exchange_and_says_if_it_broke_off(home: Home) -> None:
+    with home.chat() as terminal:
+        terminal.ask("I am here", "here")
+        assert not re.search(TIMED, terminal.screen_text())
+    with home.chat() as terminal:
+        terminal.until(lambda: re.search(rf"{TIMED}I am here\n", terminal.screen_text()) is not None, "the exchange")
+        terminal.ask("/new", "--- New conversation ---")
+    with home.chat() as terminal:
+        terminal.ask("I am back", "back")
+        assert not re.search(TIMED, terminal.screen_text())
+    home.sql("UPDATE messages SET status = 'truncated' WHERE id = 4")
+    with home.chat() as terminal:
+        terminal.await_text("[truncated; /retry asks again]")
+
+
+def test_a_question_on_the_command_line_shows_no_last_exchange(home: Home) -> None:
+    home.run("ask", "I am first")
+    outcome = home.run("ask", "/thread 1")
+    assert outcome.output == "Thread #1: I am first\n"
+    assert "first" not in home.run("ask", "I am hungry").output
