@@ -94,6 +94,7 @@ class App:
     async def close(self) -> None:
         """Stop the work in the background."""
         if self._services is not None:
+            await run_to_completion(self._services.replies.close())
             await run_to_completion(self._services.idle_timer.close())
             await self._services.conversation.rounds.folds.close()
         if self._indexing is not None:

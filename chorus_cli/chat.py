@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from chorus_cli.app import App, Frontend, Options, opened
@@ -11,19 +11,26 @@ from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.services.editing.drafts import UnsentInput
 from chorus_cli.storage.sqlite.log import input_rows
 from chorus_cli.terminal.prompt.history import InputHistories
+from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
 from chorus_cli.terminal.repl import Backend, Repl
 from chorus_cli.terminal.screen.output import standard_output
 from chorus_cli.terminal.screen.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 async def run_chat(options: Options, environment: Mapping[str, str], typed_early: str) -> None:
     """Talk at a prompt until the user leaves; it begins with ``typed_early``."""
     screen = standard_output()
     progress = Progress(screen)
-    async with opened(options, environment, Frontend(progress.paused, folds_in_background=True)) as app:
+
+    @contextmanager
+    def alone() -> Iterator[None]:
+        with progress.paused(), pastes_unmarked(), screen.lent():
+            yield
+
+    async with opened(options, environment, Frontend(alone, folds_in_background=True)) as app:
         unsent = UnsentInput(app.paths.drafts, app.run, app.clock, app.is_alive)
         backend = Backend(app.focus, unsent, _histories(app), app.notifier, app.report_bug, app.services)
         await Repl(backend, screen, progress, typed_early).run(app.warm_up)

@@ -33,7 +33,7 @@ from chorus_cli.commands.sessions import saved_line
 from chorus_cli.services.context.context import Context
 from chorus_cli.services.context.window import ContextWindow
 from chorus_cli.services.editing.context import ContextEditing
-from chorus_cli.services.editing.drafts import Editing
+from chorus_cli.services.editing.drafts import Editing, UnsentDrafts
 from chorus_cli.services.folding.folding import Folding
 from chorus_cli.services.folding.schedule import FoldSchedule
 from chorus_cli.services.folding.summarizer import Summarizer
@@ -49,6 +49,7 @@ from chorus_cli.services.personas.settings import PersonaSettings
 from chorus_cli.services.sessions.idle import IdleServices, IdleTimer
 from chorus_cli.services.sessions.saving import SessionSaving
 from chorus_cli.services.sessions.sessions import Sessions
+from chorus_cli.services.threads.replies import Replies
 from chorus_cli.services.tools.built_in import BUILT_IN, BuiltIn, ToolServices
 from chorus_cli.services.tools.toolbox import Toolbox, ToolOffers
 from chorus_cli.services.turns.conversation import Conversation
@@ -172,16 +173,20 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     rounds = Rounds(context, answering, folds, offers, memory.flashes)
     saving = SessionSaving(personas.folder, clock, context, summarizer)
     actions = IdleServices(store, focus, saving, journal, saved_line).actions()
+    timer = IdleTimer(clock, actions, lambda: focus.slug, opened.notifier.aside, machine.report_bug)
+    conversation = Conversation(rounds, memory, opened.run, clock.now())
+    unsent = UnsentDrafts(opened.paths.drafts, opened.run)
     return Services(
         registry=registry(),
         focus=focus,
-        conversation=Conversation(rounds, memory, opened.run, clock.now()),
+        conversation=conversation,
+        replies=Replies(conversation, unsent, timer.busy, opened.notifier.aside, machine.report_bug),
         context=ContextServices(context, ContextWindow(settings, clock, focus, context), folding),
         personas=PersonaServices(
             personas, Roster(store, clock, personas, opened.paths.deleted_personas), settings, providers.models
         ),
         sessions=Sessions(store, clock, personas, focus, saving),
-        idle_timer=IdleTimer(clock, actions, lambda: focus.slug, opened.notifier.aside, machine.report_bug),
+        idle_timer=timer,
         memory=memory,
         log=LogServices(journal, search, Exporting(context, clock)),
         editing=_editing(opened, machine, context),

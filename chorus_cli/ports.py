@@ -8,7 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from datetime import datetime
     from pathlib import Path
+    from signal import Signals
 
+    from chorus_cli.core.jobs.states import Leftover
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
 
@@ -69,4 +71,45 @@ class Editor(Protocol):
 
     def end(self) -> None:
         """Ask the open editor, if any, to end."""
+        ...
+
+
+class JobProcess(Protocol):
+    """A command of the shell that was started, with all processes of its group: real ones, or a script in tests."""
+
+    async def read(self) -> bytes:
+        """Wait for the next output; empty at its end. Without a reader the command waits too."""
+        ...
+
+    async def wait(self) -> int:
+        """Wait until the command ends, and return its exit code, negative for the signal that killed it."""
+        ...
+
+    def send(self, number: Signals) -> None:
+        """Send a signal to the whole group."""
+        ...
+
+    async def leftovers(self) -> tuple[Leftover, ...]:
+        """Return the processes that the command began and that still run, as far as the system tells."""
+        ...
+
+    def close(self) -> None:
+        """Kill what is left of the group, and read no more output; a second call does nothing."""
+        ...
+
+
+class Shell(Protocol):
+    """Starts commands of the shell: the user's own, or a script in tests."""
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """The names of the variables that commands are not given."""
+        ...
+
+    def start(self, command: str) -> JobProcess:
+        """Start a command, without input and without a terminal.
+
+        Raises:
+            JobError: it cannot be started.
+        """
         ...

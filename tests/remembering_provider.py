@@ -26,13 +26,15 @@ class RememberingProvider:
     """A running server: its address, what it was asked, oldest first, and how it treats whoever wants a summary.
 
     ``status`` is what that is answered with, and ``is_mute`` makes it an answer without a word. As long as
-    ``may_write`` is clear it is kept waiting. The talk is answered with the first word of what was said.
+    ``may_write`` is clear it is kept waiting; ``writes_once`` clears it when a summary was written. The talk is
+    answered with the first word of what was said.
     """
 
     address: str = ""
     asked: list[Messages] = field(default_factory=list)
     status: int = 200
     is_mute: bool = False
+    writes_once: bool = False
     may_write: threading.Event = field(default_factory=threading.Event)
 
     def answer(self, messages: Messages) -> tuple[int, bytes]:
@@ -42,6 +44,8 @@ class RememberingProvider:
         if not is_for_summary(messages):
             return 200, _reply(f"Noted: {said.split(maxsplit=1)[0]}")
         self.may_write.wait(_PATIENCE_SECONDS)
+        if self.writes_once:
+            self.may_write.clear()
         return self.status, _reply("" if self.is_mute else summary_of(said))
 
 

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from chorus_cli.commands import composing, export, general, model, persona, search, sessions, settings, thread
+from chorus_cli.commands import (
+    background,
+    composing,
+    export,
+    general,
+    model,
+    persona,
+    search,
+    sessions,
+    settings,
+    thread,
+)
 from chorus_cli.commands.context import edit, journal, latest_action, summary, window
 from chorus_cli.commands.framework.registry import CommandRegistry
 from chorus_cli.commands.framework.services import Services
@@ -12,7 +23,7 @@ from chorus_cli.commands.memory import flash, items, remember
 def registry() -> CommandRegistry[Services]:
     """Build the registry of all commands."""
     groups = (
-        *(window, journal, edit, summary, sessions, latest_action, remember, items, flash, persona, thread),
+        *(window, journal, edit, summary, sessions, latest_action, remember, items, flash, persona, thread, background),
         *(settings, model),
         *(search, composing, export, general),
     )

@@ -12,6 +12,7 @@ from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.wording import local
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.text.phrases import shortened
+from chorus_cli.services.threads.running_turn import RunningTurn
 from chorus_cli.storage.sqlite.log.thread_rows import Thread
 
 GROUP: CommandGroup[Services] = CommandGroup(
@@ -35,15 +36,19 @@ async def listing(services: Services) -> Table:
 
 
 @GROUP.command("switch", default=True)
-async def switch(services: Services, thread: Annotated[int, THREAD]) -> Report:
+async def switch(services: Services, thread: Annotated[int, THREAD]) -> Report | RunningTurn:
     """Switch to another thread; the next run continues there too.
+
+    A reply that is being written there, or that you have not seen yet, is shown.
 
     Examples:
         /thread 3
         /t 3
     """
-    await services.focus.turn_to_thread(thread)
-    return await _arrived(services)
+    await services.focus.turn_to_number(thread)
+    here = services.focus.thread_id
+    turn = services.replies.in_thread(here) or services.replies.unseen_in(here)
+    return turn or await _arrived(services)
 
 
 @GROUP.command("new")
@@ -62,7 +67,7 @@ async def _arrived(services: Services) -> Report:
     here = services.focus.target().thread_id
     (thread,) = [each for each in await services.focus.threads() if each.id == here]
     about = f": {shortened(thread.title)}" if thread.title else ""
-    return Report((Text(f"Thread #{thread.id}{about}"), *map(Text, await services.focus.notices())))
+    return Report((Text(f"Thread #{thread.number}{about}"), *map(Text, await services.focus.notices())))
 
 
 def _row(thread: Thread, *, here: bool) -> tuple[str, ...]:
@@ -70,7 +75,7 @@ def _row(thread: Thread, *, here: bool) -> tuple[str, ...]:
     state = states.get(thread.status, str(thread.status) if thread.status and thread.status.broke_off else "idle")
     return (
         "●" if here else "",
-        f"#{thread.id}",
+        f"#{thread.number}",
         shortened(thread.title),
         f"{thread.messages:,}",
         local(thread.last_spoken) if thread.last_spoken else "never",

@@ -20,6 +20,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     │   └── HeaderLikeError         a line of it may begin a message or be a part of one
     ├── SessionError            a session that cannot be saved, found or read
     ├── MemoryItemError         a memory item that is not accepted, or a checkpoint that cannot be read
+    ├── JobError                a job that cannot be started, or that there is none of
     ├── ToolError               a tool that cannot do what the model asks of it
     ├── JournalError            nothing to undo or redo, or an undo that would overwrite something newer
     ├── StorageError            the database
@@ -129,6 +130,10 @@ class SessionError(ChorusError):
 
 class MemoryItemError(ChorusError):
     """A value that a memory item cannot have, or a checkpoint that cannot be read; nothing was changed."""
+
+
+class JobError(ChorusError):
+    """A job that cannot be started, or that there is none of."""
 
 
 class ToolError(ChorusError):

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 from chorus_cli.commands.composing import edited_line
 from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.replies import Exit, Question, Refill, Reply
+from chorus_cli.commands.wording import waiting_line
 from chorus_cli.core.errors import PersonaError
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.terminal.prompt.command_sign import is_command, unescaped
 from chorus_cli.terminal.reply.stream import Arrival, show_events
@@ -19,12 +21,13 @@ from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.progress import Wait
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from chorus_cli.commands.framework.replies import Answer
     from chorus_cli.commands.framework.services import Services
-    from chorus_cli.core.models.events import TurnEvent
+    from chorus_cli.core.context.target import Target
     from chorus_cli.services.editing.drafts import UnsentInput
+    from chorus_cli.services.threads.running_turn import RunningTurn
     from chorus_cli.terminal.prompt.line import Prompt
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.terminal.screen.progress import Progress
@@ -35,6 +38,9 @@ _PATIENCE_SECONDS = 1.0
 _STOPPED = "Stopped. The part that arrived is kept; /retry asks again."
 _STOPPED_EARLY = "Stopped before the reply began; /retry asks again."
 _NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
+_ASKED = "Your message:"
+_NEXT = "Next, your waiting message:"
+_RETRY = "/retry"
 _UNSENT = (
     " Your message was not sent and is at the prompt again. "
     "Ctrl-C clears it; then switch to another persona with /persona NAME."
@@ -59,6 +65,7 @@ class LineHandler:
         self._progress = progress
         self._prompt = prompt
         self._stop = stop
+        self._followed: RunningTurn | None = None
 
     async def handle(self, line: str) -> bool:
         """Carry out a command or have a message answered; return whether to quit.
@@ -77,7 +84,11 @@ class LineHandler:
             raise PersonaError(f"{error}{_UNSENT}") from error
         for notice in (*focus.sharing_notices(), *focus.new_warnings(target)):
             self._screen.notice(notice)
-        await self._show(self._services.conversation.answer(target, unescaped(line)), line)
+        turn = await self._services.replies.send(target, unescaped(line))
+        if turn is None:
+            self._screen.notice(waiting_line(target))
+        else:
+            await self._follow(turn)
         return False
 
     async def compose(self, typed: str) -> bool:
@@ -105,7 +116,9 @@ class LineHandler:
         if isinstance(answer, Reply):
             draw(answer, self._screen)
         else:
-            await self._show(answer, line)
+            if answer.events and answer.text:
+                self._screen.notice(f"{_ASKED} {shortened(answer.text)}")
+            await self._follow(answer)
         return False
 
     async def _carried_out(self, work: Coroutine[None, None, Answer], *, stoppable: bool) -> Answer:
@@ -138,15 +151,48 @@ class LineHandler:
             self._stop()
         return outcome
 
-    async def _show(self, events: AsyncGenerator[TurnEvent, None], line: str) -> None:
-        """Show a turn; if it is stopped while it waits to be stored, ``line`` comes back to the prompt."""
+    async def _follow(self, turn: RunningTurn) -> None:
+        """Show a reply while it comes, and those to the messages that waited for it; Ctrl-C stops it."""
+        following: RunningTurn | None = turn
+        while following is not None:
+            await self._show(following)
+            if not following.is_over:
+                self._screen.notice(_goes_on(following.target))
+                return
+            following = self._services.replies.in_thread(turn.target.thread_id)
+            if following is not None:
+                self._screen.notice(f"{_NEXT} {shortened(following.text)}")
+
+    async def _show(self, turn: RunningTurn) -> None:
+        """Show a turn; if it is stopped before it was stored, its text comes back to the prompt."""
         arrival = Arrival()
+        self._followed = turn
         try:
-            await show_events(arrival.seen_in(events), self._screen, self._screen)
+            await show_events(arrival.seen_in(turn.followed()), self._screen, self._screen)
         except asyncio.CancelledError:
-            if arrival.is_waiting:
-                self._unsent.text = line
+            await turn.stop()
+            if turn.is_waiting:
+                self._unsent.text = _typed(self._services.replies.give_back(turn))
                 self._screen.notice(_NOT_SENT)
             else:
                 self._screen.notice(_STOPPED if arrival.has_words else _STOPPED_EARLY)
             raise
+        finally:
+            self._followed = None
+
+    def leave(self) -> None:
+        """Let the reply on the screen go on in the background, if there is one."""
+        if self._followed is not None:
+            self._followed.leave()
+
+
+def _typed(text: str) -> str:
+    """Return a line that sends ``text`` again; the empty one stands for the message that a retry answers."""
+    return f"/{text}" if is_command(text) else text or _RETRY
+
+
+def _goes_on(target: Target) -> str:
+    return (
+        f"The reply goes on in the background; /thread {target.thread_id} shows it. "
+        "Messages here wait for it; /thread new opens another thread."
+    )

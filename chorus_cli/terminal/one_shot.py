@@ -27,7 +27,8 @@ async def carry_out(line: str, services: Services, answers: Screen, asides: Scre
     answer = await resolve(services.registry, line, services.machine.clock.now()).run(services)
     if not isinstance(answer, Reply):
         _refuse_unreadable(services.focus.target().persona)
-        return await _shown(answer, answers, asides)
+        return await _shown(answer.followed(), answers, asides)
+    await services.replies.settle()
     if isinstance(answer, Question):
         # There is no prompt to ask at, so nothing is done.
         asides.error(plain(answer))

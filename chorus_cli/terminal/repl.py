@@ -17,6 +17,7 @@ from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
 from chorus_cli.terminal.prompt.keys import Compose, Leave, text_of_keys
 from chorus_cli.terminal.prompt.line import Prompt
 from chorus_cli.terminal.prompt.toolbar import Toolbar
+from chorus_cli.terminal.screen.notification import Notification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -90,7 +91,10 @@ class Repl:
         self._progress = progress
         self._foreground = Foreground(lambda: suspendable(screen.take_down, self._prompt.feed))
         self._unsent = backend.unsent
+        self._given_back = ""
         self._asides: list[str] = []
+        self._notification = Notification(screen)
+        self._notify = "off"
         self._settling: asyncio.TimerHandle | None = None
         self._lines: LineHandler | None = None
         self._errors = Recurrence()
@@ -108,7 +112,7 @@ class Repl:
             self._settling = asyncio.get_running_loop().call_later(_SETTLING_SECONDS, self._arm)
 
         try:
-            with self._backend.notifier.heard_by(self._tell, self._tell_aside):
+            with self._backend.notifier.heard_by(self._tell, self._tell_aside, self._tell_done):
                 await self._talk(begin)
         finally:
             await self._close()
@@ -147,6 +151,11 @@ class Repl:
         else:
             self._asides.append(line)
 
+    def _tell_done(self, line: str) -> None:
+        """Show a notice that something in the background is done, and ring at once, even if the notice must wait."""
+        self._tell_aside(line)
+        self._notification.ring(self._notify, line)
+
     async def _talk(self, drawn: Callable[[], None]) -> None:
         target = self._focus.target()
         drafts = self._unsent.take_up(target.persona.slug)
@@ -181,6 +190,7 @@ class Repl:
         while self._asides:
             self._screen.notice(self._asides.pop(0))
         self._toolbar.show(target)
+        self._notify = target.persona.settings.notify
         history, unsent = self._backend.histories.of(target.persona.slug), self._unsent
         try:
             line = await self._prompt.read(target.persona, history, unsent.text, gives_way=unsent.gives_way)
@@ -206,10 +216,14 @@ class Repl:
     async def _in_foreground(self, work: Coroutine[None, None, bool]) -> bool:
         self._errors.begin_anew()
         with self._backend.services().idle_timer.busy():
-            return await self._foreground.carry_out(work)
+            try:
+                return await self._foreground.carry_out(work)
+            except asyncio.CancelledError:
+                self._given_back = self._unsent.text
+                raise
 
     def _keep_unsent(self, target: Target) -> None:
-        typed = self._prompt.typed or text_of_keys(self._foreground.typed_ahead)
+        typed = self._prompt.typed or self._given_back + text_of_keys(self._foreground.typed_ahead)
         self._unsent.keep(target.persona.slug, typed)
 
     def _refuse(self, sentence: str) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,17 +10,16 @@ import pytest
 from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.replies import Refill
 from chorus_cli.core.errors import CommandError, EditorError
-from tests.services.world import words_come
+from chorus_cli.services.threads.running_turn import RunningTurn
 
 if TYPE_CHECKING:
-    from chorus_cli.core.models.events import TurnEvent
     from tests.services.world import World
 
 
-async def begun(world: World) -> AsyncGenerator[TurnEvent, None]:
-    """Run /editor and return the events of the turn that it begins."""
+async def begun(world: World) -> RunningTurn:
+    """Run /editor and return the turn that it begins."""
     answer = await resolve(world.services.registry, "/editor", world.clock.now()).run(world.services)
-    assert isinstance(answer, AsyncGenerator)
+    assert isinstance(answer, RunningTurn)
     return answer
 
 
@@ -32,7 +29,7 @@ def drafts(world: World) -> list[str]:
 
 async def test_what_is_saved_is_sent_without_the_line_ends_around_it_and_the_draft_is_gone(world: World) -> None:
     world.editor.enqueue("\n  /new is no command here\n\nsecond paragraph \n")
-    assert len([event async for event in await begun(world)]) > 0
+    assert len([event async for event in (await begun(world)).followed()]) > 0
     assert [message.content for message in await world.log()] == ["  /new is no command here\n\nsecond paragraph", "ok"]
     assert drafts(world) == []
     assert world.editor.opened[0].suffix == ".md"
@@ -65,7 +62,7 @@ async def test_an_editor_that_returned_at_once_keeps_the_draft_for_its_window(wo
 async def test_a_message_that_is_refused_stays_in_the_draft(world: World) -> None:
     world.editor.enqueue("word " * 20_000)
     with pytest.raises(CommandError, match=r"too large.*Your text is kept in .*draft-"):
-        _ = [event async for event in await begun(world)]
+        _ = [event async for event in (await begun(world)).followed()]
     assert len(drafts(world)) == 1
     assert await world.log() == []
 
@@ -78,12 +75,9 @@ async def test_without_an_editor_there_is_a_sentence(world: World) -> None:
 async def test_a_turn_that_is_stopped_before_its_first_word_has_stored_the_message(world: World) -> None:
     world.editor.enqueue("Stop me")
     world.model.enqueue(asyncio.Event())
-    events = await begun(world)
-    turn = asyncio.ensure_future(words_come(events))
+    turn = await begun(world)
     while not world.model.requests:  # noqa: ASYNC110 - the scripted model has nothing to wait for
         await asyncio.sleep(0.001)
-    turn.cancel()
-    with suppress(asyncio.CancelledError):
-        await turn
+    await turn.stop()
     assert (await world.log())[0].content == "Stop me"
     assert drafts(world) == []

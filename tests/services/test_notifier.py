@@ -13,3 +13,12 @@ def test_sentences_are_told_while_the_chat_listens_and_dropped_otherwise() -> No
         notifier.aside("the oldest messages are summarised")
     notifier.aside("too late")
     assert (progress, asides) == (["half of it is done"], ["the oldest messages are summarised"])
+
+
+def test_the_end_of_work_in_the_background_is_an_aside_unless_it_is_listened_for() -> None:
+    notifier, asides, done = Notifier(), list[str](), list[str]()
+    with notifier.heard_by(asides.append, asides.append):
+        notifier.done("thread #2")
+    with notifier.heard_by(asides.append, asides.append, done.append):
+        notifier.done("thread #3")
+    assert (asides, done) == (["thread #2"], ["thread #3"])

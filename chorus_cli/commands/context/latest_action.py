@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Refill, Reply, Text
 from chorus_cli.commands.framework.services import Services
@@ -11,9 +9,10 @@ from chorus_cli.commands.wording import turn
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.log.messages import Message as Spoken
 from chorus_cli.core.log.operations import Operation
-from chorus_cli.core.models.events import TurnEvent
 from chorus_cli.core.settings import values as setting_values
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.services.personas.settings import Change
+from chorus_cli.services.threads.running_turn import RunningTurn
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 
@@ -25,13 +24,16 @@ async def undo(services: Services) -> Reply:
     """Undo your latest action: a message with its reply, or an operation on the context.
 
     Repeat it to go further back. A message leaves the context, not the log, and returns to the input line; a slash
-    typed there replaces it. If you have changed a setting since, or another chat sent the message, you are asked
-    first.
+    typed there replaces it. One that waits for the end of a reply is not sent. If you have changed a setting since, or
+    another chat sent the message, you are asked first.
 
     Examples:
         /undo
     """
     target = services.focus.target()
+    waiting = services.replies.take_back(target.thread_id)
+    if waiting is not None:
+        return Refill(f"Not sent: {shortened(waiting.text)}", waiting.text, gives_way=False)
     slug, unrecorded = target.persona.slug, services.personas.settings.unrecorded
     try:
         newest = await services.log.journal.newest(target)
@@ -92,7 +94,7 @@ async def redo(services: Services) -> Text:
 
 
 @GROUP.command("retry")
-async def retry(services: Services) -> AsyncGenerator[TurnEvent, None]:
+async def retry(services: Services) -> RunningTurn:
     """Ask for another reply to the last message.
 
     The old reply leaves the context, not the log; /undo brings it back.
@@ -100,4 +102,4 @@ async def retry(services: Services) -> AsyncGenerator[TurnEvent, None]:
     Examples:
         /retry
     """
-    return services.conversation.retry(services.focus.target())
+    return services.replies.retry(services.focus.target())

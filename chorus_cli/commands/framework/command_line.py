@@ -6,7 +6,6 @@ argument is tried between the two, because ``/context 24h`` names no command at 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
@@ -41,8 +40,7 @@ class Bound(Generic[C]):
         Raises:
             ChorusError: the command failed.
         """
-        outcome = self.command.handler(context, *self.arguments)
-        return await outcome if isinstance(outcome, Awaitable) else outcome
+        return await self.command.handler(context, *self.arguments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,13 @@ from __future__ import annotations
 import inspect
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeVar
 
 from chorus_cli.commands.framework.arguments import Argument, declared_arguments, pieces
 from chorus_cli.commands.framework.replies import Answer, Report, Table
 from chorus_cli.core.errors import CommandError
-from chorus_cli.core.models.events import TurnEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 C = TypeVar("C")
 P = ParamSpec("P")
-Outcome = Awaitable[Answer] | AsyncGenerator[TurnEvent, None]
+Outcome = Awaitable[Answer]
 R = TypeVar("R", bound=Outcome)
 
 _SECTION = re.compile(r"^(\w+):\n(?= )", re.MULTILINE)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from chorus_cli.core.models.events import TurnEvent
+from chorus_cli.services.threads.running_turn import RunningTurn
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ class Question:
 
 
 Reply = Text | Table | Report | Question | Refill | Exit
-Answer = Reply | AsyncGenerator[TurnEvent, None]
-"""The result of awaiting a command: a reply, or the events of the turn that it began."""
+Answer = Reply | RunningTurn
+"""The result of awaiting a command: a reply, or a turn to follow."""
 
 
 def plain(reply: Reply) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.personas.settings import PersonaSettings
     from chorus_cli.services.sessions.idle import IdleTimer
     from chorus_cli.services.sessions.sessions import Sessions
+    from chorus_cli.services.threads.replies import Replies
     from chorus_cli.services.turns.conversation import Conversation
 
 
@@ -85,6 +86,7 @@ class Services:
     registry: CommandRegistry[Services]
     focus: Focus
     conversation: Conversation
+    replies: Replies
     context: ContextServices
     personas: PersonaServices
     sessions: Sessions

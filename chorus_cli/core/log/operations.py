@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,7 @@ class NewOperation:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One row of the journal.
+    """One row of the journal; ``number`` is its name for the user, counted per persona.
 
     ``thread_id`` is ``None`` for an operation on every thread of the persona. ``after_message_id`` is the newest
     message that lies before the operation. ``automatic`` marks an operation that the user did not ask for: a fold, or
@@ -52,6 +52,8 @@ class Operation:
     created_at: datetime
     automatic: bool = False
     newest_message_id: int | None = None
+    # The id tells operations apart.
+    number: int = field(default=0, compare=False)
 
     @property
     def members(self) -> tuple[int, ...]:

@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.memory.items import LONGEST_CONTENT, ItemType
 from chorus_cli.core.memory.reports import reports
 from chorus_cli.core.memory.sections import fences, outside_fences
+from chorus_cli.core.text.phrases import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from chorus_cli.core.memory.items import Item
     from chorus_cli.core.memory.sections import Fence
 
 _FEWEST_LINES = 3
+_LONGEST_NAMED = 40
+_MOST_NAMED = 3
 _ESCAPE = "\x1b"
 
 
@@ -44,6 +48,13 @@ def captured(text: str, *, is_output: bool = False) -> list[Captured]:
         if len(content) <= LONGEST_CONTENT:
             found.setdefault(content, Captured(each.item_type, content))
     return list(found.values())
+
+
+def capture_notice(items: Sequence[Item]) -> str:
+    """Name the memory items that were captured from a message."""
+    named = [f'#{item.id} {item.item_type} "{shortened(item.content, _LONGEST_NAMED)}"' for item in items[:_MOST_NAMED]]
+    more = [f"{len(items) - _MOST_NAMED:,} more"] if len(items) > _MOST_NAMED else []
+    return f"Remembered {', '.join([*named, *more])}. /undo reverts this."
 
 
 def _plain_lines(text: str, *, is_output: bool) -> str:

@@ -52,6 +52,7 @@ class Settings:
     idle_minutes: int = 30
     on_idle: str = "save"
     editing_mode: str = "emacs"
+    notify: str = "bell"
     clock: bool = True
     auto_memory: bool = True
     tools: bool = True
@@ -174,6 +175,13 @@ SETTINGS: tuple[Setting, ...] = (
         choices=("save", "save+clear", "off"),
     ),
     Setting("editing_mode", Kind.TEXT, "Which editor's keys the prompt has.", choices=("emacs", "vi")),
+    Setting(
+        "notify",
+        Kind.TEXT,
+        "How you are told that a reply or a job in the background is done: `bell` rings, `osc` asks the terminal for a "
+        "message on the desktop.",
+        choices=("off", "bell", "osc"),
+    ),
     Setting("clock", Kind.FLAG, "Tell the model of gaps of more than an hour."),
     Setting("auto_memory", Kind.FLAG, "Remember code, errors and test results by themselves."),
     Setting("tools", Kind.FLAG, "Offer the model the built-in tools."),

@@ -42,6 +42,11 @@ def redact(text: str, secrets: Sequence[str]) -> str:
     return _LABELLED_SECRETS.sub(rf"\g<label>{REDACTED}", text)
 
 
+def is_shaped_like_key(text: str) -> bool:
+    """Return whether a whole text has the shape of a well-known key."""
+    return _KEY_SHAPES.fullmatch(text.strip()) is not None
+
+
 def secrets_in(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the values of the variables named like secrets, without those too short to be secrets."""
     values = (value.strip() for name, value in environment.items() if f"_{name.upper()}".endswith(_SECRET_SUFFIXES))

@@ -106,6 +106,25 @@ class Editing:
         return complaint, is_quick and not complaint and not self._editor.stays_in_terminal()
 
 
+class UnsentDrafts:
+    """Messages that are not sent yet, as drafts in ``folder`` that belong to the process ``run`` while it lives."""
+
+    def __init__(self, folder: Path, run: str) -> None:
+        self._folder = folder
+        self._run = run
+
+    def keep(self, slug: str, text: str) -> Path | None:
+        """Write a message to a persona into a draft, and return its path; ``None`` if it cannot be written."""
+        with suppress(EditorError):
+            return drafts.create(self._folder, _input_name(slug), cleaned_input(text)[0], self._run)
+        return None
+
+    def drop(self, draft: Path | None) -> None:
+        """Delete a draft, if there is one: its message was sent, or the user has it again."""
+        if draft is not None:
+            drafts.delete(draft)
+
+
 class UnsentInput:
     """Text that was typed and not sent: ``text`` is put into the next prompt, also of the next run.
 

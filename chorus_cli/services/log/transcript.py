@@ -32,14 +32,19 @@ class Selection:
     since: datetime | None = None
 
 
-async def operations_of(store: Store, selection: Selection) -> list[Operation]:
-    """Return all operations that concern the selected messages, oldest first.
+async def selected(store: Store, persona: str, thread_number: int | None, since: datetime | None) -> Selection:
+    """Select messages of a persona, of the thread with a number if there is one.
 
     Raises:
         ThreadError: the persona never had that thread.
     """
-    if selection.thread_id is not None:
-        await store.read(thread_rows.require, selection.persona, selection.thread_id)
+    if thread_number is None:
+        return Selection(persona, since=since)
+    return Selection(persona, (await store.read(thread_rows.had, persona, thread_number)).id, since)
+
+
+async def operations_of(store: Store, selection: Selection) -> list[Operation]:
+    """Return all operations that concern the selected messages, oldest first."""
     return await store.read(operation_rows.all_of, selection.persona, selection.thread_id)
 
 

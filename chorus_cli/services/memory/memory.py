@@ -83,17 +83,20 @@ class Memory:
         items = [NewItem(ItemType.PRD_SECTION, checked_content(content)) for content in contents]
         return await self._add(Addition(slug, items, "import", self._now, title=source))
 
-    async def capture(self, persona: Persona, text: str, source_message_id: int, *, is_output: bool = False) -> Added:
+    async def capture(
+        self, persona: Persona, text: str, source_message_id: int | None, *, is_output: bool = False, title: str = ""
+    ) -> Added:
         """Add the code, errors and test results in a message or in the output of a command, if the setting allows it.
 
-        Known items stay as they are, forgotten ones too. The result is empty if there is nothing new.
+        ``title`` names the source to the user if it is no message. Known items stay as they are, forgotten ones too.
+        The result is empty if there is nothing new.
         """
         found = await _captured(text, is_output=is_output) if persona.settings.auto_memory else []
         if not found:
             return Added((), frozenset(), None)
         items = [NewItem(each.item_type, each.content, None, source_message_id) for each in found]
-        title = f"message #{source_message_id}"
-        return await self._add(Addition(persona.slug, items, "capture", self._now, by_hand=False, title=title))
+        source = title or f"message #{source_message_id}"
+        return await self._add(Addition(persona.slug, items, "capture", self._now, by_hand=False, title=source))
 
     async def listing(self, slug: str, tier: Tier | None = None, item_type: ItemType | None = None) -> Sequence[Item]:
         """Return the items of a persona, of one tier or type if that is given, best first."""

@@ -89,7 +89,7 @@ class Sessions:
         session = await self.load(target.persona.slug, typed)
         now = self.clock.now()
         restored = await self.store.write(session_restoring.restore, target.persona.slug, session, now)
-        self.focus.go_on_in(restored.thread_id)
+        self.focus.go_on_in(restored.thread)
         return session, restored
 
     def offers(self, persona: str) -> Sequence[Offer]:

@@ -14,33 +14,35 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.budget import text_tokens
-from chorus_cli.core.context.preamble import gap_line, pause_notice, preamble
+from chorus_cli.core.context.preamble import gap_line, job_lines, pause_notice, preamble, thread_lines
 from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError, ThreadBusyError
 from chorus_cli.core.log.acts import Retry
-from chorus_cli.core.log.messages import MessageContent, Role, Status
+from chorus_cli.core.log.messages import MessageContent, Role, Status, last_question
 from chorus_cli.core.log.operations import NewOperation
+from chorus_cli.core.memory.capture import capture_notice
 from chorus_cli.core.memory.prompt import memory_lines
-from chorus_cli.core.models.events import Notice, TextDelta, ToolStarted, TurnDone, Waiting, WaitOver
+from chorus_cli.core.models.events import Notice, TextDelta, ToolStarted, TurnDone, WaitBegun, WaitOver
 from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.core.time.window import cutoff
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.memory import recall
 from chorus_cli.services.turns.notices import (
-    capture_notice,
+    fits,
     members_notice,
     recall_notice,
     refuse_unfitting,
     refuse_unreadable,
 )
 from chorus_cli.services.turns.rounds import OpenedTurn
-from chorus_cli.storage.sqlite.log import message_rows, operation_rows, orphans
+from chorus_cli.storage.sqlite.log import active_threads, message_rows, operation_rows, orphans
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
     from datetime import datetime
 
     from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
     from chorus_cli.core.context.target import Target
+    from chorus_cli.core.jobs.states import RunningJob
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.services.context.context import Context
@@ -59,18 +61,22 @@ _ALTERED = "Some characters of your message are not valid text and were replaced
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Answers messages. ``run`` names this process, which began at ``began_at``, in the rows that it is writing."""
+    """Answers messages. ``run`` names this process, which began at ``began_at``, in the rows that it is writing.
+
+    ``jobs`` returns the running jobs of a persona.
+    """
 
     rounds: Rounds
     memory: Memory
     run: str
     began_at: datetime
+    jobs: Callable[[str], Sequence[RunningJob]] = lambda _persona: ()
 
     async def answer(self, target: Target, text: str) -> AsyncGenerator[TurnEvent, None]:
         """Store ``text``, ask the model, and yield the events of the turn; the last one is ``TurnDone``.
 
         When the caller stops listening or is cancelled, the reply is kept as ``interrupted`` as far as it has come; a
-        message that was handed over is stored first, however early that happens, except between ``Waiting`` and
+        message that was handed over is stored first, however early that happens, except between ``WaitBegun`` and
         ``WaitOver``: then nothing is stored.
 
         Raises:
@@ -114,7 +120,7 @@ class Conversation:
             if stopped:
                 raise asyncio.CancelledError
             if not has_waited:
-                yield Waiting(str(opened))
+                yield WaitBegun(str(opened))
             has_waited = True
             await self.answering.wait_until_free(thread_id)
             opened, stopped = await run_to_completion(_unless_busy(store))
@@ -142,12 +148,15 @@ class Conversation:
             frame = await self.context.frame(target)
             now = self.answering.outside.clock.now()
             question = MessageContent(target.thread_id, Role.USER, content, now, token_count=count)
-            opened = await self.memory.access.write(self._store_turn, frame, question)
+            jobs = self.jobs(target.persona.slug)
+            opened = await self.memory.access.write(self._store_turn, frame, question, jobs)
             return replace(opened, notices=(*notices, *opened.notices))
         except (StorageError, ModelError) as error:
             raise self.answering.rescued(error, target.persona.slug, "user", content) from error
 
-    def _store_turn(self, connection: Connection, frame: Frame, question: MessageContent) -> OpenedTurn:
+    def _store_turn(
+        self, connection: Connection, frame: Frame, question: MessageContent, jobs: Sequence[RunningJob]
+    ) -> OpenedTurn:
         """Read the context and store the question with its preamble, in one transaction, so that nothing comes between.
 
         Raises:
@@ -155,22 +164,41 @@ class Conversation:
             ThreadBusyError: a reply is being written in the thread.
         """
         target, now, count = frame.target, question.timestamp, question.token_count or 0
-        self.answering.mend(connection, now)
+        in_progress = self.answering.mend(connection, now)
         has_memory = recall.renew_if_due(connection, target.persona.slug, now)
         snapshot = self.context.read(connection, frame, now)
         refuse_unfitting(snapshot, count, preamble_tokens=_PREAMBLE_TOKENS)
-        self.answering.refuse_busy(connection, target, self.run)
+        if in_progress:
+            self.answering.refuse_busy(connection, target, self.run)
         left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
         clock = target.persona.settings.clock and bool(snapshot.view.messages)
-        recalled = recall.recalled(connection, snapshot, question, _PREAMBLE_TOKENS) if has_memory else []
         gap = gap_line(snapshot.last_spoken, now, clock=clock)
-        before = preamble(gap, memory_lines(recalled)) if recalled else gap
+        active = self._active(connection, snapshot, question, in_progress, jobs) if in_progress or jobs else ""
+        other_tokens = _PREAMBLE_TOKENS + (self.answering.outside.counter.count(active) if active else 0)
+        recalled = recall.recalled(connection, snapshot, question, other_tokens) if has_memory else []
+        before = preamble(gap, active, memory_lines(recalled))
         told = replace(question, preamble=before, token_count=count + self.answering.outside.counter.count(before))
         asked, reply = message_rows.open_turn(connection, target.persona.slug, told, target.choice.model, self.run)
         pause = pause_notice(snapshot.last_spoken, now) if gap else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
         notices = (pause, left, recall_notice(recalled) if recalled else "")
         return OpenedTurn(replace(snapshot, view=view), reply, now, tuple(filter(None, notices)))
+
+    def _active(
+        self,
+        connection: Connection,
+        snapshot: ContextSnapshot,
+        question: MessageContent,
+        in_progress: Sequence[int],
+        jobs: Sequence[RunningJob],
+    ) -> str:
+        """Return the lines about the other threads at work and the running jobs; empty if they do not fit the model."""
+        thread_id, now = question.thread_id, question.timestamp
+        others = active_threads.others(connection, snapshot.target.persona.slug, thread_id, in_progress)
+        own = active_threads.beginning(connection, thread_id, question.content, now) if others else None
+        lines = preamble(thread_lines(own, others, now) if own else "", job_lines(jobs))
+        tokens = self.answering.outside.counter.count(lines) + (question.token_count or 0)
+        return lines if fits(snapshot, tokens + _PREAMBLE_TOKENS) else ""
 
     def _members_notice(self, snapshot: ContextSnapshot, now: datetime) -> str:
         """Say that the members of the boundary have left the window, if that of the last request still held them."""
@@ -195,7 +223,7 @@ class Conversation:
         self.answering.mend(connection, now)
         self.answering.refuse_busy(connection, frame.target, self.run)
         snapshot = self.context.read(connection, frame, now)
-        asked = _last_question(snapshot.view.messages)
+        asked = last_question(snapshot.view.messages)
         question, replies = snapshot.view.messages[asked], snapshot.view.messages[asked + 1 :]
         try:
             refuse_unfitting(snapshot, text_tokens(question, self.answering.outside.counter.count))
@@ -229,7 +257,7 @@ class Conversation:
     async def _captured(self, opened: OpenedTurn, reply_id: int, reply: str) -> list[Notice]:
         """Capture memory items from a question and its reply, those of each in an operation of its own."""
         seen, persona = opened.snapshot.view.messages, opened.snapshot.target.persona
-        question = seen[_last_question(seen)]
+        question = seen[last_question(seen)]
         notices: list[Notice] = []
         # The turn is stored; a memory that cannot be written now must not spoil it.
         with suppress(StorageError):
@@ -263,15 +291,3 @@ async def _unless_busy(store: _Storing) -> OpenedTurn | ThreadBusyError:
         return await store()
     except ThreadBusyError as busy:
         return busy
-
-
-def _last_question(seen: tuple[Message, ...]) -> int:
-    """Return the position of the last question in context.
-
-    Raises:
-        JournalError: there is none.
-    """
-    asked = next((position for position in reversed(range(len(seen))) if seen[position].role is Role.USER), None)
-    if asked is None:
-        raise JournalError("There is nothing in context to be answered again.")
-    return asked

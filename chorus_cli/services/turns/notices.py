@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from chorus_cli.core.memory.items import Item
 
 LARGEST_MESSAGE_BYTES = 8_000_000
-_LONGEST_NAMED = 40
-_MOST_NAMED = 3
 
 
 def refuse_unreadable(content: str) -> None:
@@ -47,9 +45,13 @@ def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble
     Raises:
         MessageRefusedError: the message does not fit the model.
     """
-    needed_tokens = snapshot.frame.fixed_tokens + preamble_tokens + message_tokens + TOKENS_PER_MESSAGE
-    if needed_tokens > snapshot.budget.room.budget:
+    if not fits(snapshot, preamble_tokens + message_tokens):
         raise _unfitting(snapshot, message_tokens)
+
+
+def fits(snapshot: ContextSnapshot, message_tokens: int) -> bool:
+    """Return whether a message of so many estimated tokens, those of its preamble included, fits the model alone."""
+    return snapshot.frame.fixed_tokens + message_tokens + TOKENS_PER_MESSAGE <= snapshot.budget.room.budget
 
 
 def _unfitting(snapshot: ContextSnapshot, message_tokens: int) -> MessageRefusedError:
@@ -76,13 +78,6 @@ def recall_notice(items: Sequence[Item]) -> str:
         return ""
     named = ", ".join(f"#{item.id} {shortened(item.content)}" for item in items)
     return f"From memory: {named}"
-
-
-def capture_notice(items: Sequence[Item]) -> str:
-    """Name the memory items that were captured from a message."""
-    named = [f'#{item.id} {item.item_type} "{shortened(item.content, _LONGEST_NAMED)}"' for item in items[:_MOST_NAMED]]
-    more = [f"{len(items) - _MOST_NAMED:,} more"] if len(items) > _MOST_NAMED else []
-    return f"Remembered {', '.join([*named, *more])}. /undo reverts this."
 
 
 def flash_notice(report: FlashReport) -> str:

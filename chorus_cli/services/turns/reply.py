@@ -120,9 +120,9 @@ class Answering:
         writer = ReplyWriter(self.store, self.outside.counter, self.outside.clock, row)
         await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, {}))
 
-    def mend(self, connection: Connection, now: datetime) -> None:
-        """Mark replies and calls as interrupted that no process is writing."""
-        orphans.mend(connection, self.outside.is_alive, now, frozenset(self.given_up))
+    def mend(self, connection: Connection, now: datetime) -> Sequence[int]:
+        """Mark replies and calls as interrupted that no process is writing; return the ids of those in progress."""
+        return orphans.settle(connection, self.outside.is_alive, now, frozenset(self.given_up)).in_progress
 
     def refuse_busy(self, connection: Connection, target: Target, run: str) -> None:
         """Check that no reply is being written in the thread of ``target``; ``run`` names this process.
@@ -133,7 +133,7 @@ class Answering:
         writer = self._writer(connection, target.thread_id)
         if writer is not None:
             written = "is still being written here" if writer == run else "another Chorus is writing"
-            raise ThreadBusyError(f"Waiting for the reply in thread {target.thread_id} that {written} …")
+            raise ThreadBusyError(f"Waiting for the reply in thread {target.thread_number} that {written} …")
 
     async def wait_until_free(self, thread_id: int) -> None:
         """Wait until no reply is being written in a thread, or its process has died."""

@@ -36,7 +36,7 @@ class Foreground:
     async def carry_out(self, work: Coroutine[None, None, bool]) -> bool:
         """Return the result of ``work``, false if Ctrl-C stopped it; other keys wait for the prompt meanwhile."""
         task = asyncio.create_task(self._stoppable(work))
-        with typing_ahead(), self._suspendable():
+        with _unechoed(), self._suspendable():
             try:
                 await asyncio.wait({task})
             except asyncio.CancelledError:
@@ -63,10 +63,36 @@ class Foreground:
 
 @contextmanager
 def typing_ahead(*, for_nobody_else: bool = False) -> Iterator[None]:
-    """Turn off echo and line editing, but not Ctrl-C; the kernel keeps the keys until the next prompt reads them.
+    """Own the terminal: nothing is echoed, pastes are marked, and the kernel keeps keys until a prompt reads them.
 
     When a signal or an error ends it, keys typed ``for_nobody_else`` are dropped: a shell might run them.
     """
+    with _unechoed(for_nobody_else=for_nobody_else):
+        _mark_pastes("h")
+        try:
+            yield
+        finally:
+            _mark_pastes("l")
+
+
+@contextmanager
+def pastes_unmarked() -> Iterator[None]:
+    """Turn bracketed paste off while another program has the terminal: an editor, or the shell after Ctrl-Z."""
+    _mark_pastes("l")
+    try:
+        yield
+    finally:
+        _mark_pastes("h")
+
+
+def can_mark_pastes() -> bool:
+    """Return whether bracketed paste can be turned on: standard output is a terminal that obeys escape sequences."""
+    return sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+@contextmanager
+def _unechoed(*, for_nobody_else: bool = False) -> Iterator[None]:
+    """Turn off echo and line editing, but not Ctrl-C."""
     try:
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor)
@@ -80,7 +106,6 @@ def typing_ahead(*, for_nobody_else: bool = False) -> Iterator[None]:
     except (AttributeError, ValueError, OSError, termios.error):
         yield
         return
-    _mark_pastes("h")
     when = termios.TCSANOW
     try:
         yield
@@ -91,7 +116,6 @@ def typing_ahead(*, for_nobody_else: bool = False) -> Iterator[None]:
         # A terminal that was closed meanwhile needs no restoring.
         with suppress(termios.error):
             termios.tcsetattr(descriptor, when, before)
-        _mark_pastes("l")
 
 
 @contextmanager
@@ -149,18 +173,17 @@ def _shell_typing(feed: Callable[[str], None]) -> Iterator[None]:
     plain[0] = before[0] | termios.ICRNL
     plain[3] = before[3] & ~termios.NOFLSH | termios.ECHO | termios.ICANON
     termios.tcsetattr(descriptor, termios.TCSANOW, plain)
-    _mark_pastes("l")
     try:
-        yield
+        with pastes_unmarked():
+            yield
     finally:
         # A terminal that was closed meanwhile needs no restoring.
         with suppress(termios.error):
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
-        _mark_pastes("h")
 
 
 def _mark_pastes(switch: str) -> None:
-    """Turn bracketed paste on (``h``), as prompt_toolkit does at the prompt, or off (``l``)."""
-    if sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+    """Turn bracketed paste on (``h``) or off (``l``)."""
+    if can_mark_pastes():
         with suppress(OSError):
             os.write(sys.stdout.fileno(), f"\x1b[?2004{switch}".encode())

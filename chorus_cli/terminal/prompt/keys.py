@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from typing import TYPE_CHECKING
 
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import Condition, emacs_mode, has_focus, has_selection, is_searching, vi_navigation_mode
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
-from prompt_toolkit.utils import is_dumb_terminal
+from prompt_toolkit.utils import is_dumb_terminal, suspend_to_background_supported
 
+from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
 from chorus_cli.terminal.prompt.output import is_too_tall
 
 if TYPE_CHECKING:
@@ -76,6 +80,7 @@ def key_bindings(line: Line) -> KeyBindings:
     _bind_typing(bindings, line)
     _bind_editor(bindings)
     _bind_leaving(bindings, line)
+    _bind_suspending(bindings)
     return bindings
 
 
@@ -138,6 +143,19 @@ def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
             event.app.exit(exception=Leave)
         else:
             line.end(event.app.invalidate)
+
+
+def _bind_suspending(bindings: KeyBindings) -> None:
+    """Bind Ctrl-Z here, because prompt_toolkit's own binding would leave pastes marked for the shell."""
+
+    def suspend() -> None:
+        with pastes_unmarked():
+            # The shell waits for all processes of its job.
+            os.kill(0, signal.SIGTSTP)
+
+    @bindings.add("c-z", filter=Condition(suspend_to_background_supported))
+    def _suspend(_event: KeyPressEvent) -> None:
+        run_in_terminal(suspend)
 
 
 def presses(keys: str) -> list[KeyPress]:

@@ -102,7 +102,6 @@ class Prompt:
             completer=None if self._echo else CommandCompleter(services),
             complete_while_typing=True,
             key_bindings=key_bindings(self._line),
-            enable_suspend=True,
             input_processors=[Revealing()],
             bottom_toolbar=self._bottom,
             style=STYLE,

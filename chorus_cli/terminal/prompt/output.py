@@ -11,6 +11,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.utils import get_cwidth, is_dumb_terminal
 
 from chorus_cli.core.text.safe_text import safe_text
+from chorus_cli.terminal.prompt.keyboard import can_mark_pastes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +37,16 @@ class PromptOutput(Vt100_Output):
             enable_cpr=terminal.enable_cpr,
         )
         self._is_endless = False
+
+    def disable_bracketed_paste(self) -> None:
+        """Leave pastes marked until the chat ends: prompt_toolkit would unmark them whenever it erases the prompt."""
+        if not can_mark_pastes():
+            super().disable_bracketed_paste()
+
+    def enable_bracketed_paste(self) -> None:
+        """Do nothing where ``typing_ahead`` has marked pastes already."""
+        if not can_mark_pastes():
+            super().enable_bracketed_paste()
 
     def erase_down(self) -> None:
         """Erase from the cursor, which is in the first column, to the end of the screen."""

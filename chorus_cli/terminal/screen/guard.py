@@ -8,6 +8,7 @@ because rich's live displays and window titles bypass hooks.
 from __future__ import annotations
 
 import re
+from functools import cache
 from threading import RLock
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,8 @@ _LINK = rf"\x1b\]8;{_LINK_ID};(?:https?://[\x21-\x7e]{{0,2040}})?\x1b\\"
 _UNFINISHED_CSI = rf"\[\??{_NUMBERS}"
 _UNFINISHED_LINK = r"\](?:8(?:;[0-9A-Za-z._=-]{0,67}(?:;[\x21-\x7e]{0,2048}\x1b?)?)?)?"
 
+_MESSAGE = rf"\x1b\](?:9;Chorus: |777;notify;Chorus;)[^{_FORBIDDEN}\t\n]{{0,200}}\x07"
+
 _SUSPECT = re.compile(f"[{_FORBIDDEN}{_INVISIBLE}{SURROGATES}{BLACK_FLAG}]")
 _BLOCKED = f"(?P<forbidden>[{_FORBIDDEN}])|(?P<invisible>[{_INVISIBLE}])"
 _TOKEN = re.compile(
@@ -50,6 +53,12 @@ _TOKEN = re.compile(
     rf"|(?P<unfinished>(?:\r?\x1b(?:{_UNFINISHED_CSI}|{_UNFINISHED_LINK})?|\r|{UNFINISHED_FLAG_PATTERN})\Z)"
     rf"|{_BLOCKED}"
 )
+
+
+@cache
+def _notifications() -> re.Pattern[str]:
+    """The bell, and a message for the desktop, also inside the sequences by which tmux and screen pass it on."""
+    return re.compile(rf"\x07|{_MESSAGE}|\x1bPtmux;\x1b{_MESSAGE}\x1b\\|\x1bP{_MESSAGE}\x1b\\")
 
 
 class TerminalGuard:
@@ -101,6 +110,18 @@ class TerminalGuard:
             if unfinished:
                 self._send(re.sub(_BLOCKED, self._block, unfinished))
             self._stream.flush()
+
+    def ring(self, sequence: str) -> None:
+        """Write the bell or a message for the desktop, which no text may contain, and flush; block anything else.
+
+        Without sequences there is no message, and without a terminal no bell.
+        """
+        with self._lock:
+            if not _notifications().fullmatch(sequence):
+                self.blocked += 1
+            elif self._stream.isatty() and (self.allows_sequences or sequence == "\a"):
+                self._send(sequence)
+                self._stream.flush()
 
     def _guarded(self, text: str) -> str:
         if not (self._unfinished or _SUSPECT.search(text)):

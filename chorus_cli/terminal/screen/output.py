@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import textwrap
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
 from chorus_cli.core.errors import OutputError
@@ -14,7 +15,7 @@ from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.terminal.screen.guard import TerminalGuard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 _DIM = "\x1b[2m"
 _RED = "\x1b[31m"
@@ -39,6 +40,7 @@ class Screen:
         self.guard = TerminalGuard(stream, allow_sequences=terminal)
         self.unicode = self.guard.encoding.lower().startswith("utf")
         self.painted: list[Callable[[], None]] = []
+        self._held: list[str] | None = None
 
     def write(self, text: str) -> None:
         """Write text that is safe already, and flush; a closed terminal is ignored.
@@ -74,6 +76,28 @@ class Screen:
     def error(self, text: str) -> None:
         """Show an error."""
         self._styled(_RED, text)
+
+    def ring(self, sequence: str) -> None:
+        """Write the bell, or a message for the desktop, which waits while the terminal is ``lent``.
+
+        A closed terminal is ignored.
+        """
+        if self._held is not None and sequence != "\a":
+            self._held.append(sequence)
+            return
+        with suppress(OSError):
+            self.guard.ring(sequence)
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Leave the terminal to another program during the block; only the bell, which draws nothing, still rings."""
+        self._held = []
+        try:
+            yield
+        finally:
+            held, self._held = self._held, None
+            for sequence in held:
+                self.ring(sequence)
 
     def take_down(self) -> None:
         """Erase temporary rows at the end, so that something else can be written there."""

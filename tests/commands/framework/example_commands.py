@@ -10,8 +10,13 @@ from typing import Annotated
 from chorus_cli.commands.framework.arguments import COMMAND, NUMBER, TEXT, TIME, Candidate
 from chorus_cli.commands.framework.registry import CommandGroup, CommandRegistry
 from chorus_cli.commands.framework.replies import Exit, Reply, Text
+from chorus_cli.core.context.target import Target
+from chorus_cli.core.models.choice import ModelChoice
 from chorus_cli.core.models.events import TextDelta
+from chorus_cli.core.personas.persona import Persona
+from chorus_cli.core.settings.table import Settings
 from chorus_cli.core.time.timespan import Span, format_span
+from chorus_cli.services.threads.running_turn import RunningTurn
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 
@@ -147,12 +152,17 @@ async def help_command(_desk: Desk, command: Annotated[str, COMMAND] = "") -> Te
 
 
 @everywhere.command("retry")
-async def retry(_desk: Desk) -> AsyncGenerator[TextDelta, None]:
+async def retry(_desk: Desk) -> RunningTurn:
     """Answer again.
 
     Examples:
         /retry
     """
+    target = Target(Persona("frodo", Settings()), 1, ModelChoice("openai/test", "for the test"))
+    return RunningTurn(target, "", _again(), lambda _turn: None)
+
+
+async def _again() -> AsyncGenerator[TextDelta, None]:
     yield TextDelta("again")
 
 

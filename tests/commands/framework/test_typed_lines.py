@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +11,7 @@ from chorus_cli.commands.framework.command_line import Completions, completions,
 from chorus_cli.commands.framework.replies import Exit, Text
 from chorus_cli.core.errors import ChorusError, TimeSpanError
 from chorus_cli.core.models.events import TextDelta
+from chorus_cli.services.threads.running_turn import RunningTurn
 from tests.commands.framework.example_commands import NOW, REGISTRY, Desk, window
 
 
@@ -60,8 +59,8 @@ async def test_a_line_is_carried_out(line: str, answer: str) -> None:
 
 async def test_a_command_may_answer_with_events() -> None:
     answer = await resolve(REGISTRY, "/retry", NOW).run(Desk())
-    assert isinstance(answer, AsyncGenerator)
-    assert [event async for event in answer] == [TextDelta("again")]
+    assert isinstance(answer, RunningTurn)
+    assert [event async for event in answer.followed()] == [TextDelta("again")]
 
 
 async def test_several_beginnings_of_names_of_one_command_are_not_ambiguous() -> None:

@@ -1,0 +1,30 @@
+"""``/bg``: a message that is answered in the background."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from chorus_cli.commands.framework.arguments import TEXT
+from chorus_cli.commands.framework.registry import CommandGroup
+from chorus_cli.commands.framework.replies import Text
+from chorus_cli.commands.framework.services import Services
+from chorus_cli.core.text.phrases import shortened
+
+GROUP: CommandGroup[Services] = CommandGroup("")
+
+MESSAGE = replace(TEXT, name="message", help="the message, as you would type it at the prompt")
+
+
+@GROUP.command("bg")
+async def background(services: Services, message: Annotated[str, MESSAGE]) -> Text:
+    """Send a message in a new thread, whose reply is written in the background.
+
+    A line says when it is done. Ctrl-B does the same with a reply that is being written on the screen.
+
+    Examples:
+        /bg Write a long story about a lighthouse.
+    """
+    target = await services.focus.target_aside()
+    await services.replies.send(target, message)
+    return Text(f'Thread #{target.thread_id} answers "{shortened(message)}" in the background.')

@@ -1,0 +1,133 @@
+"""Sentences and lines about jobs, for the user and for the model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.text.phrases import counted, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chorus_cli.core.jobs.states import EndedJob, Ending, Leftover
+
+MOST_LINES = 50
+MOST_CHARACTERS = 8_000
+"""The most lines and characters of a job's output that go with a message: about 2,000 tokens."""
+
+_LONGEST_COMMAND = 200
+_MOST_NAMED = 5
+_INDENT = "\n  "
+_TENTHS_UNTIL_SECONDS = 10
+_MINUTE = 60
+
+
+def elapsed(seconds: float) -> str:
+    """Write how long something ran: ``0.4 s``, ``12 s``, ``3 m 20 s``."""
+    if seconds < _TENTHS_UNTIL_SECONDS:
+        return f"{seconds:.1f} s"
+    whole = int(seconds)
+    return f"{whole} s" if whole < _MINUTE else f"{whole // _MINUTE} m {whole % _MINUTE} s"
+
+
+def started_line(number: int, command: str) -> str:
+    """Say that a job was started in the background."""
+    return f"Job #{number} runs: {shortened(command)}"
+
+
+def ended_line(number: int, command: str, ending: Ending) -> str:
+    """Say that a job in the background has ended."""
+    return f"Job #{number} ({shortened(command)}): {ending.describe()} after {elapsed(ending.seconds)}."
+
+
+def foreground_line(ending: Ending) -> str:
+    """Say how a command in the foreground ended, in a sentence such as ``Exit code 2 after 12 s.``."""
+    state = ending.describe()
+    return f"{state[0].upper()}{state[1:]} after {elapsed(ending.seconds)}."
+
+
+def stopped_line(number: int, command: str) -> str:
+    """Say that a job was stopped."""
+    return f"Stopped job #{number}: {shortened(command)}"
+
+
+def going_line(ended: EndedJob) -> str:
+    """Say how many lines about a job go with the next message."""
+    number = len(ended.last_lines)
+    if not number:
+        return "Its end goes with your next message; /undo keeps it back."
+    go, them = ("goes", "it") if number == 1 else ("go", "them")
+    return f"{counted(number, 'line')} {go} with your next message; /undo keeps {them} back."
+
+
+def kept_back_line(ended: Sequence[EndedJob]) -> str:
+    """Say that the output of jobs does not go with the next message."""
+    jobs = ", ".join(f"#{each.number} ({shortened(each.command)})" for each in ended)
+    word = "job" if len(ended) == 1 else "jobs"
+    return f"Kept back: the output of {word} {jobs} does not go with your next message. /jobs log shows it."
+
+
+def going_again_line(ended: Sequence[EndedJob]) -> str:
+    """Say that output which went with a message that was undone goes with the next one."""
+    jobs = ", ".join(f"#{each.number}" for each in ended)
+    return f"The output of {'job' if len(ended) == 1 else 'jobs'} {jobs} goes with your next message again."
+
+
+def withheld_line(names: Sequence[str]) -> str:
+    """Say which variables a job that failed was not given; empty for none."""
+    if not names:
+        return ""
+    more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+    named = [*names[:_MOST_NAMED], *more]
+    listed = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+    return f"It ran without {listed}: jobs get no keys or passwords."
+
+
+def leftover_lines(number: int, leftovers: Sequence[Leftover]) -> list[str]:
+    """Name the processes that outlived a job."""
+    inside = [each for each in leftovers if each.is_in_group]
+    outside = [each for each in leftovers if not each.is_in_group]
+    lines = []
+    if inside:
+        lines.append(f"Still running: {_named(inside)}. Ends with Chorus, or by /jobs kill {number}.")
+    if outside:
+        lines.append(f"Left job #{number} and runs on by itself: {_named(outside)}.")
+    return lines
+
+
+def news_text(ended: Sequence[EndedJob]) -> str:
+    """Return the lines about ended jobs for the model, oldest first; the newest outputs have the room.
+
+    Each further line of a job is indented, so that no output can pass for another part of a preamble.
+    """
+    room = MOST_CHARACTERS
+    texts: list[str] = []
+    for each in reversed(ended):
+        size = sum(len(line) + len(_INDENT) for line in each.last_lines)
+        fits = size <= room or not texts
+        texts.insert(0, _news(each) if fits else brief_news_text([each]))
+        room -= size
+    return "\n".join(texts)
+
+
+def brief_news_text(ended: Sequence[EndedJob]) -> str:
+    """Return a line for each ended job, without its output, where there is no room for that."""
+    return "\n".join(f"{_state(each)} Its output was left out here." for each in ended)
+
+
+def _news(ended: EndedJob) -> str:
+    shown = len(ended.last_lines)
+    if not shown:
+        return f"{_state(ended)} It printed nothing."
+    number = counted(ended.line_count, "line")
+    heading = f"The last {shown} of its {number}" if shown < ended.line_count else f"Its output, {number}"
+    return _INDENT.join([f"{_state(ended)} {heading}:", *ended.last_lines])
+
+
+def _state(ended: EndedJob) -> str:
+    command = shortened(ended.command, _LONGEST_COMMAND)
+    return f"Job #{ended.number} ({command}): {ended.ending.describe()} after {elapsed(ended.ending.seconds)}."
+
+
+def _named(leftovers: Sequence[Leftover]) -> str:
+    return ", ".join(f"{each.name} (process {each.process_id})" for each in leftovers)

@@ -1,0 +1,1 @@
+"""Jobs: commands of the shell, in the foreground and behind the conversation."""

@@ -1,0 +1,1 @@
+"""Threads: several conversations at once."""

@@ -1,0 +1,209 @@
+"""Several replies at once: one in each thread, on the screen or in the background, and messages that wait."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.errors import JournalError
+from chorus_cli.core.log.messages import Role, Status
+from chorus_cli.core.models.events import ReplyEnd, TextDelta
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chorus_cli.core.context.target import Target
+    from chorus_cli.services.threads.replies import Replies
+    from chorus_cli.services.threads.running_turn import RunningTurn
+    from tests.services.world import World
+
+
+class Gate(asyncio.Event):
+    """Holds back the rest of a reply."""
+
+
+def slow_reply(world: World, *words: str) -> Gate:
+    """Enqueue a reply that stops after its first word until the gate is opened."""
+    gate = Gate()
+    first, *rest = words
+    world.model.enqueue(TextDelta(first), gate, *map(TextDelta, rest), ReplyEnd("stop"))
+    return gate
+
+
+async def sent(world: World, target: Target, text: str) -> RunningTurn:
+    """Send a message and wait for the first word of the reply."""
+    turn = await world.services.replies.send(target, text)
+    assert turn is not None
+    async for event in turn.followed():
+        if isinstance(event, TextDelta):
+            break
+    return turn
+
+
+def drafts(world: World) -> list[Path]:
+    return sorted((world.folder / "drafts").glob("*"))
+
+
+def replies(world: World) -> Replies:
+    return world.services.replies
+
+
+async def rows(world: World, target: Target) -> list[tuple[Role, str, Status]]:
+    return [(row.role, row.content, row.status) for row in await world.log() if row.thread_id == target.thread_id]
+
+
+async def settled(world: World) -> None:
+    async with asyncio.timeout(5):
+        await replies(world).settle()
+
+
+async def test_three_threads_wait_at_once_and_each_reply_is_in_its_own(world: World) -> None:
+    targets = [world.focus.target(), await world.focus.target_aside(), await world.focus.target_aside()]
+    gates = [slow_reply(world, f"one {n}", f" two {n}") for n in range(3)]
+    turns = [await sent(world, target, f"question {n}") for n, target in enumerate(targets)]
+    assert replies(world).running == tuple(turns)
+    for gate in reversed(gates):
+        gate.set()
+    await settled(world)
+    for n, target in enumerate(targets):
+        assert await rows(world, target) == [
+            (Role.USER, f"question {n}", Status.COMPLETE),
+            (Role.ASSISTANT, f"one {n} two {n}", Status.COMPLETE),
+        ]
+        said = [text for role, text in world.asked(n) if role == "user"]
+        assert said[-1].endswith(f"question {n}")
+        assert len(said) == 1
+
+
+async def test_stopping_one_leaves_the_others(world: World) -> None:
+    here, aside = world.focus.target(), await world.focus.target_aside()
+    slow_reply(world, "half")
+    gate = slow_reply(world, "half", " whole")
+    await sent(world, here, "first")
+    other = await sent(world, aside, "second")
+    assert await replies(world).stop(here.thread_id)
+    assert not await replies(world).stop(here.thread_id)
+    assert replies(world).running == (other,)
+    gate.set()
+    await settled(world)
+    assert (await rows(world, here))[-1] == (Role.ASSISTANT, "half", Status.INTERRUPTED)
+    assert (await rows(world, aside))[-1] == (Role.ASSISTANT, "half whole", Status.COMPLETE)
+
+
+async def test_a_message_to_a_busy_thread_waits_as_a_draft_until_its_turn_is_stored(world: World) -> None:
+    here = world.focus.target()
+    gate = slow_reply(world, "first", " reply")
+    await sent(world, here, "first")
+    assert await replies(world).send(here, "second") is None
+    assert [draft.read_text() for draft in drafts(world)] == ["second"]
+    assert [row.content for row in await world.log()] == ["first", ""] or (await world.log())[1].content == "first"
+    gate.set()
+    await settled(world)
+    assert drafts(world) == []
+    assert [row.content for row in await world.log()] == ["first", "first reply", "second", "ok"]
+    assert world.asked() == [("user", "first"), ("assistant", "first reply"), ("user", "second")]
+
+
+async def test_a_waiting_message_is_taken_back_newest_first(world: World) -> None:
+    here = world.focus.target()
+    gate = slow_reply(world, "first")
+    await sent(world, here, "first")
+    for text in ("second", "third"):
+        await replies(world).send(here, text)
+    taken = replies(world).take_back(here.thread_id)
+    assert taken is not None
+    assert (taken.text, [each.text for each in replies(world).waiting]) == ("third", ["second"])
+    assert await world.told("/undo") == "Not sent: second"
+    assert (replies(world).take_back(here.thread_id), drafts(world)) == (None, [])
+    gate.set()
+    await settled(world)
+    assert [row.content for row in await world.log()] == ["first", "first"]
+
+
+async def test_leaving_the_chat_keeps_what_waits_and_what_has_come(world: World) -> None:
+    here = world.focus.target()
+    slow_reply(world, "half")
+    await sent(world, here, "first")
+    await replies(world).send(here, "second")
+    await replies(world).close()
+    assert await rows(world, here) == [
+        (Role.USER, "first", Status.COMPLETE),
+        (Role.ASSISTANT, "half", Status.INTERRUPTED),
+    ]
+    assert [draft.read_text() for draft in drafts(world)] == ["second"]
+
+
+async def test_a_reply_that_is_left_goes_on_and_is_shown_whole_later(world: World) -> None:
+    told: list[str] = []
+    here = world.focus.target()
+    gate = slow_reply(world, "one", " two")
+    turn = await sent(world, here, "question")
+    with world.services.machine.notifier.heard_by(told.append, told.append):
+        gate.set()
+        await settled(world)
+    assert told == [f'The reply to "question" is done; /thread {here.thread_id} shows it.']
+    assert replies(world).unseen_in(here.thread_id) is turn
+    words = [event.text async for event in turn.followed() if isinstance(event, TextDelta)]
+    assert (words, replies(world).unseen_in(here.thread_id)) == (["one", " two"], None)
+
+
+async def test_a_reply_that_is_followed_to_its_end_is_not_told(world: World) -> None:
+    told: list[str] = []
+    with world.services.machine.notifier.heard_by(told.append, told.append):
+        turn = await replies(world).send(world.focus.target(), "question")
+        assert turn is not None
+        assert [event async for event in turn.followed()] == list(turn.events)
+    assert (told, replies(world).unseen_in(world.focus.target().thread_id)) == ([], None)
+
+
+async def test_leaving_ends_the_following_and_nothing_else(world: World) -> None:
+    gate = slow_reply(world, "one", " two")
+    turn = await sent(world, world.focus.target(), "question")
+    following = asyncio.ensure_future(anext(turn.followed()))
+    await following
+    turn.leave()
+    assert not turn.is_over
+    gate.set()
+    await settled(world)
+    assert (await world.log())[-1].content == "one two"
+
+
+async def test_a_message_that_is_stopped_before_anything_has_happened_is_stored(world: World) -> None:
+    turn = await replies(world).send(world.focus.target(), "question")
+    assert turn is not None
+    await turn.stop()
+    question, reply = await world.log()
+    assert (question.content, reply.status) == ("question", Status.INTERRUPTED)
+
+
+async def test_a_reply_in_progress_is_not_asked_for_again(world: World) -> None:
+    slow_reply(world, "half")
+    await sent(world, world.focus.target(), "question")
+    with pytest.raises(JournalError, match="is being answered now"):
+        replies(world).retry(world.focus.target())
+    await replies(world).close()
+
+
+async def test_a_message_that_is_refused_in_the_background_is_told_and_kept(world: World) -> None:
+    told: list[str] = []
+    here = world.focus.target()
+    gate = slow_reply(world, "first")
+    await sent(world, here, "first")
+    await replies(world).send(here, "word " * 200_000)
+    with world.services.machine.notifier.heard_by(told.append, told.append):
+        gate.set()
+        await settled(world)
+    assert "was not answered" in told[-1]
+    (draft,) = drafts(world)
+    assert f"Your text is kept in {draft}." in told[-1]
+
+
+async def test_no_silence_is_kept_while_a_reply_is_written_in_the_background(world: World) -> None:
+    gate = slow_reply(world, "first")
+    await sent(world, world.focus.target(), "first")
+    assert world.services.idle_timer.is_busy
+    gate.set()
+    await settled(world)
+    assert not world.services.idle_timer.is_busy
