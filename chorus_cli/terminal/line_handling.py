@@ -38,9 +38,16 @@ _Result = TypeVar("_Result")
 _PATIENCE_SECONDS = 1.0
 _STOPPED = "Stopped. The part that arrived is kept; /retry asks again."
 _STOPPED_EARLY = "Stopped before the reply began; /retry asks again."
+<<<<<<< HEAD
 _ASKED = "Your message:"
 _NEXT = "Next, your waiting message:"
 _NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
+=======
+_NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
+_ASKED = "Your message:"
+_NEXT = "Next, your waiting message:"
+_RETRY = "/retry"
+>>>>>>> work-ask
 _UNSENT = (
     " Your message was not sent and is at the prompt again. "
     "Ctrl-C clears it; then switch to another persona with /persona NAME."
@@ -88,7 +95,11 @@ class LineHandler:
         if turn is None:
             self._screen.notice(waiting_line(target))
         else:
+<<<<<<< HEAD
             await self._follow(turn, line)
+=======
+            await self._follow(turn)
+>>>>>>> work-ask
         return False
 
     async def compose(self, typed: str) -> bool:
@@ -131,7 +142,11 @@ class LineHandler:
         else:
             if answer.events and answer.text:
                 self._screen.notice(f"{_ASKED} {shortened(answer.text)}")
+<<<<<<< HEAD
             await self._follow(answer, line)
+=======
+            await self._follow(answer)
+>>>>>>> work-ask
         return False
 
     async def _show_exchange_unless_in(self, slug: str, thread_id: int) -> None:
@@ -170,14 +185,19 @@ class LineHandler:
             self._stop()
         return outcome
 
+<<<<<<< HEAD
     async def _follow(self, turn: RunningTurn, line: str) -> None:
         """Show a reply while it comes, and those to the messages that waited for it.
 
         Ctrl-C stops it; ``line`` comes back to the prompt if it was not sent yet.
         """
+=======
+    async def _follow(self, turn: RunningTurn) -> None:
+        """Show a reply while it comes, and those to the messages that waited for it; Ctrl-C stops it."""
+>>>>>>> work-ask
         following: RunningTurn | None = turn
         while following is not None:
-            await self._show(following, following.text if following is not turn else line)
+            await self._show(following)
             if not following.is_over:
                 self._screen.notice(_goes_on(following.target))
                 return
@@ -185,15 +205,25 @@ class LineHandler:
             if following is not None:
                 self._screen.notice(f"{_NEXT} {shortened(following.text)}")
 
+<<<<<<< HEAD
     async def _show(self, turn: RunningTurn, line: str) -> None:
+=======
+    async def _show(self, turn: RunningTurn) -> None:
+        """Show a turn; if it is stopped before it was stored, its text comes back to the prompt."""
+>>>>>>> work-ask
         arrival = Arrival()
         self._followed = turn
         try:
             await show_events(arrival.seen_in(turn.followed()), self._screen, self._screen)
         except asyncio.CancelledError:
             await turn.stop()
+<<<<<<< HEAD
             if arrival.is_waiting:
                 self._unsent.text = line
+=======
+            if turn.is_waiting:
+                self._unsent.text = _typed(self._services.replies.give_back(turn))
+>>>>>>> work-ask
                 self._screen.notice(_NOT_SENT)
             else:
                 self._screen.notice(_STOPPED if arrival.has_words else _STOPPED_EARLY)
@@ -205,6 +235,11 @@ class LineHandler:
         """Let the reply on the screen go on in the background, if there is one."""
         if self._followed is not None:
             self._followed.leave()
+
+
+def _typed(text: str) -> str:
+    """Return a line that sends ``text`` again; the empty one stands for the message that a retry answers."""
+    return f"/{text}" if is_command(text) else text or _RETRY
 
 
 def _goes_on(target: Target) -> str:

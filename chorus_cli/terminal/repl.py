@@ -99,6 +99,7 @@ class Repl:
         self._progress = progress
         self._foreground = Foreground(lambda: suspendable(screen.take_down, self._prompt.feed))
         self._unsent = backend.unsent
+        self._given_back = ""
         self._asides: list[str] = []
         self._notification = Notification(screen)
         self._notify = "off"
@@ -231,10 +232,14 @@ class Repl:
     async def _in_foreground(self, work: Coroutine[None, None, bool]) -> bool:
         self._errors.begin_anew()
         with self._backend.services().idle_timer.busy():
-            return await self._foreground.carry_out(work)
+            try:
+                return await self._foreground.carry_out(work)
+            except asyncio.CancelledError:
+                self._given_back = self._unsent.text
+                raise
 
     def _keep_unsent(self, target: Target) -> None:
-        typed = self._prompt.typed or text_of_keys(self._foreground.typed_ahead)
+        typed = self._prompt.typed or self._given_back + text_of_keys(self._foreground.typed_ahead)
         self._unsent.keep(target.persona.slug, typed)
 
     def _refuse(self, sentence: str) -> None:

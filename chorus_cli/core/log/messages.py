@@ -7,6 +7,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from chorus_cli.core.errors import JournalError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
@@ -127,3 +129,15 @@ def turns(messages: Iterable[Message]) -> list[list[Message]]:
         else:
             grouped.append([message])
     return grouped
+
+
+def last_question(seen: tuple[Message, ...]) -> int:
+    """Return the position of the last question in a context.
+
+    Raises:
+        JournalError: there is none.
+    """
+    asked = next((position for position in reversed(range(len(seen))) if seen[position].role is Role.USER), None)
+    if asked is None:
+        raise JournalError("There is nothing in context to be answered again.")
+    return asked

@@ -17,7 +17,7 @@ _ASK_AGAIN = "Your message is kept; /retry asks again."
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitBegun:
     """Nothing is stored yet, because another reply is being written in the thread; ``text`` says so to the user."""
 
     text: str
@@ -109,4 +109,4 @@ class TurnDone:
 
 
 ModelEvent = TextDelta | ReasoningDelta | ReplyEnd
-TurnEvent = Waiting | WaitOver | Asking | TextDelta | ReasoningDelta | Notice | ToolStarted | ToolUsed | TurnDone
+TurnEvent = WaitBegun | WaitOver | Asking | TextDelta | ReasoningDelta | Notice | ToolStarted | ToolUsed | TurnDone

@@ -11,8 +11,12 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ChorusError, CommandError, JournalError
+<<<<<<< HEAD
 from chorus_cli.core.models.events import TurnDone
 from chorus_cli.core.models.events import Waiting as WaitingForReply
+=======
+from chorus_cli.core.models.events import TurnDone, WaitBegun
+>>>>>>> work-ask
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.services.threads.running_turn import RunningTurn
 
@@ -60,6 +64,7 @@ class Replies:
         self._running: dict[int, RunningTurn] = {}
         self._unseen: dict[int, RunningTurn] = {}
         self._waiting: list[Waiting] = []
+        self._unstored: dict[int, Path | None] = {}
         self._is_closed = False
 
     @property
@@ -119,6 +124,11 @@ class Replies:
             self._drafts.drop(found.draft)
         return found
 
+    def give_back(self, turn: RunningTurn) -> str:
+        """Return the message of a turn that was stopped before it was stored; the user has it again."""
+        self._drafts.drop(self._unstored.pop(turn.target.thread_id, None))
+        return turn.text
+
     async def stop(self, thread_id: int) -> bool:
         """Break off the reply in a thread, and return whether there was one; messages that wait there stay drafts."""
         self._waiting = [each for each in self._waiting if each.target.thread_id != thread_id]
@@ -152,27 +162,48 @@ class Replies:
         return turn
 
     async def _answered(self, sent: Waiting) -> AsyncGenerator[TurnEvent, None]:
+<<<<<<< HEAD
         """Answer a message, and delete its draft when it is stored.
 
         It is that with the first event, and also when it is cancelled, except while it waits for another process.
         """
+=======
+        """Answer a message; it is stored with the first event, and also when it is cancelled, unless that is a wait."""
+>>>>>>> work-ask
         draft, is_waiting = sent.draft, False
         try:
             async with aclosing(self._conversation.answer(sent.target, sent.text)) as events:
                 async for event in events:
+<<<<<<< HEAD
                     is_waiting = isinstance(event, WaitingForReply)
                     if not is_waiting:
+=======
+                    is_waiting = isinstance(event, WaitBegun)
+                    if is_waiting:
+                        draft = await self._kept(sent, draft)
+                    else:
+>>>>>>> work-ask
                         self._drafts.drop(draft)
                         draft = None
                     yield event
         except asyncio.CancelledError:
+<<<<<<< HEAD
             if not is_waiting:
+=======
+            if is_waiting:
+                self._unstored[sent.target.thread_id] = draft
+            else:
+>>>>>>> work-ask
                 self._drafts.drop(draft)
             raise
         except ChorusError as error:
             if draft is None:
                 raise
             raise CommandError(f"{error} Your text is kept in {draft}.") from error
+
+    async def _kept(self, sent: Waiting, draft: Path | None) -> Path | None:
+        """Keep a message as a draft while another process is writing a reply in its thread."""
+        return draft or await asyncio.to_thread(self._drafts.keep, sent.target.persona.slug, sent.text)
 
     async def _while_busy(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
         with self._busy():

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.models.events import WaitBegun
 from chorus_cli.services.cancellation import run_to_completion
 
 if TYPE_CHECKING:
@@ -44,6 +45,11 @@ class RunningTurn:
     def events(self) -> tuple[TurnEvent, ...]:
         """The events so far."""
         return tuple(self._came)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is not stored yet, because another process is writing a reply in its thread."""
+        return bool(self._came) and isinstance(self._came[-1], WaitBegun)
 
     @property
     def error(self) -> BaseException | None:

@@ -17,11 +17,11 @@ from chorus_cli.core.context.budget import text_tokens
 from chorus_cli.core.context.preamble import gap_line, job_lines, pause_notice, preamble, thread_lines
 from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError, ThreadBusyError
 from chorus_cli.core.log.acts import Retry
-from chorus_cli.core.log.messages import MessageContent, Role, Status
+from chorus_cli.core.log.messages import MessageContent, Role, Status, last_question
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.memory.capture import capture_notice
 from chorus_cli.core.memory.prompt import memory_lines
-from chorus_cli.core.models.events import Notice, TextDelta, ToolStarted, TurnDone, Waiting, WaitOver
+from chorus_cli.core.models.events import Notice, TextDelta, ToolStarted, TurnDone, WaitBegun, WaitOver
 from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.core.time.window import cutoff
 from chorus_cli.services.cancellation import run_to_completion
@@ -76,7 +76,7 @@ class Conversation:
         """Store ``text``, ask the model, and yield the events of the turn; the last one is ``TurnDone``.
 
         When the caller stops listening or is cancelled, the reply is kept as ``interrupted`` as far as it has come; a
-        message that was handed over is stored first, however early that happens, except between ``Waiting`` and
+        message that was handed over is stored first, however early that happens, except between ``WaitBegun`` and
         ``WaitOver``: then nothing is stored.
 
         Raises:
@@ -120,7 +120,7 @@ class Conversation:
             if stopped:
                 raise asyncio.CancelledError
             if not has_waited:
-                yield Waiting(str(opened))
+                yield WaitBegun(str(opened))
             has_waited = True
             await self.answering.wait_until_free(thread_id)
             opened, stopped = await run_to_completion(_unless_busy(store))
@@ -165,11 +165,14 @@ class Conversation:
         """
         target, now, count = frame.target, question.timestamp, question.token_count or 0
         in_progress = self.answering.mend(connection, now)
-        if in_progress:
-            self.answering.refuse_busy(connection, target, self.run)
         has_memory = recall.renew_if_due(connection, target.persona.slug, now)
         snapshot = self.context.read(connection, frame, now)
         refuse_unfitting(snapshot, count, preamble_tokens=_PREAMBLE_TOKENS)
+<<<<<<< HEAD
+=======
+        if in_progress:
+            self.answering.refuse_busy(connection, target, self.run)
+>>>>>>> work-ask
         left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
         clock = target.persona.settings.clock and bool(snapshot.view.messages)
         gap = gap_line(snapshot.last_spoken, now, clock=clock)
@@ -223,7 +226,7 @@ class Conversation:
         self.answering.mend(connection, now)
         self.answering.refuse_busy(connection, frame.target, self.run)
         snapshot = self.context.read(connection, frame, now)
-        asked = _last_question(snapshot.view.messages)
+        asked = last_question(snapshot.view.messages)
         question, replies = snapshot.view.messages[asked], snapshot.view.messages[asked + 1 :]
         try:
             refuse_unfitting(snapshot, text_tokens(question, self.answering.outside.counter.count))
@@ -257,7 +260,7 @@ class Conversation:
     async def _captured(self, opened: OpenedTurn, reply_id: int, reply: str) -> list[Notice]:
         """Capture memory items from a question and its reply, those of each in an operation of its own."""
         seen, persona = opened.snapshot.view.messages, opened.snapshot.target.persona
-        question = seen[_last_question(seen)]
+        question = seen[last_question(seen)]
         notices: list[Notice] = []
         # The turn is stored; a memory that cannot be written now must not spoil it.
         with suppress(StorageError):
@@ -291,15 +294,3 @@ async def _unless_busy(store: _Storing) -> OpenedTurn | ThreadBusyError:
         return await store()
     except ThreadBusyError as busy:
         return busy
-
-
-def _last_question(seen: tuple[Message, ...]) -> int:
-    """Return the position of the last question in context.
-
-    Raises:
-        JournalError: there is none.
-    """
-    asked = next((position for position in reversed(range(len(seen))) if seen[position].role is Role.USER), None)
-    if asked is None:
-        raise JournalError("There is nothing in context to be answered again.")
-    return asked

@@ -20,7 +20,7 @@ from chorus_cli.core.models.events import (
     ToolStarted,
     ToolUsed,
     TurnDone,
-    Waiting,
+    WaitBegun,
     WaitOver,
 )
 from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning, safe_line
@@ -84,7 +84,7 @@ class PaintedReply:
         if self._painting.done():
             self._painting.result()
         match event:
-            case Waiting(text):
+            case WaitBegun(text):
                 self._tell(text)
                 self._progress.begin(_WAITING)
             case WaitOver() | Asking() | ToolStarted():

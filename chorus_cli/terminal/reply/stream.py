@@ -14,7 +14,7 @@ from chorus_cli.core.models.events import (
     ToolStarted,
     ToolUsed,
     TurnDone,
-    Waiting,
+    WaitBegun,
     WaitOver,
 )
 from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning
@@ -50,20 +50,15 @@ async def show_events(events: AsyncGenerator[TurnEvent, None], answers: Screen, 
 
 
 class Arrival:
-    """Observes the events of a turn.
-
-    ``is_waiting`` while nothing is stored because of another reply; ``has_words`` once text of the reply has arrived.
-    """
+    """Observes the events of a turn; ``has_words`` says whether any text of the reply has arrived."""
 
     def __init__(self) -> None:
-        self.is_waiting = False
         self.has_words = False
 
     async def seen_in(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
         """Pass on the events of a turn."""
         async with aclosing(events):
             async for event in events:
-                self.is_waiting = isinstance(event, Waiting)
                 if isinstance(event, TextDelta) and event.text.strip():
                     self.has_words = True
                 yield event
@@ -95,7 +90,7 @@ class PlainReply:
                 if self._asides.is_terminal:
                     columns = shutil.get_terminal_size().columns
                     self._asides.notice(tool_line(event, columns, unicode=self._asides.unicode))
-            case Notice(text) | Waiting(text):
+            case Notice(text) | WaitBegun(text):
                 self._end_line()
                 self._asides.notice(text)
             case TurnDone():

@@ -13,7 +13,7 @@ import pytest
 from chorus_cli.core.context.plan import BROKEN_OFF
 from chorus_cli.core.errors import MessageRefusedError
 from chorus_cli.core.log.messages import Role, Status
-from chorus_cli.core.models.events import ReplyEnd, TextDelta, TurnDone, Waiting, WaitOver
+from chorus_cli.core.models.events import ReplyEnd, TextDelta, TurnDone, WaitBegun, WaitOver
 from tests.services.world import words_come
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ async def writing(world: World) -> Writing:
 async def waiting(events: AsyncGenerator[TurnEvent, None]) -> str:
     """Follow a turn until it waits, and return what it says."""
     event = await anext(events)
-    assert isinstance(event, Waiting)
+    assert isinstance(event, WaitBegun)
     return event.text
 
 
@@ -131,7 +131,7 @@ async def test_messages_that_wait_together_are_answered_one_after_the_other(worl
 
     others = asyncio.gather(*map(rest, asking))
     await writing.end()
-    assert [sum(isinstance(event, Waiting) for event in events) for events in await others] == [0, 0, 0, 0]
+    assert [sum(isinstance(event, WaitBegun) for event in events) for events in await others] == [0, 0, 0, 0]
     log = await world.log()
     assert [message.role for message in log] == [Role.USER, Role.ASSISTANT] * 5
     assert sorted(message.content for message in log[2::2]) == ["Q0", "Q1", "Q2", "Q3"]
@@ -143,14 +143,15 @@ async def test_a_message_that_is_stopped_while_it_is_stored_says_that_it_is(
     world: World, writing: Writing, tmp_path: Path
 ) -> None:
     seen: list[TurnEvent] = []
+    second = world.conversation.answer(world.focus.target(), "Second")
+    await waiting(second)
+    see = seen.append
 
     async def listen() -> None:
-        async for event in world.conversation.answer(world.focus.target(), "Second"):
-            seen.append(event)
+        async for event in second:
+            see(event)
 
     task = asyncio.create_task(listen())
-    while not seen:
-        await asyncio.sleep(0.01)
     await writing.end()
     with closing(sqlite3.connect(tmp_path / "chorus.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.log.messages import MessageContent, Role, Status
-from chorus_cli.core.models.events import ToolStarted, Waiting
+from chorus_cli.core.models.events import ToolStarted, WaitBegun
 from chorus_cli.services.turns.calls import STOPPED
 from chorus_cli.storage.sqlite.log import message_rows, orphans, tool_rows
 from tests.services.turns.tool_talk import (
@@ -168,7 +168,7 @@ async def test_a_retry_waits_while_a_tool_is_at_work(tooled: World) -> None:
     while not isinstance(await anext(events), ToolStarted):
         pass
     retry = tooled.conversation.retry(tooled.focus.target())
-    assert isinstance(await anext(retry), Waiting)
+    assert isinstance(await anext(retry), WaitBegun)
     await events.aclose()
     _ = [event async for event in retry]
     assert await tooled.seen() == ["First", "ok"]
