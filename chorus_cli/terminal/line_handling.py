@@ -38,16 +38,10 @@ _Result = TypeVar("_Result")
 _PATIENCE_SECONDS = 1.0
 _STOPPED = "Stopped. The part that arrived is kept; /retry asks again."
 _STOPPED_EARLY = "Stopped before the reply began; /retry asks again."
-<<<<<<< HEAD
-_ASKED = "Your message:"
-_NEXT = "Next, your waiting message:"
-_NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
-=======
 _NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
 _ASKED = "Your message:"
 _NEXT = "Next, your waiting message:"
 _RETRY = "/retry"
->>>>>>> work-ask
 _UNSENT = (
     " Your message was not sent and is at the prompt again. "
     "Ctrl-C clears it; then switch to another persona with /persona NAME."
@@ -95,11 +89,7 @@ class LineHandler:
         if turn is None:
             self._screen.notice(waiting_line(target))
         else:
-<<<<<<< HEAD
-            await self._follow(turn, line)
-=======
             await self._follow(turn)
->>>>>>> work-ask
         return False
 
     async def compose(self, typed: str) -> bool:
@@ -142,11 +132,7 @@ class LineHandler:
         else:
             if answer.events and answer.text:
                 self._screen.notice(f"{_ASKED} {shortened(answer.text)}")
-<<<<<<< HEAD
-            await self._follow(answer, line)
-=======
             await self._follow(answer)
->>>>>>> work-ask
         return False
 
     async def _show_exchange_unless_in(self, slug: str, thread_id: int) -> None:
@@ -185,16 +171,8 @@ class LineHandler:
             self._stop()
         return outcome
 
-<<<<<<< HEAD
-    async def _follow(self, turn: RunningTurn, line: str) -> None:
-        """Show a reply while it comes, and those to the messages that waited for it.
-
-        Ctrl-C stops it; ``line`` comes back to the prompt if it was not sent yet.
-        """
-=======
     async def _follow(self, turn: RunningTurn) -> None:
         """Show a reply while it comes, and those to the messages that waited for it; Ctrl-C stops it."""
->>>>>>> work-ask
         following: RunningTurn | None = turn
         while following is not None:
             await self._show(following)
@@ -205,25 +183,16 @@ class LineHandler:
             if following is not None:
                 self._screen.notice(f"{_NEXT} {shortened(following.text)}")
 
-<<<<<<< HEAD
-    async def _show(self, turn: RunningTurn, line: str) -> None:
-=======
     async def _show(self, turn: RunningTurn) -> None:
         """Show a turn; if it is stopped before it was stored, its text comes back to the prompt."""
->>>>>>> work-ask
         arrival = Arrival()
         self._followed = turn
         try:
             await show_events(arrival.seen_in(turn.followed()), self._screen, self._screen)
         except asyncio.CancelledError:
             await turn.stop()
-<<<<<<< HEAD
-            if arrival.is_waiting:
-                self._unsent.text = line
-=======
             if turn.is_waiting:
                 self._unsent.text = _typed(self._services.replies.give_back(turn))
->>>>>>> work-ask
                 self._screen.notice(_NOT_SENT)
             else:
                 self._screen.notice(_STOPPED if arrival.has_words else _STOPPED_EARLY)

@@ -11,12 +11,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ChorusError, CommandError, JournalError
-<<<<<<< HEAD
-from chorus_cli.core.models.events import TurnDone
-from chorus_cli.core.models.events import Waiting as WaitingForReply
-=======
 from chorus_cli.core.models.events import TurnDone, WaitBegun
->>>>>>> work-ask
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.services.threads.running_turn import RunningTurn
 
@@ -162,38 +157,22 @@ class Replies:
         return turn
 
     async def _answered(self, sent: Waiting) -> AsyncGenerator[TurnEvent, None]:
-<<<<<<< HEAD
-        """Answer a message, and delete its draft when it is stored.
-
-        It is that with the first event, and also when it is cancelled, except while it waits for another process.
-        """
-=======
         """Answer a message; it is stored with the first event, and also when it is cancelled, unless that is a wait."""
->>>>>>> work-ask
         draft, is_waiting = sent.draft, False
         try:
             async with aclosing(self._conversation.answer(sent.target, sent.text)) as events:
                 async for event in events:
-<<<<<<< HEAD
-                    is_waiting = isinstance(event, WaitingForReply)
-                    if not is_waiting:
-=======
                     is_waiting = isinstance(event, WaitBegun)
                     if is_waiting:
                         draft = await self._kept(sent, draft)
                     else:
->>>>>>> work-ask
                         self._drafts.drop(draft)
                         draft = None
                     yield event
         except asyncio.CancelledError:
-<<<<<<< HEAD
-            if not is_waiting:
-=======
             if is_waiting:
                 self._unstored[sent.target.thread_id] = draft
             else:
->>>>>>> work-ask
                 self._drafts.drop(draft)
             raise
         except ChorusError as error:

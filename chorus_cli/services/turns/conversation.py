@@ -168,11 +168,8 @@ class Conversation:
         has_memory = recall.renew_if_due(connection, target.persona.slug, now)
         snapshot = self.context.read(connection, frame, now)
         refuse_unfitting(snapshot, count, preamble_tokens=_PREAMBLE_TOKENS)
-<<<<<<< HEAD
-=======
         if in_progress:
             self.answering.refuse_busy(connection, target, self.run)
->>>>>>> work-ask
         left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
         clock = target.persona.settings.clock and bool(snapshot.view.messages)
         gap = gap_line(snapshot.last_spoken, now, clock=clock)

@@ -133,11 +133,7 @@ class Answering:
         writer = self._writer(connection, target.thread_id)
         if writer is not None:
             written = "is still being written here" if writer == run else "another Chorus is writing"
-<<<<<<< HEAD
             raise ThreadBusyError(f"Waiting for the reply in thread #{target.thread_number} that {written} …")
-=======
-            raise ThreadBusyError(f"Waiting for the reply in thread {target.thread_number} that {written} …")
->>>>>>> work-ask
 
     async def wait_until_free(self, thread_id: int) -> None:
         """Wait until no reply is being written in a thread, or its process has died."""
