@@ -76,9 +76,7 @@ NAMED = [
     "test_context_clear_command_calls_clear",
     "test_context_save_command_no_active_agent_in_channel",
 ]
-TO_COME = {
-    "test_context_includes_thread_status": "threads do not run beside one another yet: there is no status to tell",
-}
+TO_COME: dict[str, str] = {}
 OVERRULED = {
     "test_rolling_window_default_is_one_day": "the window is eight hours by default",
     "test_save_session_clears_context_after_save": "saving changes nothing in the context",

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.context.preamble import JOBS_HEADING, THREADS_HEADING
 from chorus_cli.core.eliza.responder import reply
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.memory.prompt import RECALLED_HEADING
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
 
 _EMBEDDED = "chorus/"
 _WORD = re.compile(r"\s*\S+\s*")
-_PREAMBLE = re.compile(
-    rf"\A(?=\[|{RECALLED_HEADING})(?:\[[^\n]*\])?(?:\n?{RECALLED_HEADING}(?:\n(?:#|  )[^\n]*)*)?\n\n"
-)
+_HEADING = f"(?:{THREADS_HEADING}|{JOBS_HEADING}|{RECALLED_HEADING})"
+_PREAMBLE = re.compile(rf"\A(?=\[|{_HEADING})(?:\[[^\n]*\])?(?:\n?{_HEADING}(?:\n(?:#|  )[^\n]*)*)*\n\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,5 +64,5 @@ class ElizaClient:
 
 
 def spoken(content: str) -> str:
-    """Return a user's message without its preamble, the line in brackets at its beginning."""
+    """Return a user's message without its preamble."""
     return _PREAMBLE.sub("", content, count=1)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 BOUNDARY = "│"
 NOTHING = "·"
+_SECONDS_OF_AN_HOUR = 3600
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
@@ -51,6 +52,15 @@ def gap(elapsed: timedelta) -> str:
     parts = [(minutes // 1440, "d"), (minutes // 60 % 24, "h"), (minutes % 60, "m")]
     shown = [f"{number} {unit}" for number, unit in parts if number]
     return " ".join(shown[:2]) or "0 m"
+
+
+def duration(elapsed: timedelta) -> str:
+    """Write a time in progress, to the second below an hour: ``14 s``, ``3 m 14 s``, ``7 h 12 m``."""
+    seconds = max(0, int(elapsed.total_seconds()))
+    if seconds >= _SECONDS_OF_AN_HOUR:
+        return gap(elapsed)
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes} m {rest} s" if minutes else f"{rest} s"
 
 
 def bar(share: float, width: int) -> str:

@@ -123,6 +123,12 @@ def calls_in_words(tool_calls: str) -> str:
     return "\n".join(words)
 
 
+def called_name(tool_calls: str) -> str:
+    """Return the name of the first call in JSON text, ``a tool`` if it cannot be read."""
+    words = calls_in_words(tool_calls)
+    return (words.partition(" ")[0] if words != tool_calls else "") or "a tool"
+
+
 def _is_whole(arguments: str) -> bool:
     try:
         json.loads(arguments)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.budget import text_tokens
-from chorus_cli.core.context.preamble import gap_line, pause_notice, preamble
+from chorus_cli.core.context.preamble import gap_line, job_lines, pause_notice, preamble, thread_lines
 from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError
 from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.messages import MessageContent, Role, Status
@@ -25,18 +25,20 @@ from chorus_cli.core.time.window import cutoff
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.memory import recall
 from chorus_cli.services.turns.notices import (
+    fits,
     members_notice,
     recall_notice,
     refuse_unfitting,
     refuse_unreadable,
 )
 from chorus_cli.services.turns.rounds import OpenedTurn
-from chorus_cli.storage.sqlite.log import message_rows, operation_rows, orphans
+from chorus_cli.storage.sqlite.log import active_threads, message_rows, operation_rows, orphans
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable, Sequence
     from datetime import datetime
 
+    from chorus_cli.core.context.preamble import ActiveJob
     from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.log.messages import Message
@@ -55,12 +57,16 @@ _ALTERED = "Some characters of your message are not valid text and were replaced
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Answers messages. ``run`` names this process, which began at ``began_at``, in the rows that it is writing."""
+    """Answers messages. ``run`` names this process, which began at ``began_at``, in the rows that it is writing.
+
+    ``jobs`` returns the running jobs of a persona.
+    """
 
     rounds: Rounds
     memory: Memory
     run: str
     began_at: datetime
+    jobs: Callable[[str], Sequence[ActiveJob]] = lambda _persona: ()
 
     async def answer(self, target: Target, text: str) -> AsyncGenerator[TurnEvent, None]:
         """Store ``text``, ask the model, and yield the events of the turn; the last one is ``TurnDone``.
@@ -122,32 +128,53 @@ class Conversation:
             frame = await self.context.frame(target)
             now = self.answering.outside.clock.now()
             question = MessageContent(target.thread_id, Role.USER, content, now, token_count=count)
-            return await self.memory.access.write(self._store_turn, frame, question)
+            jobs = self.jobs(target.persona.slug)
+            return await self.memory.access.write(self._store_turn, frame, question, jobs)
         except (StorageError, ModelError) as error:
             raise self.answering.rescued(error, target.persona.slug, "user", content) from error
 
-    def _store_turn(self, connection: Connection, frame: Frame, question: MessageContent) -> OpenedTurn:
+    def _store_turn(
+        self, connection: Connection, frame: Frame, question: MessageContent, jobs: Sequence[ActiveJob]
+    ) -> OpenedTurn:
         """Read the context and store the question with its preamble, in one transaction, so that nothing comes between.
 
         Raises:
             MessageRefusedError: the question does not fit the model.
         """
         target, now, count = frame.target, question.timestamp, question.token_count or 0
-        self.answering.mend(connection, now)
+        in_progress = self.answering.mend(connection, now)
         has_memory = recall.renew_if_due(connection, target.persona.slug, now)
         snapshot = self.context.read(connection, frame, now)
         refuse_unfitting(snapshot, count, preamble_tokens=_PREAMBLE_TOKENS)
         left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
         clock = target.persona.settings.clock and bool(snapshot.view.messages)
-        recalled = recall.recalled(connection, snapshot, question, _PREAMBLE_TOKENS) if has_memory else []
         gap = gap_line(snapshot.last_spoken, now, clock=clock)
-        before = preamble(gap, memory_lines(recalled)) if recalled else gap
+        active = self._active(connection, snapshot, question, in_progress, jobs) if in_progress or jobs else ""
+        other_tokens = _PREAMBLE_TOKENS + (self.answering.outside.counter.count(active) if active else 0)
+        recalled = recall.recalled(connection, snapshot, question, other_tokens) if has_memory else []
+        before = preamble(gap, active, memory_lines(recalled))
         told = replace(question, preamble=before, token_count=count + self.answering.outside.counter.count(before))
         asked, reply = message_rows.open_turn(connection, target.persona.slug, told, target.choice.model, self.run)
         pause = pause_notice(snapshot.last_spoken, now) if gap else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
         notices = (pause, left, recall_notice(recalled) if recalled else "")
         return OpenedTurn(replace(snapshot, view=view), reply, now, tuple(filter(None, notices)))
+
+    def _active(
+        self,
+        connection: Connection,
+        snapshot: ContextSnapshot,
+        question: MessageContent,
+        in_progress: Sequence[int],
+        jobs: Sequence[ActiveJob],
+    ) -> str:
+        """Return the lines about the other threads at work and the running jobs; empty if they do not fit the model."""
+        thread_id, now = question.thread_id, question.timestamp
+        others = active_threads.others(connection, snapshot.target.persona.slug, thread_id, in_progress)
+        own = active_threads.beginning(connection, thread_id, question.content, now) if others else None
+        lines = preamble(thread_lines(own, others, now) if own else "", job_lines(jobs, now))
+        tokens = self.answering.outside.counter.count(lines) + (question.token_count or 0)
+        return lines if fits(snapshot, tokens + _PREAMBLE_TOKENS) else ""
 
     def _members_notice(self, snapshot: ContextSnapshot, now: datetime) -> str:
         """Say that the members of the boundary have left the window, if that of the last request still held them."""

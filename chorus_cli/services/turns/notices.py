@@ -45,9 +45,13 @@ def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble
     Raises:
         MessageRefusedError: the message does not fit the model.
     """
-    needed_tokens = snapshot.frame.fixed_tokens + preamble_tokens + message_tokens + TOKENS_PER_MESSAGE
-    if needed_tokens > snapshot.budget.room.budget:
+    if not fits(snapshot, preamble_tokens + message_tokens):
         raise _unfitting(snapshot, message_tokens)
+
+
+def fits(snapshot: ContextSnapshot, message_tokens: int) -> bool:
+    """Return whether a message of so many estimated tokens, those of its preamble included, fits the model alone."""
+    return snapshot.frame.fixed_tokens + message_tokens + TOKENS_PER_MESSAGE <= snapshot.budget.room.budget
 
 
 def _unfitting(snapshot: ContextSnapshot, message_tokens: int) -> MessageRefusedError:

@@ -118,9 +118,9 @@ class Answering:
         writer = ReplyWriter(self.store, self.outside.counter, self.outside.clock, row)
         await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, {}))
 
-    def mend(self, connection: Connection, now: datetime) -> None:
-        """Mark replies and calls as interrupted that no process is writing."""
-        orphans.mend(connection, self.outside.is_alive, now, frozenset(self.given_up))
+    def mend(self, connection: Connection, now: datetime) -> Sequence[int]:
+        """Mark replies and calls as interrupted that no process is writing; return the ids of those in progress."""
+        return orphans.settle(connection, self.outside.is_alive, now, frozenset(self.given_up)).in_progress
 
     def rescued(self, error: ChorusError, persona: str, role: str, content: str) -> ChorusError:
         """Keep a text that the database refused in a file, and return the error that names the file."""

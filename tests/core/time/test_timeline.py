@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.core.time.timeline import bar, counts_by_slot, slot_length, slot_of, timeline
+from chorus_cli.core.time.timeline import bar, counts_by_slot, duration, slot_length, slot_of, timeline
 from chorus_cli.core.time.window import window_reaching
 
 SINCE = datetime(2026, 2, 12, 6, tzinfo=UTC)
@@ -49,6 +49,14 @@ def test_a_slot_lasts_its_share_of_the_time() -> None:
 )
 def test_a_bar_is_as_long_as_its_share(share: float, drawn: str) -> None:
     assert bar(share, 10) == drawn
+
+
+@pytest.mark.parametrize(
+    ("seconds", "written"),
+    [(-3, "0 s"), (0.9, "0 s"), (14, "14 s"), (60, "1 m 0 s"), (194.7, "3 m 14 s"), (3599, "59 m 59 s"), (3600, "1 h")],
+)
+def test_a_time_in_progress_is_written_to_the_second_below_an_hour(seconds: float, written: str) -> None:
+    assert duration(timedelta(seconds=seconds)) == written
 
 
 @pytest.mark.parametrize(

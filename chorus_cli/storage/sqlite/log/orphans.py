@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Subject, Undo
@@ -16,21 +16,35 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
+class Mended(NamedTuple):
+    """Ids of the replies and calls that are ``interrupted`` now, and of those that live processes are writing."""
+
+    interrupted: tuple[int, ...]
+    in_progress: tuple[int, ...]
+
+
 def mend(
     connection: sqlite3.Connection, is_alive: Callable[[str], bool], now: datetime, given_up: Collection[int] = ()
 ) -> int:
-    """Mark replies and calls as interrupted whose process is gone, take their empty retries back; return their number.
+    """Mark replies and calls as interrupted that no process is writing; return their number."""
+    return len(settle(connection, is_alive, now, given_up).interrupted)
+
+
+def settle(
+    connection: sqlite3.Connection, is_alive: Callable[[str], bool], now: datetime, given_up: Collection[int] = ()
+) -> Mended:
+    """Mark replies and calls as interrupted whose process is gone, and take their empty retries back.
 
     ``given_up`` are rows of a live process that could not be written when they ended. Without replies in progress it
     costs one look at an empty index.
     """
     found = connection.execute("SELECT id, run FROM messages WHERE status = 'streaming'").fetchall()
     owners = {run: run is not None and is_alive(run) for run in {run for _, run in found}}
-    ids = [id_ for id_, run in found if not owners[run] or id_ in given_up]
-    for id_ in ids:
+    ended = tuple(id_ for id_, run in found if not owners[run] or id_ in given_up)
+    for id_ in ended:
         connection.execute("UPDATE messages SET status = 'interrupted' WHERE id = ?", (id_,))
         take_back_if_empty(connection, id_, now)
-    return len(ids)
+    return Mended(ended, tuple(id_ for id_, _ in found if id_ not in ended))
 
 
 def interrupted_question(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> str | None:
