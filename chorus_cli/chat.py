@@ -26,7 +26,11 @@ async def run_chat(options: Options, environment: Mapping[str, str], typed_early
     async with opened(options, environment, Frontend(progress.paused, folds_in_background=True)) as app:
         unsent = UnsentInput(app.paths.drafts, app.run, app.clock, app.is_alive)
         backend = Backend(app.focus, unsent, _histories(app), app.notifier, app.report_bug, app.services)
-        await Repl(backend, screen, progress, typed_early).run(app.warm_up)
+        try:
+            await Repl(backend, screen, progress, typed_early).run(app.warm_up)
+        finally:
+            for line in await app.stop_jobs():
+                screen.notice(line)
 
 
 def _histories(app: App) -> InputHistories:

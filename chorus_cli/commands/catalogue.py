@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chorus_cli.commands import composing, export, general, model, persona, search, sessions, settings, thread
+from chorus_cli.commands import composing, export, general, jobs, model, persona, search, sessions, settings, thread
 from chorus_cli.commands.context import edit, journal, latest_action, summary, window
 from chorus_cli.commands.framework.registry import CommandRegistry
 from chorus_cli.commands.framework.services import Services
@@ -13,7 +13,7 @@ def registry() -> CommandRegistry[Services]:
     """Build the registry of all commands."""
     groups = (
         *(window, journal, edit, summary, sessions, latest_action, remember, items, flash, persona, thread),
-        *(settings, model),
+        *(jobs, settings, model),
         *(search, composing, export, general),
     )
     return CommandRegistry(module.GROUP for module in groups)

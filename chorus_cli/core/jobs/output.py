@@ -90,7 +90,7 @@ def readable(text: str) -> str:
 
 @cache
 def _sequences() -> re.Pattern[str]:
-    return re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-Z\\^-~])")
+    return re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-Z\\^-~])")
 
 
 def _read_bytes(characters: int) -> int:

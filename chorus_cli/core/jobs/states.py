@@ -1,4 +1,4 @@
-"""The states of a job: running, or how it ended."""
+"""The ends of jobs, and the processes that outlive them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,6 @@ from signal import Signals
 
 _FIRST_SIGNAL_CODE = 128
 _QUICK_SECONDS = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class RunningJob:
-    """A job that runs: its seconds so far, and the last line of its output, empty if there is none."""
-
-    number: int
-    command: str
-    seconds: float
-    last_line: str
 
 
 @dataclass(frozen=True, slots=True)

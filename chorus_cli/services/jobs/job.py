@@ -6,8 +6,9 @@ import asyncio
 from signal import SIGINT, SIGKILL, SIGTERM
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.context.preamble import ActiveJob
 from chorus_cli.core.jobs.output import BoundedOutput
-from chorus_cli.core.jobs.states import EndedJob, Ending, RunningJob
+from chorus_cli.core.jobs.states import EndedJob, Ending
 from chorus_cli.core.jobs.wording import MOST_CHARACTERS, MOST_LINES
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Job:
         self._process = process
         self._clock = clock
         self._began = clock.monotonic()
+        self._began_at = clock.now()
         self._is_stopped = False
         self._killing: asyncio.TimerHandle | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -72,9 +74,9 @@ class Job:
         """The state in words."""
         return self.ending.describe() if self.ending else "running"
 
-    def running(self) -> RunningJob:
+    def active(self) -> ActiveJob:
         """Return the values of a running job."""
-        return RunningJob(self.number, self.command, self.seconds, self.output.last_line())
+        return ActiveJob(self.number, self.command, self._began_at, self.output.last_line())
 
     def ended(self, ending: Ending) -> EndedJob:
         """Return the values of a job that has ended."""

@@ -24,8 +24,9 @@ from chorus_cli.services.jobs.news import NewsDesk
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from chorus_cli.core.context.preamble import ActiveJob
     from chorus_cli.core.context.target import Target
-    from chorus_cli.core.jobs.states import Ending, RunningJob
+    from chorus_cli.core.jobs.states import Ending
     from chorus_cli.ports import Clock, Shell
     from chorus_cli.services.memory.memory import Memory
 
@@ -54,9 +55,9 @@ class Jobs:
         """The number of jobs that run, of all personas."""
         return sum(job.ending is None for job in self._jobs)
 
-    def running(self, slug: str) -> tuple[RunningJob, ...]:
+    def running(self, slug: str) -> tuple[ActiveJob, ...]:
         """Return the running jobs of a persona, oldest first."""
-        return tuple(job.running() for job in self.of_persona(slug) if job.ending is None)
+        return tuple(job.active() for job in self.of_persona(slug) if job.ending is None)
 
     def of_persona(self, slug: str) -> tuple[Job, ...]:
         """Return the jobs of a persona, oldest first."""
@@ -105,7 +106,7 @@ class Jobs:
         for job in jobs:
             job.terminate()
         for job in jobs:
-            if job.ending is None:
+            if job.ending is None and job.number in self._tasks:
                 job.is_answered_for = True
                 lines += await self._tasks[job.number]
             elif job.has_leftovers:
