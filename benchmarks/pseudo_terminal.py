@@ -50,6 +50,11 @@ class PseudoTerminal:
             os.waitpid(self._process, 0)
         os.close(self._terminal)
 
+    @property
+    def process_id(self) -> int:
+        """The process that was started."""
+        return self._process
+
     def type(self, keys: bytes) -> None:
         """Press keys."""
         os.write(self._terminal, keys)
