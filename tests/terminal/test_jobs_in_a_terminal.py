@@ -148,6 +148,12 @@ def test_no_job_survives_the_exit(home: Home, tmp_path: Path, ending: str) -> No
         await_death(pid)
 
 
+def test_a_job_of_a_single_command_is_stopped_with_it(home: Home) -> None:
+    outcome = home.run("ask", "/run sleep 100")
+    assert outcome.output == "Job #1 runs: sleep 100\n"
+    assert outcome.errors == "Stopped job #1: sleep 100\n"
+
+
 def test_no_job_survives_a_chat_that_is_killed(home: Home, tmp_path: Path) -> None:
     with home.chat() as chat:
         pid = begun(chat, f"/run echo $$ > {tmp_path}/pid; exec sleep 100", tmp_path / "pid")

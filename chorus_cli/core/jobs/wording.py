@@ -78,10 +78,7 @@ def withheld_line(names: Sequence[str]) -> str:
     """Say which variables a job that failed was not given; empty for none."""
     if not names:
         return ""
-    more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
-    named = [*names[:_MOST_NAMED], *more]
-    listed = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
-    return f"It ran without {listed}: jobs get no keys or passwords."
+    return f"It ran without {_listed(names)}: jobs get no keys or passwords."
 
 
 def leftover_lines(number: int, leftovers: Sequence[Leftover]) -> list[str]:
@@ -135,4 +132,11 @@ def _state(ended: EndedJob) -> str:
 
 
 def _named(leftovers: Sequence[Leftover]) -> str:
-    return ", ".join(f"{each.name} (process {each.process_id})" for each in leftovers)
+    return _listed([f"{each.name} (process {each.process_id})" for each in leftovers])
+
+
+def _listed(names: Sequence[str]) -> str:
+    """List the first names, and the number of the others."""
+    more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+    *others, last = *names[:_MOST_NAMED], *more
+    return f"{', '.join(others)} and {last}" if others else last

@@ -191,7 +191,7 @@ async def test_the_jobs_are_listed_and_their_output_shown(world: World) -> None:
     await in_background(world, "make all")
     row = (await world.told("/jobs")).splitlines()[-1]
     assert " ".join(row.split()) == "#1 exit code 1 0.0 s two make all"
-    assert await world.told("/jobs log 1") == "one\ntwo\n"
+    assert await world.told("/jobs log 1") == "one\ntwo"
     assert "/run needs <command>." in await world.told("/run")
 
 
