@@ -95,8 +95,18 @@ class App:
         threading.Thread(target=self._load, name="warm-up", daemon=True).start()
         self._indexing = asyncio.create_task(self._keep_index())
 
+    async def stop_jobs(self) -> list[str]:
+        """Stop the jobs that run, and return the lines that say so; a second call finds none."""
+        if self._services is None:
+            return []
+        lines, stopped = await run_to_completion(self._services.jobs.close())
+        if stopped:
+            raise asyncio.CancelledError
+        return lines
+
     async def close(self) -> None:
         """Stop the work in the background."""
+        await self.stop_jobs()
         if self._services is not None:
             await run_to_completion(self._services.replies.close())
             await run_to_completion(self._services.idle_timer.close())

@@ -34,7 +34,11 @@ async def run_chat(options: Options, environment: Mapping[str, str], typed_early
         unsent = UnsentInput(app.paths.drafts, app.run, app.clock, app.is_alive)
         report, services = app.report_bug, app.services
         backend = Backend(app.focus, unsent, _histories(app), app.notifier, report, services, app.interrupted)
-        await Repl(backend, screen, progress, typed_early).run(app.warm_up)
+        try:
+            await Repl(backend, screen, progress, typed_early).run(app.warm_up)
+        finally:
+            for line in await app.stop_jobs():
+                screen.notice(line)
 
 
 def _histories(app: App) -> InputHistories:

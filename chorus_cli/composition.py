@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.machine.clipboard import Clipboard
 from chorus_cli.adapters.machine.editor import UserEditor
+from chorus_cli.adapters.machine.shell import UserShell
 from chorus_cli.adapters.models import ollama
 from chorus_cli.adapters.models.limits import ModelLimits
 from chorus_cli.adapters.models.litellm_client import LiteLLMClient
@@ -37,6 +38,7 @@ from chorus_cli.services.editing.drafts import Editing, UnsentDrafts
 from chorus_cli.services.folding.folding import Folding
 from chorus_cli.services.folding.schedule import FoldSchedule
 from chorus_cli.services.folding.summarizer import Summarizer
+from chorus_cli.services.jobs.jobs import Jobs
 from chorus_cli.services.log.journal import Journal
 from chorus_cli.services.log.search import Search
 from chorus_cli.services.log.transcript import Exporting
@@ -65,7 +67,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.adapters.machine.paths import Paths
     from chorus_cli.core.context.budget import Limit
-    from chorus_cli.ports import Clock, Editor, ModelClient, TokenCounter
+    from chorus_cli.ports import Clock, Editor, ModelClient, Shell, TokenCounter
     from chorus_cli.services.notifier import Notifier
     from chorus_cli.services.personas.focus import Focus
     from chorus_cli.services.personas.personas import Personas
@@ -103,6 +105,7 @@ class Machine:
     copy: Callable[[str], str]
     rescue: Callable[[Mapping[str, str]], Path | None]
     report_bug: Callable[[Exception], str]
+    shell: Shell
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,7 @@ def this_machine(
         Clipboard(environment, sys.stdout).copy,
         lambda record: rescue(paths.rescue, clock.now(), record),
         report_bug,
+        UserShell(environment),
     )
 
 
@@ -165,17 +169,18 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     context = Context(store, providers.counter, providers.limit_of, providers.input_cost, offer=offers.of_target)
     settings = PersonaSettings(store, clock, personas)
     memory = _memory(opened, machine, providers)
+    jobs = Jobs(machine.shell, clock, memory, opened.notifier.aside, machine.report_bug)
     journal = Journal(context, clock, personas, memory)
     summarizer = Summarizer(providers.client, context)
     folding = Folding(context, summarizer, clock)
     folds = FoldSchedule(folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
-    toolbox = Toolbox(ToolServices(store, clock, search, memory), machine.report_bug, providers.tools)
+    toolbox = Toolbox(ToolServices(store, clock, search, memory, jobs), machine.report_bug, providers.tools)
     answering = Answering(store, _outside(opened, machine, providers), toolbox)
     rounds = Rounds(context, answering, folds, offers, memory.flashes)
     saving = SessionSaving(personas.folder, clock, context, summarizer)
     actions = IdleServices(store, focus, saving, journal, saved_line).actions()
     timer = IdleTimer(clock, actions, lambda: focus.slug, opened.notifier.aside, machine.report_bug)
-    conversation = Conversation(rounds, memory, opened.run, clock.now())
+    conversation = Conversation(rounds, memory, opened.run, clock.now(), jobs.news, jobs.running)
     replies = _replies(opened, machine, conversation, timer)
     activity = ThreadActivity(opened.is_alive, replies.waiting_in, replies.stop)
     return Services(
@@ -191,6 +196,7 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
         sessions=Sessions(store, clock, personas, focus, saving),
         idle_timer=timer,
         memory=memory,
+        jobs=jobs,
         log=LogServices(journal, search, Exporting(context, clock)),
         editing=_editing(opened, machine, context),
         machine=MachineServices(clock, machine.copy, opened.notifier),

@@ -14,7 +14,9 @@ from chorus_cli.core.models.events import ReplyEnd, TextDelta
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
     from pathlib import Path
+    from signal import Signals
 
+    from chorus_cli.core.jobs.states import Leftover
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
 
@@ -129,3 +131,67 @@ class ScriptedEditor:
             path.write_bytes(act.encode())
         elif act is not None:
             act(path)
+
+
+@dataclass
+class ScriptedProcess:
+    """A command that prints its pieces, waits where its script has an event, and ends with ``code`` or by a signal.
+
+    ``signals`` holds those that it was sent.
+    """
+
+    pieces: deque[bytes | asyncio.Event]
+    code: int = 0
+    left: tuple[Leftover, ...] = ()
+    signals: list[Signals] = field(default_factory=list)
+    closed: bool = False
+
+    def __post_init__(self) -> None:
+        self._ended = asyncio.Event()
+
+    async def read(self) -> bytes:
+        while self.pieces and not self._ended.is_set():
+            piece = self.pieces.popleft()
+            if isinstance(piece, bytes):
+                return piece
+            waits = [asyncio.ensure_future(event.wait()) for event in (piece, self._ended)]
+            _, pending = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in pending:
+                wait.cancel()
+        self._ended.set()
+        return b""
+
+    async def wait(self) -> int:
+        await self._ended.wait()
+        return self.code
+
+    def send(self, number: Signals) -> None:
+        self.signals.append(number)
+        if not self._ended.is_set():
+            self.code = -number
+            self._ended.set()
+
+    async def leftovers(self) -> tuple[Leftover, ...]:
+        return self.left
+
+    def close(self) -> None:
+        self.closed = True
+        self._ended.set()
+
+
+@dataclass
+class ScriptedShell:
+    """Starts commands that do as its script says; without a script they print ``ok`` and end well."""
+
+    withheld: tuple[str, ...] = ()
+    commands: list[str] = field(default_factory=list)
+    processes: list[ScriptedProcess] = field(default_factory=list)
+    _script: deque[ScriptedProcess] = field(default_factory=deque)
+
+    def enqueue(self, *pieces: bytes | asyncio.Event, code: int = 0, left: tuple[Leftover, ...] = ()) -> None:
+        self._script.append(ScriptedProcess(deque(pieces), code, left))
+
+    def start(self, command: str) -> ScriptedProcess:
+        self.commands.append(command)
+        self.processes.append(self._script.popleft() if self._script else ScriptedProcess(deque([b"ok\n"])))
+        return self.processes[-1]

@@ -7,6 +7,7 @@ from chorus_cli.commands import (
     composing,
     export,
     general,
+    jobs,
     model,
     persona,
     search,
@@ -24,7 +25,7 @@ def registry() -> CommandRegistry[Services]:
     """Build the registry of all commands."""
     groups = (
         *(window, journal, edit, summary, sessions, latest_action, remember, items, flash, persona, thread, background),
-        *(settings, model),
+        *(jobs, settings, model),
         *(search, composing, export, general),
     )
     return CommandRegistry(module.GROUP for module in groups)

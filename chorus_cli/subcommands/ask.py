@@ -37,7 +37,10 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
 
 async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     async with opened(options(chosen, environment), environment) as app:
-        return await one_shot.carry_out(line, app.services(), standard_output(), standard_error())
+        code = await one_shot.carry_out(line, app.services(), standard_output(), asides := standard_error())
+        for stopped in await app.stop_jobs():
+            asides.notice(stopped)
+        return code
 
 
 async def _ask_model(message: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:

@@ -12,10 +12,11 @@ from chorus_cli.commands.composing import edited_line
 from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.replies import Exit, Question, Refill, Reply
 from chorus_cli.commands.wording import waiting_line
-from chorus_cli.core.errors import PersonaError
+from chorus_cli.core.errors import CommandError, PersonaError
 from chorus_cli.core.text.phrases import counted, enumerated, shortened
 from chorus_cli.services.cancellation import run_to_completion
-from chorus_cli.terminal.prompt.command_sign import is_command, unescaped
+from chorus_cli.terminal.job_output import JobOutput
+from chorus_cli.terminal.prompt.command_sign import is_command, is_shell_command, unescaped_line
 from chorus_cli.terminal.reply.stream import Arrival, show_events
 from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.exchange import show_exchange
@@ -77,6 +78,9 @@ class LineHandler:
         text = line.strip()
         if is_command(text) and "\n" not in text:
             return await self._command(text)
+        if is_shell_command(text) and "\n" not in text:
+            await self._shell_command(text[1:].strip())
+            return False
         focus = self._services.focus
         try:
             target = focus.target()
@@ -85,7 +89,7 @@ class LineHandler:
             raise PersonaError(f"{error}{_UNSENT}") from error
         for notice in (*focus.sharing_notices(), *focus.new_warnings(target)):
             self._screen.notice(notice)
-        turn = await self._services.replies.send(target, unescaped(line))
+        turn = await self._services.replies.send(target, unescaped_line(line))
         if turn is None:
             self._screen.notice(waiting_line(target))
         else:
@@ -111,6 +115,23 @@ class LineHandler:
         if waiting:
             messages = counted(len(waiting), "message")
             self._screen.notice(f"Not sent: {messages}, kept as drafts for the next start.")
+
+    async def _shell_command(self, command: str) -> None:
+        """Run a command of the shell and show its output as it comes; Ctrl-C stops it, a second one kills it.
+
+        Raises:
+            CommandError, JobError: there is none, or it cannot be started.
+        """
+        if not command:
+            raise CommandError("! needs a command of the shell, for example: !ls")
+        jobs = self._services.jobs
+        job, output = jobs.start(self._services.focus.target(), command), JobOutput(self._screen)
+        try:
+            lines, _ = await run_to_completion(jobs.attend(job, output.show), job.interrupt)
+        finally:
+            output.close()
+        for line in lines:
+            self._screen.notice(line)
 
     async def _command(self, line: str) -> bool:
         services = self._services

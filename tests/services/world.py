@@ -20,7 +20,7 @@ from chorus_cli.services.personas.models import KnownModels, Models
 from chorus_cli.services.personas.personas import Personas
 from chorus_cli.storage.files.open_threads import OpenThreads
 from chorus_cli.storage.sqlite.log import message_rows
-from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, WordCounter
+from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, ScriptedShell, WordCounter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -62,6 +62,7 @@ class World:
     services: Services
     rescued: list[Mapping[str, str]]
     copied: list[str]
+    shell: ScriptedShell
 
     async def say(self, text: str) -> TurnDone:
         """Send a message and wait for the end of the turn."""
@@ -235,15 +236,15 @@ async def built(
     personas = Personas(paths.personas, paths.config_file)
     paths.run.mkdir(parents=True, exist_ok=True)
     focus = Focus(personas, store, clock, Naming(MODEL, {}, lambda: None), OpenThreads(paths.run, "this-run"))
-    kept, editor = Kept(folder), ScriptedEditor(clock)
+    kept, editor, shell = Kept(folder), ScriptedEditor(clock), ScriptedShell()
     services = compose(
         Opened(paths, store, personas, focus, Notifier(), "this-run", lambda run: run != "dead"),
-        Machine(clock, editor, kept.copy, kept.rescue, tools.report_bug),
+        Machine(clock, editor, kept.copy, kept.rescue, tools.report_bug, shell),
         scripted_providers(model, limit_tokens, tools),
         folds_in_background=False,
     )
     await focus.open(None)
-    return World(folder, store, clock, model, editor, services, kept.rescued, kept.copied)
+    return World(folder, store, clock, model, editor, services, kept.rescued, kept.copied, shell)
 
 
 def scripted_providers(model: ScriptedModel, limit_tokens: int, tools: Tools) -> Providers:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.context.preamble import JOBS_HEADING, THREADS_HEADING
 from chorus_cli.core.eliza.responder import reply
 from chorus_cli.core.errors import ModelError
+from chorus_cli.core.jobs.wording import ENDED_HEADING
 from chorus_cli.core.memory.prompt import RECALLED_HEADING
 from chorus_cli.core.models.choice import ELIZA
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 _EMBEDDED = "chorus/"
 _WORD = re.compile(r"\s*\S+\s*")
-_HEADING = f"(?:{THREADS_HEADING}|{JOBS_HEADING}|{RECALLED_HEADING})"
+_HEADING = f"(?:{THREADS_HEADING}|{JOBS_HEADING}|{ENDED_HEADING}|{RECALLED_HEADING})"
 _PREAMBLE = re.compile(rf"\A(?=\[|{_HEADING})(?:\[[^\n]*\])?(?:\n?{_HEADING}(?:\n(?:#|  )[^\n]*)*)*\n\n")
 
 

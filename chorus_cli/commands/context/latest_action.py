@@ -7,6 +7,7 @@ from chorus_cli.commands.framework.replies import Question, Refill, Reply, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.wording import turn
 from chorus_cli.core.errors import JournalError
+from chorus_cli.core.jobs.wording import going_again_line, kept_back_line
 from chorus_cli.core.log.messages import Message as Spoken
 from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.settings import values as setting_values
@@ -25,7 +26,8 @@ async def undo(services: Services) -> Reply:
 
     Repeat it to go further back. A message leaves the context, not the log, and returns to the input line; a slash
     typed there replaces it. One that waits for the end of a reply is not sent. If you have changed a setting since, or
-    another chat sent the message, you are asked first.
+    another chat sent the message, you are asked first. Right after a job has ended, it keeps the job's output back
+    from your next message instead.
 
     Examples:
         /undo
@@ -35,18 +37,23 @@ async def undo(services: Services) -> Reply:
     if waiting is not None:
         return Refill(f"Not sent: {shortened(waiting.text)}", waiting.text, gives_way=False)
     slug, unrecorded = target.persona.slug, services.personas.settings.unrecorded
+    news = services.jobs.news
     try:
         newest = await services.log.journal.newest(target)
     except JournalError as error:
+        if kept_back := news.keep_back(target.thread_id, None):
+            return Text(kept_back_line(kept_back))
         passed_over = unrecorded.newest(slug, None)
         raise JournalError(f"{error} {_said_of(passed_over)}" if passed_over else str(error)) from None
 
     async def taken_back() -> Reply:
         await services.log.journal.take_back(target, newest)
         unrecorded.forget(slug, newest.at)
-        return _undone(newest.done)
+        return _undone(newest.done, services)
 
     passed_over = unrecorded.newest(slug, newest.at)
+    if kept_back := news.keep_back(target.thread_id, newest.at):
+        return Text(kept_back_line(kept_back))
     doubts = [_said_of(passed_over)] if passed_over else []
     if isinstance(newest.done, Spoken) and (elsewhere := await services.conversation.made_elsewhere(newest.done)):
         doubts.append(elsewhere)
@@ -60,10 +67,12 @@ def _named(done: Operation | Spoken) -> str:
     return done.describe() if isinstance(done, Operation) else turn(done)
 
 
-def _undone(done: Operation | Spoken) -> Reply:
+def _undone(done: Operation | Spoken, services: Services) -> Reply:
     if isinstance(done, Operation):
         return Text(f"Undone: {done.describe()}")
-    return Refill(f"Undone: {turn(done)}", done.content, gives_way=True)
+    again = services.jobs.news.turn_undone(done.id)
+    told = [f"Undone: {turn(done)}", *([going_again_line(again)] if again else [])]
+    return Refill("\n".join(told), done.content, gives_way=True)
 
 
 def _said_of(change: Change) -> str:
@@ -90,6 +99,8 @@ async def redo(services: Services) -> Text:
         /redo
     """
     redone = await services.log.journal.redo(services.focus.target())
+    if isinstance(redone, Spoken):
+        services.jobs.news.turn_redone(redone.id)
     return Text(f"Redone: {_named(redone)}")
 
 

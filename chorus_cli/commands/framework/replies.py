@@ -17,6 +17,13 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Output:
+    """The output of a program, shown line by line as it is."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """Rows under column heads; every row has as many cells as there are columns.
 
@@ -75,7 +82,7 @@ class Question:
         return {"y": self.confirmed, "n": None, **{key: work for key, work in offered.items() if work is not None}}
 
 
-Reply = Text | Table | Report | Question | Refill | Exit
+Reply = Text | Output | Table | Report | Question | Refill | Exit
 Answer = Reply | RunningTurn
 """The result of awaiting a command: a reply, or a turn to follow."""
 
@@ -83,7 +90,7 @@ Answer = Reply | RunningTurn
 def plain(reply: Reply) -> str:
     """Render a reply as text without colours or control sequences, for output that is not a terminal."""
     match reply:
-        case Text(text) | Refill(text):
+        case Text(text) | Output(text) | Refill(text):
             return text
         case Table():
             return _plain_table(reply)

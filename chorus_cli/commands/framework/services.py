@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.editing.context import ContextEditing
     from chorus_cli.services.editing.drafts import Editing
     from chorus_cli.services.folding.folding import Folding
+    from chorus_cli.services.jobs.jobs import Jobs
     from chorus_cli.services.log.journal import Journal
     from chorus_cli.services.log.search import Search
     from chorus_cli.services.log.transcript import Exporting
@@ -94,6 +95,7 @@ class Services:
     sessions: Sessions
     idle_timer: IdleTimer
     memory: Memory
+    jobs: Jobs
     log: LogServices
     editing: EditingServices
     machine: MachineServices

@@ -12,6 +12,7 @@ _MOST_BYTES_OF_A_CHARACTER = 4
 _ENCODED_OVERHEAD = 4
 """Bytes read for each character of a line to be shown: colours and the like are taken out."""
 
+_BEGUN_CHARACTER = re.compile(rb"(?:[\xc0-\xff]|[\xe0-\xff][\x80-\xbf]|[\xf0-\xff][\x80-\xbf]{2})\Z")
 _CONTROLS = {*range(0x20), *range(0x7F, 0xA0)} - {ord("\t"), ord("\n")}
 _UNPRINTABLE: dict[int, str | None] = dict.fromkeys(_CONTROLS)
 _UNPRINTABLE |= dict.fromkeys((0x85, 0x2028, 0x2029), " ")
@@ -90,7 +91,7 @@ def readable(text: str) -> str:
 
 @cache
 def _sequences() -> re.Pattern[str]:
-    return re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-Z\\^-~])")
+    return re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-Z\\^-~])")
 
 
 def _read_bytes(characters: int) -> int:
@@ -99,17 +100,8 @@ def _read_bytes(characters: int) -> int:
 
 def _without_broken_end(data: bytes) -> bytes:
     """Return the bytes without a character of UTF-8 that is cut off at their end."""
-    for length in range(1, min(_MOST_BYTES_OF_A_CHARACTER, len(data)) + 1):
-        byte = data[-length]
-        if byte >= 0xC0:  # noqa: PLR2004 - the first byte of a character of several
-            return data[:-length] if length < _length_of_character(byte) else data
-        if byte < 0x80:  # noqa: PLR2004 - ASCII
-            return data
-    return data
-
-
-def _length_of_character(first_byte: int) -> int:
-    return 2 + (first_byte >= 0xE0) + (first_byte >= 0xF0)  # noqa: PLR2004 - as UTF-8 has it
+    begun = _BEGUN_CHARACTER.search(data, max(0, len(data) - _MOST_BYTES_OF_A_CHARACTER + 1))
+    return data[: begun.start()] if begun else data
 
 
 def _without_broken_start(data: bytes) -> bytes:

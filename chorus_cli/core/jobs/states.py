@@ -1,4 +1,4 @@
-"""The states of a job: running, or how it ended."""
+"""The ends of jobs, and the processes that outlive them."""
 
 from __future__ import annotations
 

@@ -11,13 +11,14 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.jobs.states import EndedJob, Ending, Leftover
 
+ENDED_HEADING = "Ended jobs:"
 MOST_LINES = 50
 MOST_CHARACTERS = 8_000
 """The most lines and characters of a job's output that go with a message: about 2,000 tokens."""
 
 _LONGEST_COMMAND = 200
 _MOST_NAMED = 5
-_INDENT = "\n  "
+_ITEM, _LINE = "\n  ", "\n    "
 _TENTHS_UNTIL_SECONDS = 10
 _MINUTE = 60
 
@@ -77,10 +78,7 @@ def withheld_line(names: Sequence[str]) -> str:
     """Say which variables a job that failed was not given; empty for none."""
     if not names:
         return ""
-    more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
-    named = [*names[:_MOST_NAMED], *more]
-    listed = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
-    return f"It ran without {listed}: jobs get no keys or passwords."
+    return f"It ran without {_listed(names)}: jobs get no keys or passwords."
 
 
 def leftover_lines(number: int, leftovers: Sequence[Leftover]) -> list[str]:
@@ -96,23 +94,23 @@ def leftover_lines(number: int, leftovers: Sequence[Leftover]) -> list[str]:
 
 
 def news_text(ended: Sequence[EndedJob]) -> str:
-    """Return the lines about ended jobs for the model, oldest first; the newest outputs have the room.
+    """Return the lines about ended jobs for the model, oldest first; empty for none. The newest outputs have the room.
 
     Each further line of a job is indented, so that no output can pass for another part of a preamble.
     """
     room = MOST_CHARACTERS
     texts: list[str] = []
     for each in reversed(ended):
-        size = sum(len(line) + len(_INDENT) for line in each.last_lines)
+        size = sum(len(line) + len(_LINE) for line in each.last_lines)
         fits = size <= room or not texts
-        texts.insert(0, _news(each) if fits else brief_news_text([each]))
+        texts.insert(0, _news(each) if fits else _brief_news(each))
         room -= size
-    return "\n".join(texts)
+    return _ITEM.join([ENDED_HEADING, *texts]) if texts else ""
 
 
 def brief_news_text(ended: Sequence[EndedJob]) -> str:
-    """Return a line for each ended job, without its output, where there is no room for that."""
-    return "\n".join(f"{_state(each)} Its output was left out here." for each in ended)
+    """Return the same without any output, for a model that has no room for it."""
+    return _ITEM.join([ENDED_HEADING, *map(_brief_news, ended)]) if ended else ""
 
 
 def _news(ended: EndedJob) -> str:
@@ -121,13 +119,24 @@ def _news(ended: EndedJob) -> str:
         return f"{_state(ended)} It printed nothing."
     number = counted(ended.line_count, "line")
     heading = f"The last {shown} of its {number}" if shown < ended.line_count else f"Its output, {number}"
-    return _INDENT.join([f"{_state(ended)} {heading}:", *ended.last_lines])
+    return _LINE.join([f"{_state(ended)} {heading}:", *ended.last_lines])
+
+
+def _brief_news(ended: EndedJob) -> str:
+    return f"{_state(ended)} Its output was left out here." if ended.last_lines else _news(ended)
 
 
 def _state(ended: EndedJob) -> str:
     command = shortened(ended.command, _LONGEST_COMMAND)
-    return f"Job #{ended.number} ({command}): {ended.ending.describe()} after {elapsed(ended.ending.seconds)}."
+    return f"#{ended.number} {command}: {ended.ending.describe()} after {elapsed(ended.ending.seconds)}."
 
 
 def _named(leftovers: Sequence[Leftover]) -> str:
-    return ", ".join(f"{each.name} (process {each.process_id})" for each in leftovers)
+    return _listed([f"{each.name} (process {each.process_id})" for each in leftovers])
+
+
+def _listed(names: Sequence[str]) -> str:
+    """List the first names, and the number of the others."""
+    more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+    *others, last = *names[:_MOST_NAMED], *more
+    return f"{', '.join(others)} and {last}" if others else last

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.memory.memory import Memory
 
 EXIT_GRACE_SECONDS = 0.6
+_MOST_LOOKS, _LOOK_SECONDS = 3, 0.1
 
 
 @dataclass(slots=True)
@@ -105,7 +106,7 @@ class Jobs:
         for job in jobs:
             job.terminate()
         for job in jobs:
-            if job.ending is None:
+            if job.ending is None and job.number in self._tasks:
                 job.is_answered_for = True
                 lines += await self._tasks[job.number]
             elif job.has_leftovers:
@@ -129,7 +130,7 @@ class Jobs:
             left = [each for each in await job.process.leftovers() if not each.is_in_group]
             lines += leftover_lines(job.number, left)
         if tasks:
-            await asyncio.wait(tasks)
+            await asyncio.wait(tasks, timeout=EXIT_GRACE_SECONDS)
         return lines
 
     async def _attend(self, job: Job) -> list[str]:
@@ -149,8 +150,10 @@ class Jobs:
         self, job: Job, ending: Ending, first: str, *, says_nothing_of_silence: bool = False
     ) -> list[str]:
         """Keep what the end of a job has for the memory and for the model, and return the lines for the user."""
-        job.leftovers = await job.process.leftovers()
-        if not job.has_leftovers:
+        if ending.is_stopped:
+            await job.close()
+        await self._look_for_leftovers(job)
+        if not job.leftovers:
             await job.close()
         withheld = withheld_line(self.shell.withheld) if ending.is_failure else ""
         captured = await self._captured(job)
@@ -161,6 +164,14 @@ class Jobs:
             going = going_line(ended)
         told = " ".join(filter(None, (first, withheld)))
         return [*filter(None, (told, captured, *leftover_lines(job.number, job.leftovers), going))]
+
+    async def _look_for_leftovers(self, job: Job) -> None:
+        """Find the processes that outlive a job; most that are found at once are about to end too."""
+        for _ in range(_MOST_LOOKS):
+            job.leftovers = await job.process.leftovers()
+            if not job.leftovers:
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def _captured(self, job: Job) -> str:
         """Capture memory items from the output, and return the notice about them."""

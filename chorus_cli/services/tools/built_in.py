@@ -11,10 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.jobs.output import readable
+from chorus_cli.core.jobs.wording import elapsed
 from chorus_cli.core.log.marks import log_marks
 from chorus_cli.core.log.messages import Role, Status
 from chorus_cli.core.memory.items import ItemType, checked_type
 from chorus_cli.core.memory.prompt import kept_line, memory_lines
+from chorus_cli.core.text.cutting import cut_to_characters
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time import timespan, timestamps
 from chorus_cli.core.tools.declaration import Kind, Parameter, Tool
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.personas.persona import Persona
     from chorus_cli.core.tools.arguments import Arguments
     from chorus_cli.ports import Clock
+    from chorus_cli.services.jobs.jobs import Jobs
     from chorus_cli.services.log.search import Match, Search
     from chorus_cli.services.memory.memory import Memory
     from chorus_cli.storage.sqlite.store import Store
@@ -47,6 +51,7 @@ class ToolServices:
     clock: Clock
     search: Search
     memory: Memory
+    jobs: Jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +166,20 @@ async def remember(services: ToolServices, caller: Caller, arguments: Arguments)
     return Answer(kept_line(kept.item.id, was_known=kept.was_known), outcome)
 
 
-BUILT_IN: tuple[BuiltIn, ...] = (search_history, read_thread, recall_memory, remember)
+@built_in(
+    "Read the output of a job: a shell command that the human ran here, numbered as in #1. "
+    "You are told the last lines of each once; this returns all that is kept, without the middle if it is long.",
+    Parameter("id", "The number of the job.", Kind.NUMBER),
+)
+async def job_output(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
+    """Read the output of a job."""
+    job = services.jobs.find(caller.persona.slug, arguments.number("id"))
+    output = cut_to_characters(readable(job.output.text()), _MOST_READ_CHARACTERS)
+    heading = f"Job #{job.number} ({job.command}), {job.state}, {elapsed(job.seconds)}:"
+    return Answer(f"{heading}\n{output or '(no output)'}", counted(job.output.line_count, "line"))
+
+
+BUILT_IN: tuple[BuiltIn, ...] = (search_history, read_thread, recall_memory, remember, job_output)
 
 
 def _since(text: str, now: datetime) -> datetime | None:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.services.context.context import Context
+    from chorus_cli.services.jobs.news import News, NewsDesk
     from chorus_cli.services.memory.memory import Memory
     from chorus_cli.services.turns.reply import Answering
     from chorus_cli.services.turns.rounds import Rounds
@@ -63,13 +64,14 @@ _ALTERED = "Some characters of your message are not valid text and were replaced
 class Conversation:
     """Answers messages. ``run`` names this process, which began at ``began_at``, in the rows that it is writing.
 
-    ``jobs`` returns the running jobs of a persona.
+    ``jobs`` returns the running jobs of a persona; ``news`` are those of ended ones, which go with the next message.
     """
 
     rounds: Rounds
     memory: Memory
     run: str
     began_at: datetime
+    news: NewsDesk
     jobs: Callable[[str], Sequence[RunningJob]] = lambda _persona: ()
 
     async def answer(self, target: Target, text: str) -> AsyncGenerator[TurnEvent, None]:
@@ -141,21 +143,33 @@ class Conversation:
             raise asyncio.CancelledError
 
     async def _open(self, target: Target, content: str, notices: tuple[str, ...]) -> OpenedTurn:
-        """Store the question and its empty reply; ``notices`` come before those about the turn."""
+        """Store the question and its empty reply; news of jobs that cannot go with it wait for the next one.
+
+        ``notices`` come before those about the turn.
+        """
         refuse_unreadable(content)
+        news = self.news.take(target.thread_id)
+        try:
+            opened = await self._opened(target, content, news)
+        except BaseException:
+            self.news.put_back(news)
+            raise
+        self.news.sent(news, opened.reply.turn_id)
+        return replace(opened, notices=(*notices, *opened.notices))
+
+    async def _opened(self, target: Target, content: str, news: News) -> OpenedTurn:
         try:
             count = await asyncio.to_thread(self.answering.outside.counter.count, content)
             frame = await self.context.frame(target)
             now = self.answering.outside.clock.now()
             question = MessageContent(target.thread_id, Role.USER, content, now, token_count=count)
             jobs = self.jobs(target.persona.slug)
-            opened = await self.memory.access.write(self._store_turn, frame, question, jobs)
-            return replace(opened, notices=(*notices, *opened.notices))
+            return await self.memory.access.write(self._store_turn, frame, question, jobs, news)
         except (StorageError, ModelError) as error:
             raise self.answering.rescued(error, target.persona.slug, "user", content) from error
 
     def _store_turn(
-        self, connection: Connection, frame: Frame, question: MessageContent, jobs: Sequence[RunningJob]
+        self, connection: Connection, frame: Frame, question: MessageContent, jobs: Sequence[RunningJob], news: News
     ) -> OpenedTurn:
         """Read the context and store the question with its preamble, in one transaction, so that nothing comes between.
 
@@ -174,6 +188,8 @@ class Conversation:
         clock = target.persona.settings.clock and bool(snapshot.view.messages)
         gap = gap_line(snapshot.last_spoken, now, clock=clock)
         active = self._active(connection, snapshot, question, in_progress, jobs) if in_progress or jobs else ""
+        if news.ended:
+            active = preamble(active, self._news(snapshot, active, question, news))
         other_tokens = _PREAMBLE_TOKENS + (self.answering.outside.counter.count(active) if active else 0)
         recalled = recall.recalled(connection, snapshot, question, other_tokens) if has_memory else []
         before = preamble(gap, active, memory_lines(recalled))
@@ -199,6 +215,13 @@ class Conversation:
         lines = preamble(thread_lines(own, others, now) if own else "", job_lines(jobs))
         tokens = self.answering.outside.counter.count(lines) + (question.token_count or 0)
         return lines if fits(snapshot, tokens + _PREAMBLE_TOKENS) else ""
+
+    def _news(self, snapshot: ContextSnapshot, before: str, question: MessageContent, news: News) -> str:
+        """Return the lines about ended jobs that fit the model after the lines ``before``; empty if none do."""
+        count = self.answering.outside.counter.count
+        other_tokens = count(before) + (question.token_count or 0) + _PREAMBLE_TOKENS
+        lines = (news.text, news.brief_text)
+        return next((text for text in lines if fits(snapshot, count(text) + other_tokens)), "")
 
     def _members_notice(self, snapshot: ContextSnapshot, now: datetime) -> str:
         """Say that the members of the boundary have left the window, if that of the last request still held them."""

@@ -1,4 +1,4 @@
-"""The slash that marks a line as a command."""
+"""The signs that mark a line as a command of the chat, or of the shell."""
 
 from __future__ import annotations
 
@@ -8,6 +8,16 @@ def is_command(text: str) -> bool:
     return text.startswith("/") and not text.startswith("//")
 
 
+def is_shell_command(text: str) -> bool:
+    """Return whether a line is a command of the shell; a message that begins with ``!`` is written with two."""
+    return text.startswith("!") and not text.startswith("!!")
+
+
 def unescaped(text: str) -> str:
     """Return the message in a line: without the first of two slashes."""
     return text[1:] if text.startswith("//") else text
+
+
+def unescaped_line(text: str) -> str:
+    """Return the message in a line of the chat: without the first of two slashes or of two ``!``."""
+    return text[1:] if text.startswith("!!") else unescaped(text)

@@ -64,6 +64,7 @@ async def test_without_a_users_message_it_greets() -> None:
         ("[7 h 12 m later: Monday 2 March 2026, 09:00]\n\nI am unhappy", "I am unhappy"),
         ("Active threads:\n  #1: my kettle, step 1, 3 s\n\nI am unhappy", "I am unhappy"),
         ("[2 h later]\nRunning jobs:\n  #1 make (3 s)\nFrom memory:\n#2 TASK: rest\n\nI am unhappy", "I am unhappy"),
+        ("Ended jobs:\n  #1 make: done after 3 s. Its output, 2 lines:\n    \n    ok\n\nI am unhappy", "I am unhappy"),
         ("[I am unhappy]", "I am unhappy"),
         ("[I am unhappy]\nand cold", "I am unhappy"),
         ("I am unhappy [sic]\n\nmy kettle", "I am unhappy"),
