@@ -19,6 +19,7 @@ GROUP: CommandGroup[Services] = CommandGroup(
 )
 
 THREAD = replace(NUMBER, name="thread", help="a thread's number, such as 3 or #3")
+MESSAGE = replace(NUMBER, name="message", help="a message's number, such as 12 or #12, as /search shows it")
 TITLE = replace(TEXT, name="title", help="what the thread is about, in a few words")
 
 
@@ -58,11 +59,27 @@ async def new(services: Services, title: Annotated[str, TITLE] = "") -> Report:
     return await _arrived(services)
 
 
-async def _arrived(services: Services) -> Report:
+@GROUP.command("fork")
+async def fork(services: Services, message: Annotated[int | None, MESSAGE] = None) -> Report:
+    """Open a new thread with the context of this one, and switch to it.
+
+    With the number of a message, as /search shows it, the context is taken up to the end of that message's turn.
+    What is said and done in either thread then does not change the other. /undo closes the new thread again.
+
+    Examples:
+        /thread fork
+        /thread fork 12
+    """
+    forked = await services.log.journal.fork(services.focus.target(), message)
+    await services.focus.turn_to_last_thread()
+    return await _arrived(services, f"It begins as a {forked.describe()}. /undo closes it and goes back.")
+
+
+async def _arrived(services: Services, *told: str) -> Report:
     here = services.focus.target().thread_id
     (thread,) = [each for each in await services.focus.threads() if each.id == here]
     about = f": {shortened(thread.title)}" if thread.title else ""
-    return Report((Text(f"Thread #{thread.id}{about}"), *map(Text, await services.focus.notices())))
+    return Report(tuple(map(Text, (f"Thread #{thread.id}{about}", *told, *await services.focus.notices()))))
 
 
 def _row(thread: Thread, *, here: bool) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
+from chorus_cli.commands.context.journal import follow_fork
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Refill, Reply, Text
 from chorus_cli.commands.framework.services import Services
@@ -42,7 +43,7 @@ async def undo(services: Services) -> Reply:
     async def taken_back() -> Reply:
         await services.log.journal.take_back(target, newest)
         unrecorded.forget(slug, newest.at)
-        return _undone(newest.done)
+        return _undone(newest.done, await follow_fork(services, newest.done))
 
     passed_over = unrecorded.newest(slug, newest.at)
     doubts = [_said_of(passed_over)] if passed_over else []
@@ -58,9 +59,9 @@ def _named(done: Operation | Spoken) -> str:
     return done.describe() if isinstance(done, Operation) else turn(done)
 
 
-def _undone(done: Operation | Spoken) -> Reply:
+def _undone(done: Operation | Spoken, followed: str) -> Reply:
     if isinstance(done, Operation):
-        return Text(f"Undone: {done.describe()}")
+        return Text(f"Undone: {done.describe()}{followed}")
     return Refill(f"Undone: {turn(done)}", done.content, gives_way=True)
 
 
@@ -88,7 +89,7 @@ async def redo(services: Services) -> Text:
         /redo
     """
     redone = await services.log.journal.redo(services.focus.target())
-    return Text(f"Redone: {_named(redone)}")
+    return Text(f"Redone: {_named(redone)}{await follow_fork(services, redone)}")
 
 
 @GROUP.command("retry")
