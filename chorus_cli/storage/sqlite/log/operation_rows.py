@@ -22,7 +22,7 @@ from chorus_cli.storage.sqlite.log import message_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 _COLUMNS = "id, kind, thread_id, after_message_id, detail, created_at"
 _ON_MEMORY = ", ".join(f"'{kind}'" for kind, act in ACTS.items() if issubclass(act, MemoryAct))
@@ -170,6 +170,16 @@ def said_elsewhere(connection: sqlite3.Connection, persona: str, thread_id: int)
     counting = [each for each in (_operation(connection, row) for row in found) if each.id not in out]
     brought = {member for each in counting for member in each.brought_into(thread_id)}
     return {id_ for id_, (said_in, _) in message_rows.turns_of(connection, brought).items() if said_in != thread_id}
+
+
+def forks_with(connection: sqlite3.Connection, message_ids: Iterable[int]) -> dict[int, frozenset[int]]:
+    """Return the threads that were opened as forks with each of these messages, by its id."""
+    found = connection.execute(
+        "SELECT message_id, json_group_array(thread_id) FROM operations JOIN operation_members ON operation_id = id "
+        f"WHERE kind = '{Fork.kind}' AND message_id IN (SELECT value FROM json_each(?)) GROUP BY message_id",
+        (json.dumps(list(message_ids)),),
+    )
+    return {message_id: frozenset(json.loads(threads)) for message_id, threads in found}
 
 
 def _reversals(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:

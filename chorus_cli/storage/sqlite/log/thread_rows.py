@@ -152,7 +152,7 @@ def newest_messages(connection: sqlite3.Connection, persona: str, thread_id: int
 def titles_in_context(
     connection: sqlite3.Connection, persona: str, active_thread_id: int, since: datetime
 ) -> dict[int, str]:
-    """Return the titles of the threads that may have messages in context, always with the active one.
+    """Return the titles of the open threads that may have messages in context, always with the active one.
 
     The members of a boundary are as old as it, those of any other operation stay whatever their age. The cost grows
     with the window and the operations, not with the number of threads or messages.
@@ -171,7 +171,8 @@ def titles_in_context(
         "AND created_at > :since "
         "UNION SELECT json_extract(threads.value, '$[0]') FROM operations, json_each(detail, '$.threads') AS threads "
         f"WHERE persona = :persona AND kind = '{Restore.kind}' AND created_at > :since"
-        ") LEFT JOIN threads ON threads.id = thread_id ORDER BY thread_id",
+        ") LEFT JOIN threads ON threads.id = thread_id WHERE closed_at IS NULL OR thread_id = :active "
+        "ORDER BY thread_id",
         {
             "persona": persona,
             "active": active_thread_id,
