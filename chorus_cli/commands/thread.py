@@ -43,7 +43,7 @@ async def switch(services: Services, thread: Annotated[int, THREAD]) -> Report:
         /thread 3
         /t 3
     """
-    await services.focus.turn_to_thread(thread)
+    await services.focus.turn_to_number(thread)
     return await _arrived(services)
 
 
@@ -79,7 +79,7 @@ async def _arrived(services: Services, *told: str) -> Report:
     here = services.focus.target().thread_id
     (thread,) = [each for each in await services.focus.threads() if each.id == here]
     about = f": {shortened(thread.title)}" if thread.title else ""
-    return Report(tuple(map(Text, (f"Thread #{thread.id}{about}", *told, *await services.focus.notices()))))
+    return Report(tuple(map(Text, (f"Thread #{thread.number}{about}", *told, *await services.focus.notices()))))
 
 
 def _row(thread: Thread, *, here: bool) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ def _row(thread: Thread, *, here: bool) -> tuple[str, ...]:
     state = states.get(thread.status, str(thread.status) if thread.status and thread.status.broke_off else "idle")
     return (
         "●" if here else "",
-        f"#{thread.id}",
+        f"#{thread.number}",
         shortened(thread.title),
         f"{thread.messages:,}",
         local(thread.last_spoken) if thread.last_spoken else "never",

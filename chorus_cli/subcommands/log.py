@@ -12,7 +12,7 @@ from chorus_cli.core.log.export import entry_as_json
 from chorus_cli.core.log.marks import log_marks
 from chorus_cli.core.time import timespan
 from chorus_cli.services.log.search import Search
-from chorus_cli.services.log.transcript import Selection, operations_of, transcript
+from chorus_cli.services.log.transcript import numbers_of, operations_of, selected, transcript
 from chorus_cli.services.personas.roster import Roster
 from chorus_cli.storage.sqlite.log.search_index import Scope
 from chorus_cli.subcommands.conventions import joined_text, options, print_json
@@ -36,13 +36,14 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
     async with opened(given._replace(persona=None), environment) as app:
         since = _since(chosen, app.clock.now())
         slug, name = await _roster(app).logged(given.persona, app.focus.slug)
-        selection = Selection(slug, chosen.thread, since)
+        selection = await selected(app.store, slug, chosen.thread, since)
         operations = await operations_of(app.store, selection)
         entries, marks = transcript(app.store, selection, operations), log_marks(operations, selection.thread_id)
+        numbers = await numbers_of(app.store, slug)
         if chosen.json:
-            print_json([entry_as_json(entry, marks) async for entry in entries])
+            print_json([entry_as_json(entry, marks, numbers) async for entry in entries])
         else:
-            await show_transcript(entries, marks, name, standard_output())
+            await show_transcript(entries, marks, name, standard_output(), numbers)
     return DONE
 
 

@@ -42,7 +42,16 @@ async def test_the_thread_is_remembered(world: World) -> None:
 async def test_a_thread_that_is_not_there_is_a_sentence(world: World) -> None:
     assert await world.told("/thread 7") == "There is no thread #7 here. /thread lists them, /thread new opens one."
     await world.told("/persona new Ada")
-    assert (await world.told("/thread 1")).startswith("There is no thread #1 here.")
+    assert (await world.told("/thread 2")).startswith("There is no thread #2 here.")
+
+
+async def test_each_persona_counts_its_own_threads(world: World) -> None:
+    await world.told("/thread new")
+    await world.told("/persona new Ada")
+    assert await world.told("/thread new Rome") == "Thread #2: Rome"
+    assert (await world.told("/thread 1")).startswith("Thread #1")
+    assert world.focus.target().thread_number == 1
+    assert world.focus.target().thread_id == 3
 
 
 async def test_clear_concerns_every_thread_and_undo_of_a_turn_only_this_one(world: World) -> None:

@@ -16,6 +16,7 @@ from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time.timespan import Span
 from chorus_cli.services.log.journal import Entry
+from chorus_cli.services.log.transcript import numbers_of
 
 GROUP: CommandGroup[Services] = CommandGroup("context")
 
@@ -87,7 +88,7 @@ async def operations(services: Services) -> Text | Table:
     if not entries:
         return Text("There are no operations on this context yet.")
     rows = [
-        (str(entry.operation.id), local(entry.operation.created_at), entry.description, _standing(entry))
+        (str(entry.operation.number), local(entry.operation.created_at), entry.description, _standing(entry))
         for entry in entries
     ]
     return Table("", ("No.", "When", "What", ""), tuple(rows))
@@ -114,7 +115,7 @@ async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
         "Earlier system prompts and documents are not kept; a request would have today's.",
     ]
     if past.target.thread_id != target.thread_id:
-        lines.insert(1, f"This thread was forked later; this is the context of thread #{past.target.thread_id}.")
+        lines.insert(1, f"This thread was forked later; this is the context of thread #{past.target.thread_number}.")
     if view.summary is not None:
         folded = counted(view.folded_number, "message")
         lines.append(f"The first {folded} were summarised as: {shortened(view.summary.content, _LONGEST_SUMMARY)}")
@@ -129,10 +130,12 @@ async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
     if not isinstance(reversed_, Operation) or not isinstance(reversed_.act, Fork):
         return ""
     await services.focus.turn_to_last_thread()
-    here, thread_id = services.focus.target().thread_id, reversed_.thread_id
-    if here == thread_id:
-        return f".\nThread #{thread_id} is open again, and you are in it."
-    return f".\nThread #{thread_id} is closed; you are in thread #{here}."
+    target = services.focus.target()
+    if target.thread_id == reversed_.thread_id:
+        return f".\nThread #{target.thread_number} is open again, and you are in it."
+    numbers = await numbers_of(services.context.planner.store, target.persona.slug)
+    closed = numbers.thread(reversed_.thread_id or 0)
+    return f".\nThread #{closed} is closed; you are in thread #{target.thread_number}."
 
 
 async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str:
@@ -142,7 +145,7 @@ async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str
     ).view.boundary
     if not isinstance(redone, Operation) or not redone.act.is_boundary or boundary is None or boundary.id == redone.id:
         return ""
-    return f"The context still starts at {start(boundary)}; /context undo {boundary.id} reverts that."
+    return f"The context still starts at {start(boundary)}; /context undo {boundary.number} reverts that."
 
 
 def _standing(entry: Entry) -> str:

@@ -12,8 +12,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Persona, thread and model that a message is addressed to; the persona as its files are now."""
+    """Persona, thread and model that a message is addressed to; the persona as its files are now.
+
+    ``thread_number`` is the user's name of the thread, counted per persona; rows hold ``thread_id``.
+    """
 
     persona: Persona
     thread_id: int
     choice: ModelChoice
+    thread_number: int = 0

@@ -11,6 +11,7 @@ from chorus_cli.core.personas.persona import DEFAULT_PERSONA
 from chorus_cli.services.personas.greeting import SHARED, notices
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.log import thread_rows
+from chorus_cli.storage.sqlite.log.thread_rows import ThreadKey
 
 if TYPE_CHECKING:
     from chorus_cli.ports import Clock
@@ -41,6 +42,7 @@ class Focus:
         self._set_by_hand: dict[str, ModelChoice] = {}
         self.slug = DEFAULT_PERSONA
         self.thread_id = 0
+        self.thread_number = 0
 
     async def open(self, name: str | None) -> None:
         """Switch to the persona called ``name``, else to ``CHORUS_PERSONA``, else to the one last used.
@@ -65,14 +67,22 @@ class Focus:
         """Switch to another thread of the persona in focus, also for the next run.
 
         Raises:
+            ThreadError: it has no such thread, or it is closed.
+        """
+        self.go_on_in(await self._store.write(thread_rows.use, self.slug, thread_id))
+
+    async def turn_to_number(self, number: int) -> None:
+        """Switch to the thread with a number of the persona in focus, also for the next run.
+
+        Raises:
             ThreadError: there is no thread of that number, or it is closed.
         """
-        await self._store.write(thread_rows.use, self.slug, thread_id)
-        self.go_on_in(thread_id)
+        thread = await self._store.read(thread_rows.numbered, self.slug, number)
+        await self.turn_to_thread(thread.id)
 
-    def go_on_in(self, thread_id: int) -> None:
+    def go_on_in(self, thread: ThreadKey) -> None:
         """Switch to a thread that is already stored as the last used."""
-        self.thread_id = thread_id
+        self.thread_id, self.thread_number = thread
 
     async def turn_to_last_thread(self) -> None:
         """Switch to the thread of the persona in focus that the log has as the last used."""
@@ -80,7 +90,8 @@ class Focus:
 
     async def open_thread(self, title: str) -> None:
         """Open a new thread of the persona in focus and switch to it."""
-        await self.turn_to_thread(await self._store.write(thread_rows.new, self.slug, title, self._clock.now()))
+        opened = await self._store.write(thread_rows.new, self.slug, title, self._clock.now())
+        await self.turn_to_thread(opened.id)
 
     async def threads(self) -> list[Thread]:
         """Return the open threads of the persona in focus."""
@@ -121,7 +132,8 @@ class Focus:
         """Return the target in focus, with the persona as its files are now; ELIZA is the model until one is known."""
         persona = self._personas.load(self.slug)
         named = self._set_by_hand.get(persona.slug) or self._naming.named(persona.settings.model, persona.sources)
-        return Target(persona, self.thread_id, named or self._detected or detected_model(None))
+        choice = named or self._detected or detected_model(None)
+        return Target(persona, self.thread_id, choice, self.thread_number)
 
     async def target_of(self, slug: str) -> Target:
         """Return the target of a message to the persona ``slug``; detects the model if necessary."""
@@ -130,8 +142,8 @@ class Focus:
             return self.target()
         persona = await asyncio.to_thread(self._personas.load, slug)
         named = self._set_by_hand.get(slug) or self._naming.named(persona.settings.model, persona.sources)
-        thread_id = await self._store.read(thread_rows.last_used, slug)
-        return Target(persona, thread_id, named or await self._detect())
+        thread = await self._store.read(thread_rows.last_used, slug) or ThreadKey(0, 0)
+        return Target(persona, thread.id, named or await self._detect(), thread.number)
 
     @property
     def is_settled(self) -> bool:
@@ -153,6 +165,8 @@ class Focus:
         return self._detected
 
     async def _enter(self, slug: str) -> None:
-        thread_id = await self._store.read(thread_rows.last_used, slug)
-        self.thread_id = thread_id or await self._store.write(thread_rows.last_used_or_new, slug, self._clock.now())
+        thread = await self._store.read(thread_rows.last_used, slug)
+        if thread is None:
+            thread = await self._store.write(thread_rows.last_used_or_new, slug, self._clock.now())
+        self.go_on_in(thread)
         self.slug = slug

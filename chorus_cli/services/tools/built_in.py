@@ -117,18 +117,18 @@ async def search_history(services: ToolServices, caller: Caller, arguments: Argu
 )
 async def read_thread(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
     """Read the newest part of a thread."""
-    thread_id, persona = arguments.number("id"), caller.persona
+    persona = caller.persona
     after = await services.store.read(operation_rows.beginning, persona.slug)
-    await services.store.read(thread_rows.require, persona.slug, thread_id, after)
+    thread_id, number = await services.store.read(thread_rows.had, persona.slug, arguments.number("id"), after)
     newest = await services.store.read(thread_rows.newest_messages, persona.slug, thread_id, _MOST_READ)
     rows = [row for row in newest if row.id > after]
     marks = log_marks(await services.store.read(operation_rows.all_of, persona.slug, thread_id), thread_id)
     said = [row for row in rows if _is_said(row) and not marks.is_undone(row) and not marks.is_replaced(row)]
     told = _newest_entries(_entry(row, persona.name) for row in reversed(said) if row.turn_id != caller.turn_id)
     if not told:
-        return Answer(f"Nothing was said in thread #{thread_id}.", "nothing")
-    number = counted(len(told), "message")
-    return Answer("\n\n".join([f"Thread #{thread_id}, the newest {number}:", *told]), number)
+        return Answer(f"Nothing was said in thread #{number}.", "nothing")
+    amount = counted(len(told), "message")
+    return Answer("\n\n".join([f"Thread #{number}, the newest {amount}:", *told]), amount)
 
 
 @built_in(
@@ -179,7 +179,7 @@ def _is_said(row: Message) -> bool:
 
 def _found(match: Match, name: str) -> str:
     row = match.message
-    return f"thread #{row.thread_id}, {_stamp(row)}, {_speaker(row, name)}: {match.excerpt}"
+    return f"thread #{match.thread_number}, {_stamp(row)}, {_speaker(row, name)}: {match.excerpt}"
 
 
 def _entry(row: Message, name: str) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, StorageError
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.files.durable_files import sync_folder
-from chorus_cli.storage.sqlite.schema import ACTS_OF_ANY_KIND, LOG_AND_JOURNAL, MEMORY
+from chorus_cli.storage.sqlite.schema import ACTS_OF_ANY_KIND, LOG_AND_JOURNAL, MEMORY, NUMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +28,7 @@ STEPS: tuple[Step, ...] = (
     ("0001_log_and_journal", LOG_AND_JOURNAL),
     ("0002_acts_of_any_kind", ACTS_OF_ANY_KIND),
     ("0003_memory", MEMORY),
+    ("0004_numbers", NUMBERS),
 )
 
 

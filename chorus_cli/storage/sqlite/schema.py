@@ -187,3 +187,50 @@ MEMORY: tuple[str, ...] = (
     "UPDATE context_items SET content_hash = NULL",
 )
 """``context_items`` with token counts and the operation that hides an item, and the words of the items."""
+
+
+def _numbering(table: str) -> tuple[str, ...]:
+    """Return the statements that number the rows of a table per persona, those there are in the order of their ids."""
+    return (
+        f"ALTER TABLE {table} ADD COLUMN number INTEGER",
+        f"""
+        UPDATE {table} SET number = counted.number FROM (
+            SELECT id, ROW_NUMBER() OVER (PARTITION BY persona ORDER BY id) AS number FROM {table}
+        ) AS counted WHERE counted.id = {table}.id""",
+        f"INSERT INTO numbers SELECT persona, '{table}', MAX(number) FROM {table} GROUP BY persona",
+        f"CREATE UNIQUE INDEX {table}_by_number ON {table}(persona, number)",
+        # Not one upsert: the conflict clause of the statement that inserts the row would hold in its place.
+        f"""
+        CREATE TRIGGER {table}_numbered AFTER INSERT ON {table} BEGIN
+            INSERT OR IGNORE INTO numbers VALUES (new.persona, '{table}', 0);
+            UPDATE numbers SET newest = newest + 1 WHERE persona = new.persona AND counted = '{table}';
+            UPDATE {table} SET number = (SELECT newest FROM numbers WHERE persona = new.persona AND counted = '{table}')
+            WHERE id = new.id;
+        END""",
+    )
+
+
+NUMBERS: tuple[str, ...] = (
+    # The newest number is kept apart from the rows: that of a deleted row is not given again.
+    """
+    CREATE TABLE numbers(
+        persona TEXT NOT NULL,
+        counted TEXT NOT NULL,
+        newest INTEGER NOT NULL,
+        PRIMARY KEY (persona, counted)
+    ) STRICT, WITHOUT ROWID""",
+    """
+    INSERT INTO threads(id, persona, created_at) SELECT thread_id, persona, timestamp FROM messages WHERE id IN (
+        SELECT MIN(id) FROM messages WHERE thread_id NOT IN (SELECT id FROM threads) GROUP BY thread_id
+    )""",
+    *_numbering("threads"),
+    *_numbering("operations"),
+    "DROP INDEX threads_of_persona",
+    # A row put in with plain SQL may name a thread that was never opened.
+    """
+    CREATE TRIGGER messages_open_thread AFTER INSERT ON messages
+    WHEN NOT EXISTS (SELECT 1 FROM threads WHERE id = new.thread_id) BEGIN
+        INSERT INTO threads(id, persona, created_at) VALUES (new.thread_id, new.persona, new.timestamp);
+    END""",
+)
+"""``threads`` and ``operations`` with numbers for the user, and a thread for each message."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.commands.wording import speaker
 from chorus_cli.core.log.marks import marker
 from chorus_cli.core.log.messages import is_reply_of_calls
-from chorus_cli.core.log.operations import Operation
+from chorus_cli.core.log.operations import NO_NUMBERS, Numbers, Operation
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.tools.calls import calls_in_words
 
@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 
 
 async def show_transcript(
-    entries: AsyncIterator[Message | Operation], marks: LogMarks, persona: str, screen: Screen
+    entries: AsyncIterator[Message | Operation],
+    marks: LogMarks,
+    persona: str,
+    screen: Screen,
+    numbers: Numbers = NO_NUMBERS,
 ) -> None:
-    """Print each entry after its local time."""
+    """Print each entry after its local time; ``numbers`` are those of the persona's threads."""
     async for entry in entries:
         if isinstance(entry, Operation):
-            screen.line(f"[{_stamp(entry.created_at)}] {_marker(entry)}\n")
+            screen.line(f"[{_stamp(entry.created_at)}] {_marker(entry, numbers)}\n")
         elif not is_reply_of_calls(entry):
             screen.line(f"[{_stamp(entry.timestamp)}] {speaker(entry.role, persona)}: {_words(entry, marks)}\n")
 
@@ -35,11 +39,13 @@ def _stamp(moment: datetime) -> str:
     return f"{timestamps.local(moment):%Y-%m-%d %H:%M:%S}"
 
 
-def _marker(boundary: Operation) -> str:
+def _marker(boundary: Operation, numbers: Numbers) -> str:
     words = marker(boundary)
     if boundary.members:
         words = f"{words} {boundary.describe()}"
-    return f"{words}, in thread #{boundary.thread_id}" if boundary.thread_id is not None else words
+    if boundary.thread_id is None:
+        return words
+    return f"{words}, in thread #{numbers.thread(boundary.thread_id)}"
 
 
 def _words(message: Message, marks: LogMarks) -> str:

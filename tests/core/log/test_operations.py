@@ -29,7 +29,8 @@ def journal(story: str) -> list[Operation]:
         subject = Subject(turn_id=int(about[1:])) if about.startswith("t") else Subject(operation_id=int(about or 0))
         number = len(operations) + 1
         act = made(name.rstrip("*"), subject, number)
-        operations.append(Operation(number, act, None, newest_message, NOW, automatic=name.endswith("*")))
+        is_automatic = name.endswith("*")
+        operations.append(Operation(number, act, None, newest_message, NOW, is_automatic, number=number))
     return operations
 
 

@@ -207,7 +207,6 @@ async def test_rows_that_were_put_in_with_plain_sql_are_known_again(world: World
     await world.journal.clear(world.focus.target())
     await restore(world)
     assert await count(world, "messages") == 3
-    await sql(world, "INSERT INTO threads(id, persona) VALUES (9, 'chorus')")
     await world.focus.turn_to_thread(9)
     assert await world.seen() == ["One", "Two", "Three"]
 

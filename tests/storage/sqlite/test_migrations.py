@@ -27,8 +27,8 @@ COLUMNS = {
         "id, persona, thread_id, turn_id, role, content, preamble, tool_calls, tool_call_id, timestamp, status, run, "
         "model, token_count, usage, introduced_by, revises, checksum"
     ),
-    "threads": "id, persona, title, created_at, closed_at",
-    "operations": "id, persona, thread_id, kind, after_message_id, detail, created_at",
+    "threads": "id, persona, title, created_at, closed_at, number",
+    "operations": "id, persona, thread_id, kind, after_message_id, detail, created_at, number",
     "operation_members": "operation_id, position, message_id",
     "summaries": (
         "id, operation_id, persona, thread_id, base_operation_id, first_message_id, through_message_id, content, "
@@ -200,7 +200,7 @@ def test_a_time_left_out_is_now(connection: sqlite3.Connection, times: str) -> N
 
 def test_the_id_of_a_deleted_row_is_never_given_again(connection: sqlite3.Connection) -> None:
     migrate(connection)
-    for table in ("messages", "operations", "threads", "context_items"):
+    for table in ("threads", "messages", "operations", "context_items"):
         put_in(connection, table, **MINIMAL_ROWS[table])
         connection.execute(f"DELETE FROM {table}")  # noqa: S608
         put_in(connection, table, **MINIMAL_ROWS[table])

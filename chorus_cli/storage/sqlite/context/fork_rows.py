@@ -38,8 +38,9 @@ def fork(connection: sqlite3.Connection, snapshot: ContextSnapshot, through_id: 
         through_id = _present_wording(connection, snapshot.view, through_id)
     seen = forkable(snapshot.view, through_id)
     title = title_of_fork(thread_rows.title(connection, origin), thread_rows.titles(connection, persona))
-    thread_id = thread_rows.new(connection, persona, title, now)
-    act = Fork(origin=origin, origin_number=origin, summarised=seen.folded_number)
+    thread_id = thread_rows.new(connection, persona, title, now).id
+    origin_number = thread_rows.numbers(connection, persona).get(origin, origin)
+    act = Fork(origin=origin, origin_number=origin_number, summarised=seen.folded_number)
     members = tuple(row.id for row in seen.messages)
     operation = operation_rows.introduce(connection, NewOperation(persona, act, now, thread_id, members=members))
     if seen.summary is not None:
@@ -68,7 +69,7 @@ def reverse(connection: sqlite3.Connection, new: NewOperation, forked: Operation
     if is_undo:
         wanted = forked.act.origin if isinstance(forked.act, Fork) else 0
         if not thread_rows.is_open(connection, new.persona, wanted):
-            wanted = thread_rows.last_used_or_new(connection, new.persona, new.created_at)
+            wanted = thread_rows.last_used_or_new(connection, new.persona, new.created_at).id
         thread_id = wanted
     thread_rows.use(connection, new.persona, thread_id)
 

@@ -71,11 +71,10 @@ def read_past_snapshot(connection: sqlite3.Connection, frame: Frame, moment: dat
     """
     target, persona = frame.target, frame.target.persona
     every = journal.own(operation_rows.all_of(connection, persona.slug, target.thread_id))
-    later = [
-        each.act.origin for each in journal.effective(every) if isinstance(each.act, Fork) and each.created_at > moment
-    ]
+    later = [each.act for each in journal.effective(every) if isinstance(each.act, Fork) and each.created_at > moment]
     if later:
-        return read_past_snapshot(connection, replace(frame, target=replace(target, thread_id=later[0])), moment)
+        origin = replace(target, thread_id=later[0].origin, thread_number=later[0].origin_number)
+        return read_past_snapshot(connection, replace(frame, target=origin), moment)
     found = journal.window_at(every, moment, persona.settings.context_hours)
     hours = found if isinstance(found, int) and _WINDOW.accepts(found) else persona.defaults.context_hours
     past = replace(persona, settings=replace(persona.settings, context_hours=hours))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Sequence
 
-_COLUMNS = "id, kind, thread_id, after_message_id, detail, created_at"
+_COLUMNS = "id, number, kind, thread_id, after_message_id, detail, created_at"
 _ON_MEMORY = ", ".join(f"'{kind}'" for kind, act in ACTS.items() if issubclass(act, MemoryAct))
 _SUBJECT = (
     "COALESCE(json_extract(operations.detail, '$.undoes.operation'), "
@@ -58,7 +58,9 @@ def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
         )
         act = replace(act, members=members)
     at = new.created_at.astimezone(UTC)
-    return Operation(operation_id, act, new.thread_id, after, at, new.automatic, detail.get("newest"))
+    # A trigger gives the number, which RETURNING would not know yet.
+    (number,) = connection.execute("SELECT number FROM operations WHERE id = ?", (operation_id,)).fetchone()
+    return Operation(operation_id, act, new.thread_id, after, at, new.automatic, detail.get("newest"), number)
 
 
 def introduce_unless_spoken(connection: sqlite3.Connection, new: NewOperation, after: int) -> Operation | None:
@@ -140,6 +142,11 @@ def all_of(connection: sqlite3.Connection, persona: str, thread_id: int | None) 
     return [_operation(connection, row) for row in found]
 
 
+def numbers(connection: sqlite3.Connection, persona: str) -> dict[int, int]:
+    """Return the numbers of all operations of a persona by their ids."""
+    return dict(connection.execute("SELECT id, number FROM operations WHERE persona = ?", (persona,)).fetchall())
+
+
 def forks_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[Operation]:
     """Return the forks that were made of a thread, with every undo and redo of them, oldest first."""
     forks = f"persona = :persona AND kind = '{Fork.kind}' AND json_extract(detail, '$.thread') = :thread"
@@ -201,7 +208,7 @@ def _detail(new: NewOperation, newest_message_id: int) -> dict[str, Any]:
 
 
 def _operation(connection: sqlite3.Connection, row: Sequence[Any]) -> Operation:
-    id_, kind, thread_id, after, text, created_at = row
+    id_, number, kind, thread_id, after, text, created_at = row
     try:
         detail, act = json.loads(text), ACTS[kind]
         members = _members(connection, id_) if issubclass(act, Inclusion) else ()
@@ -213,9 +220,10 @@ def _operation(connection: sqlite3.Connection, row: Sequence[Any]) -> Operation:
             created_at=timestamps.from_text(created_at),
             automatic=bool(detail.get("automatic")),
             newest_message_id=detail.get("newest"),
+            number=number,
         )
     except (ValueError, AttributeError, KeyError, TypeError) as error:
-        raise DatabaseDamagedError(f"Operation {id_} of the journal cannot be read ({error}).") from error
+        raise DatabaseDamagedError(f"Operation {number} of the journal cannot be read ({error}).") from error
 
 
 def _members(connection: sqlite3.Connection, operation_id: int) -> tuple[int, ...]:

@@ -19,13 +19,21 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.messages import Message
 
 
+class ThreadKey(NamedTuple):
+    """A thread by its id, which its rows hold, and by its number, which the user sees and types."""
+
+    id: int
+    number: int
+
+
 class Thread(NamedTuple):
-    """One line of conversation: its number, its title or first words, and its ``status``.
+    """One line of conversation: its id, its number, its title or first words, and its ``status``.
 
     That is the status of its newest message, or streaming if any reply in it still arrives.
     """
 
     id: int
+    number: int
     title: str
     created_at: datetime
     messages: int
@@ -33,28 +41,48 @@ class Thread(NamedTuple):
     status: Status | None
 
 
-def last_used(connection: sqlite3.Connection, persona: str) -> int:
-    """Return the open thread of a persona that was used last, else its newest one, 0 if it has none yet."""
+def last_used(connection: sqlite3.Connection, persona: str) -> ThreadKey | None:
+    """Return the open thread of a persona that was used last, else its newest one, ``None`` if it has none yet."""
     row = connection.execute(
-        "SELECT id FROM threads WHERE persona = :persona AND closed_at IS NULL "
+        "SELECT id, number FROM threads WHERE persona = :persona AND closed_at IS NULL "
         "ORDER BY id = (SELECT value FROM meta WHERE key = :key) DESC, id DESC LIMIT 1",
         {"persona": persona, "key": meta_rows.last_thread_key(persona)},
     ).fetchone()
-    return int(row[0]) if row else 0
+    return ThreadKey(*row) if row else None
 
 
-def last_used_or_new(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
+def last_used_or_new(connection: sqlite3.Connection, persona: str, now: datetime) -> ThreadKey:
     """Return the thread that was last used, or open the first one."""
     return last_used(connection, persona) or new(connection, persona, "", now)
 
 
-def new(connection: sqlite3.Connection, persona: str, title: str, now: datetime) -> int:
-    """Open another thread of a persona and return its number."""
+def new(connection: sqlite3.Connection, persona: str, title: str, now: datetime) -> ThreadKey:
+    """Open another thread of a persona."""
     cursor = connection.execute(
         "INSERT INTO threads(persona, title, created_at) VALUES (?, ?, ?)",
         (persona, title, timestamps.to_text(now)),
     )
-    return int(cursor.lastrowid or 0)
+    # A trigger gives the number, which RETURNING would not know yet.
+    return _key(connection, int(cursor.lastrowid or 0))
+
+
+def numbers(connection: sqlite3.Connection, persona: str) -> dict[int, int]:
+    """Return the numbers of all threads of a persona by their ids."""
+    return dict(connection.execute("SELECT id, number FROM threads WHERE persona = ?", (persona,)).fetchall())
+
+
+def numbered(connection: sqlite3.Connection, persona: str, number: int) -> ThreadKey:
+    """Return the thread of a persona with a number.
+
+    Raises:
+        ThreadError: there is none.
+    """
+    row = connection.execute(
+        "SELECT id, number FROM threads WHERE persona = ? AND number = ?", (persona, number)
+    ).fetchone()
+    if row is None:
+        raise _unknown(number)
+    return ThreadKey(*row)
 
 
 def title(connection: sqlite3.Connection, thread_id: int) -> str:
@@ -88,46 +116,55 @@ def close_all(connection: sqlite3.Connection, persona: str, now: datetime) -> No
     )
 
 
-def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> None:
-    """Remember the thread to go on with.
+def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadKey:
+    """Remember the thread to go on with, and return it.
 
     Raises:
-        ThreadError: the persona has no open thread of that number.
+        ThreadError: the persona has no such thread, or it is closed.
     """
     found = connection.execute(
-        "SELECT closed_at IS NOT NULL FROM threads WHERE id = ? AND persona = ?", (thread_id, persona)
+        "SELECT number, closed_at IS NOT NULL FROM threads WHERE id = ? AND persona = ?", (thread_id, persona)
     ).fetchone()
     if found is None:
-        raise ThreadError(f"There is no thread #{thread_id} here. /thread lists them, /thread new opens one.")
-    if found[0]:
-        raise ThreadError(f"Thread #{thread_id} is closed. /thread lists the open ones.")
+        raise _unknown(thread_id)
+    number, is_closed = found
+    if is_closed:
+        raise ThreadError(f"Thread #{number} is closed. /thread lists the open ones.")
     meta_rows.store(connection, meta_rows.last_thread_key(persona), str(thread_id))
+    return ThreadKey(thread_id, number)
 
 
-def require(connection: sqlite3.Connection, persona: str, thread_id: int, after: int = 0) -> None:
-    """Check that a persona has, or had, a thread of that number.
+def had(connection: sqlite3.Connection, persona: str, number: int, after: int = 0) -> ThreadKey:
+    """Return the thread with a number that a persona has, or had.
 
     With ``after``, closed threads count only if they have a message with a larger id.
 
     Raises:
         ThreadError: it never had one; the sentence lists its threads.
     """
-    # A row that was written by hand may name a thread that was never opened.
     found = connection.execute(
-        "SELECT id FROM threads WHERE persona = :persona AND (closed_at IS NULL OR :after = 0) "
-        "UNION SELECT thread_id FROM messages WHERE persona = :persona AND id > :after ORDER BY 1",
+        "SELECT number, id FROM threads WHERE persona = :persona AND (closed_at IS NULL OR :after = 0 "
+        "OR EXISTS (SELECT 1 FROM messages WHERE thread_id = threads.id AND id > :after)) ORDER BY number",
         {"persona": persona, "after": after},
     ).fetchall()
-    known = [id_ for (id_,) in found]
-    if thread_id not in known:
-        named = f"Its threads are {', '.join(f'#{id_}' for id_ in known)}." if known else "It has no thread yet."
-        raise ThreadError(f"There is no thread #{thread_id} of {persona}. {named}")
+    # Rows put in with plain SQL may name a thread of another persona, which has only its id here.
+    shared = connection.execute(
+        "SELECT DISTINCT thread_id, thread_id FROM messages WHERE persona = :persona AND id > :after "
+        "AND thread_id NOT IN (SELECT id FROM threads WHERE persona = :persona)",
+        {"persona": persona, "after": after},
+    ).fetchall()
+    known = dict(shared) | dict(found)
+    if number not in known:
+        listed = ", ".join(f"#{each}" for each in sorted(known))
+        named = f"Its threads are {listed}." if known else "It has no thread yet."
+        raise ThreadError(f"There is no thread #{number} of {persona}. {named}")
+    return ThreadKey(known[number], number)
 
 
 def open_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
     """Return the open threads of a persona, oldest first."""
     found = connection.execute(
-        "SELECT id, title, created_at, "
+        "SELECT id, number, title, created_at, "
         "(SELECT COUNT(*) FROM messages WHERE thread_id = threads.id), "
         "(SELECT MAX(timestamp) FROM messages WHERE thread_id = threads.id), "
         "(SELECT content FROM messages WHERE thread_id = threads.id AND role = 'user' ORDER BY timestamp LIMIT 1), "
@@ -151,14 +188,14 @@ def newest_messages(connection: sqlite3.Connection, persona: str, thread_id: int
 
 def titles_in_context(
     connection: sqlite3.Connection, persona: str, active_thread_id: int, since: datetime
-) -> dict[int, str]:
+) -> dict[ThreadKey, str]:
     """Return the titles of the open threads that may have messages in context, always with the active one.
 
     The members of a boundary are as old as it, those of any other operation stay whatever their age. The cost grows
     with the window and the operations, not with the number of threads or messages.
     """
     found = connection.execute(
-        "SELECT thread_id, COALESCE(threads.title, '') FROM ("
+        "SELECT thread_id, COALESCE(number, thread_id), COALESCE(title, '') FROM ("
         "SELECT :active AS thread_id "
         "UNION SELECT thread_id FROM messages INDEXED BY messages_of_persona "
         "WHERE persona = :persona AND timestamp > :since "
@@ -180,13 +217,22 @@ def titles_in_context(
             "boundaries": json.dumps([kind for kind, act in ACTS.items() if act.is_boundary]),
         },
     ).fetchall()
-    return dict(found)
+    return {ThreadKey(thread_id, number): title for thread_id, number, title in found}
 
 
-def _thread(id_: int, title: str | None, created_at: str, *said: int | str | None) -> Thread:
+def _key(connection: sqlite3.Connection, thread_id: int) -> ThreadKey:
+    return ThreadKey(*connection.execute("SELECT id, number FROM threads WHERE id = ?", (thread_id,)).fetchone())
+
+
+def _unknown(number: int) -> ThreadError:
+    return ThreadError(f"There is no thread #{number} here. /thread lists them, /thread new opens one.")
+
+
+def _thread(id_: int, number: int, title: str | None, created_at: str, *said: int | str | None) -> Thread:
     messages, last_spoken, first_words, status = said
     return Thread(
         id=id_,
+        number=number,
         title=title or str(first_words or ""),
         created_at=timestamps.from_text(created_at),
         messages=int(messages or 0),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.sessions.format import Session
+    from chorus_cli.storage.sqlite.log.thread_rows import ThreadKey
 
 _FRACTION_DIGITS = 6
 
@@ -33,8 +34,13 @@ class Restored:
     """Result of restoring: the operation, the thread to go on in, and the number of messages added to the log."""
 
     operation: Operation
-    thread_id: int
+    thread: ThreadKey
     added: int
+
+    @property
+    def thread_id(self) -> int:
+        """The id of the thread to go on in."""
+        return self.thread.id
 
 
 def restore(connection: sqlite3.Connection, persona: str, session: Session, now: datetime) -> Restored:
@@ -46,7 +52,7 @@ def restore(connection: sqlite3.Connection, persona: str, session: Session, now:
     spoken_in = {message.thread_id for message in session.messages}
     for thread in session.threads:
         if thread.id in spoken_in and thread.id not in thread_of:
-            thread_of[thread.id] = thread_rows.new(connection, persona, thread.title, now)
+            thread_of[thread.id] = thread_rows.new(connection, persona, thread.title, now).id
     members = session_matching.members(session, rows, thread_of, forks)
     threads = tuple((thread_of[each], len([*run])) for each, run in groupby(m.thread_id for m in session.messages))
     after = _before_running(connection, persona)
@@ -56,14 +62,8 @@ def restore(connection: sqlite3.Connection, persona: str, session: Session, now:
     added = sum(not isinstance(member, int) for member in members)
     thread_id = thread_of.get(session.active_thread_id) or _silent(connection, persona, session, known)
     chosen = thread_id or thread_of[session.messages[0].thread_id]
-    _reopen(connection, thread_of.values())
-    # A thread that came into the log with plain SQL has no row of its own yet.
-    connection.execute(
-        "INSERT INTO threads(id, persona, created_at) VALUES (?, ?, ?) ON CONFLICT(id) DO UPDATE SET closed_at = NULL",
-        (chosen, persona, timestamps.to_text(now)),
-    )
-    thread_rows.use(connection, persona, chosen)
-    return Restored(operation, chosen, added)
+    _reopen(connection, {chosen, *thread_of.values()})
+    return Restored(operation, thread_rows.use(connection, persona, chosen), added)
 
 
 def _restore_summaries(
