@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,7 @@ import pytest
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.log.acts import Subject, Undo
 from chorus_cli.core.log.marks import log_marks
-from chorus_cli.core.log.messages import Message
+from chorus_cli.core.log.messages import Message, Status
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.services.log.transcript import Selection, operations_of, transcript
 from chorus_cli.storage.sqlite.log import operation_rows
@@ -227,3 +229,27 @@ async def test_only_the_thread_in_which_a_turn_was_taken_back_has_it_marked(talk
         entries = [each async for each in transcript(talk.store, selection, operations)]
         messages = [each for each in entries if isinstance(each, Message)]
         assert [each.id for each in messages if marks.is_undone(each)] == expected
+
+
+async def test_a_fork_beside_a_running_reply_has_the_complete_turns(talk: World) -> None:
+    answer = talk.conversation.answer(talk.focus.target(), "Running")
+    talk.model.enqueue(asyncio.Event())
+    running = asyncio.ensure_future(anext(answer))
+    await talk.log_row_with_status(7, Status.STREAMING)
+    await talk.told("/thread fork")
+    assert await talk.seen() == TALK
+    await talk.told("/thread 1")
+    assert (await talk.told("/thread fork 7")).startswith("The turn of message #7 is still being answered.")
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+
+
+async def test_threads_and_operations_of_a_fork_are_told_by_their_numbers(talk: World) -> None:
+    await talk.told("/persona new Frodo")
+    await talk.say("Hello")
+    assert (await talk.told("/thread fork")).startswith("Thread #2: Hello (fork)")
+    undone = await talk.told("/context undo 1")
+    assert undone == "Undone: fork of thread #1, 2 messages.\nThread #2 is closed; you are in thread #1."
+    await talk.told("/context redo 1")
+    assert talk.focus.target().thread_number == 2
