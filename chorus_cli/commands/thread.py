@@ -8,7 +8,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import Annotated
 
-from chorus_cli.commands.framework.arguments import TEXT, Candidate, Parameter
+from chorus_cli.commands.framework.arguments import NUMBER, TEXT, Candidate, Parameter
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Report, Table, Text
 from chorus_cli.commands.framework.services import Services
@@ -66,6 +66,7 @@ THREAD = replace(
     TEXT, name="thread", help="a number such as 3 or #3, a title, or the unique beginning of one", complete=_every
 )
 OPEN = replace(THREAD, help=f'{THREAD.help}; "{_ALL}" for every thread', complete=_open)
+MESSAGE = replace(NUMBER, name="message", help="a message's number, such as 12 or #12, as /search shows it")
 TITLE = replace(TEXT, name="title", help="what the thread is about, in a few words")
 NEW_TITLE = replace(
     TITLE, help="the new title, after the number of another thread if you like; without one, the first message names it"
@@ -125,6 +126,22 @@ async def new(services: Services, title: Annotated[str, TITLE] = "") -> Report:
     """
     await services.focus.open_thread(shortened(title))
     return await _arrived(services)
+
+
+@GROUP.command("fork")
+async def fork(services: Services, message: Annotated[int | None, MESSAGE] = None) -> Report:
+    """Open a new thread with the context of this one, and switch to it.
+
+    With the number of a message, as /search shows it, the context is taken up to the end of that message's turn.
+    What is said and done in either thread then does not change the other. /undo closes the new thread again.
+
+    Examples:
+        /thread fork
+        /thread fork 12
+    """
+    forked = await services.log.journal.fork(services.focus.target(), message)
+    await services.focus.turn_to_last_thread()
+    return await _arrived(services, f"It begins as a {forked.describe()}. /undo closes it and goes back.")
 
 
 @GROUP.command("rename")
@@ -223,9 +240,9 @@ def _meant(services: Services, typed: str) -> str:
     return f" Did you mean {(titles | commands)[near[0]]}?" if near else ""
 
 
-async def _arrived(services: Services) -> Report:
+async def _arrived(services: Services, *told: str) -> Report:
     here = await services.threads.current()
-    return Report((Text(f"Thread {here.label}"), *map(Text, await services.focus.notices())))
+    return Report(tuple(map(Text, (f"Thread {here.label}", *told, *await services.focus.notices()))))
 
 
 async def _thread_and_title(services: Services, typed: str) -> tuple[Thread, str]:

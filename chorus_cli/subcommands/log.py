@@ -38,7 +38,7 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
         slug, name = await _roster(app).logged(given.persona, app.focus.slug)
         selection = await selected(app.store, slug, chosen.thread, since)
         operations = await operations_of(app.store, selection)
-        entries, marks = transcript(app.store, selection, operations), log_marks(operations)
+        entries, marks = transcript(app.store, selection, operations), log_marks(operations, selection.thread_id)
         numbers = await numbers_of(app.store, slug)
         if chosen.json:
             print_json([entry_as_json(entry, marks, numbers) async for entry in entries])

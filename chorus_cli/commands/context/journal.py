@@ -10,11 +10,13 @@ from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.wording import local, speaker, start, turn
 from chorus_cli.core.context.budget import tokens_of
+from chorus_cli.core.log.acts import Fork
 from chorus_cli.core.log.messages import Message as Spoken
 from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time.timespan import Span
 from chorus_cli.services.log.journal import Entry
+from chorus_cli.services.log.transcript import numbers_of
 
 GROUP: CommandGroup[Services] = CommandGroup("context")
 
@@ -48,7 +50,8 @@ async def undo(services: Services, number: Annotated[int | None, NUMBER] = None)
         /context undo
         /context undo 3
     """
-    return Text(f"Undone: {(await services.log.journal.undo(services.focus.target(), number)).describe()}")
+    undone = await services.log.journal.undo(services.focus.target(), number)
+    return Text(f"Undone: {undone.describe()}{await follow_fork(services, undone)}")
 
 
 @GROUP.command("redo")
@@ -68,6 +71,8 @@ async def redo(services: Services, number: Annotated[int | None, NUMBER] = None)
     else:
         redone = await services.log.journal.redo_by_number(target, number)
     told = f"Redone: {redone.describe() if isinstance(redone, Operation) else turn(redone)}"
+    if followed := await follow_fork(services, redone):
+        return Text(f"{told}{followed}")
     binding = await _newer_boundary(services, redone)
     return Text(f"{told}\n{binding}" if binding else told)
 
@@ -109,6 +114,8 @@ async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
         f"The context at {local(moment)}, with a window of {hours}h: {amount}.",
         "Earlier system prompts and documents are not kept; a request would have today's.",
     ]
+    if past.target.thread_id != target.thread_id:
+        lines.insert(1, f"This thread was forked later; this is the context of thread #{past.target.thread_number}.")
     if view.summary is not None:
         folded = counted(view.folded_number, "message")
         lines.append(f"The first {folded} were summarised as: {shortened(view.summary.content, _LONGEST_SUMMARY)}")
@@ -116,6 +123,19 @@ async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
     rows = [(local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in view.messages]
     table = [Table("", ("Time", "From", "Message"), tuple(rows))] if rows else []
     return Report((Text("\n".join(lines)), *table))
+
+
+async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
+    """Switch to the thread that an undo or a redo of a fork leads to, and say so; ``""`` for anything else."""
+    if not isinstance(reversed_, Operation) or not isinstance(reversed_.act, Fork):
+        return ""
+    await services.focus.turn_to_last_thread()
+    target = services.focus.target()
+    if target.thread_id == reversed_.thread_id:
+        return f".\nThread #{target.thread_number} is open again, and you are in it."
+    numbers = await numbers_of(services.context.planner.store, target.persona.slug)
+    closed = numbers.thread(reversed_.thread_id or 0)
+    return f".\nThread #{closed} is closed; you are in thread #{target.thread_number}."
 
 
 async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chorus_cli.commands.context.journal import follow_fork
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Refill, Reply, Text
 from chorus_cli.commands.framework.services import Services
@@ -49,7 +50,7 @@ async def undo(services: Services) -> Reply:
     async def taken_back() -> Reply:
         await services.log.journal.take_back(target, newest)
         unrecorded.forget(slug, newest.at)
-        return _undone(newest.done, services)
+        return _undone(newest.done, await follow_fork(services, newest.done), services)
 
     passed_over = unrecorded.newest(slug, newest.at)
     if kept_back := news.keep_back(target.thread_id, newest.at):
@@ -67,9 +68,9 @@ def _named(done: Operation | Spoken) -> str:
     return done.describe() if isinstance(done, Operation) else turn(done)
 
 
-def _undone(done: Operation | Spoken, services: Services) -> Reply:
+def _undone(done: Operation | Spoken, followed: str, services: Services) -> Reply:
     if isinstance(done, Operation):
-        return Text(f"Undone: {done.describe()}")
+        return Text(f"Undone: {done.describe()}{followed}")
     again = services.jobs.news.turn_undone(done.id)
     told = [f"Undone: {turn(done)}", *([going_again_line(again)] if again else [])]
     return Refill("\n".join(told), done.content, gives_way=True)
@@ -101,7 +102,7 @@ async def redo(services: Services) -> Text:
     redone = await services.log.journal.redo(services.focus.target())
     if isinstance(redone, Spoken):
         services.jobs.news.turn_redone(redone.id)
-    return Text(f"Redone: {_named(redone)}")
+    return Text(f"Redone: {_named(redone)}{await follow_fork(services, redone)}")
 
 
 @GROUP.command("retry")

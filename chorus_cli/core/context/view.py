@@ -2,11 +2,13 @@
 
 The log is permanent; the context is computed from it and the journal. Five sets make it up:
 
-    boundary  the newest effective clear, edit or restore
+    boundary  the newest effective clear, edit, restore or fork
     members   the messages that the boundary put into the context, in its order, while it is younger than the window
     kept      the messages that later operations put into the context, whatever their age
     spoken    the messages since the boundary, younger than the window
     out       the messages that a retry replaced or an undo took back since the boundary
+
+Members and kept messages may have been said in another thread: a fork puts them into its own.
 
 Order is the order of turns, never of clocks: a timestamp only decides age, and one in the future counts as now.
 """
@@ -126,11 +128,12 @@ def view(
     thread after the boundary and after ``since``. ``operations`` must reach back to the boundary. ``summaries`` are
     those of effective folds of the thread.
     """
-    rows = {row.id: row for row in messages if row.thread_id == thread_id}
     boundary = journal.boundary(operations)
     later = _later(operations, boundary)
-    members = [rows[member] for member in _members(boundary, since) if member in rows]
-    chosen = [*members, *_kept_and_spoken(rows, operations, boundary, members, since)]
+    brought = {id_ for each in (*([boundary] if boundary else []), *later) for id_ in each.brought_into(thread_id)}
+    rows = {row.id: row for row in messages if row.thread_id == thread_id or row.id in brought}
+    members = [rows[member] for member in _members(thread_id, boundary, since) if member in rows]
+    chosen = [*members, *_kept_and_spoken(rows, thread_id, later, boundary, members, since)]
     out = _out(operations, later, boundary)
     seen = tuple(row for row in chosen if not out(row))
     summary, folded_number = standing(summaries, boundary.id if boundary else None, [row.id for row in seen])
@@ -144,18 +147,21 @@ def view(
     )
 
 
-def put_in(operations: Sequence[Operation], since: datetime) -> set[int]:
+def put_in(thread_id: int, operations: Sequence[Operation], since: datetime) -> set[int]:
     """Return the ids of the members and of the kept messages: those that the view holds because an operation says so.
 
     ``operations`` must reach back to the boundary.
     """
-    return {*_members(journal.boundary(operations), since), *kept(operations)}
+    return {*_members(thread_id, journal.boundary(operations), since), *kept(thread_id, operations)}
 
 
-def kept(operations: Sequence[Operation]) -> set[int]:
+def kept(thread_id: int, operations: Sequence[Operation]) -> set[int]:
     """Return the ids of the messages that operations since the boundary keep in context, whatever their age."""
-    later = _later(operations, journal.boundary(operations))
-    return {member for each in later for member in each.members}
+    return _kept(thread_id, _later(operations, journal.boundary(operations)))
+
+
+def _kept(thread_id: int, later: Iterable[Operation]) -> set[int]:
+    return {member for each in later for member in each.members_in(thread_id)}
 
 
 def standing(
@@ -178,25 +184,31 @@ def standing(
     return None, 0
 
 
-def reasons_outside(rows: Iterable[Message], operations: Sequence[Operation], seen: View) -> dict[int, Reason]:
+def reasons_outside(
+    thread_id: int, rows: Iterable[Message], operations: Sequence[Operation], seen: View
+) -> dict[int, Reason]:
     """Return the reason for each message of a thread that its view does not reach, by the message's id.
 
-    ``rows`` are all of the thread, ``operations`` all that concern it. A message that was reworded is one with its
-    wordings, and stands where it was said. Where several reasons hold, the first of this order counts.
+    ``rows`` are all of the thread and those that operations in effect have put into it from others, ``operations`` all
+    that concern it. A message that was
+    reworded is one with its wordings, and stands where it was said. Where several reasons hold, the first of this order
+    counts.
     """
     by_id = {row.id: row for row in rows}
     reached = _with_originals({row.id for row in (*seen.messages, *seen.taken_back)}, by_id)
-    entered = _with_originals(set(seen.boundary.members) if seen.boundary else set(), by_id)
+    entered = _with_originals(set(seen.boundary.members_in(thread_id)) if seen.boundary else set(), by_id)
     entered_turns = {by_id[id_].turn_id for id_ in entered if id_ in by_id}
     undone = {subject.operation_id for subject in journal.undone(operations)}
-    lasting = {member for each in operations if each.id not in undone for member in each.members}
-    members = {each.id: each.members for each in operations}
+    lasting = {member for each in operations if each.id not in undone for member in each.members_in(thread_id)}
+    members = {each.id: each.members_in(thread_id) for each in operations}
     boundary_id = seen.boundary_id or 0
     after = seen.boundary.after_message_id if seen.boundary else 0
 
     def reason(row: Message) -> Reason:
         if row.id in entered:
             return Reason.AGE
+        if row.thread_id != thread_id:
+            return Reason.BOUNDARY
         introduced_by = row.introduced_by or boundary_id
         if row.id in members.get(introduced_by, ()) and row.id not in lasting:
             return Reason.WITHDRAWN
@@ -207,7 +219,10 @@ def reasons_outside(rows: Iterable[Message], operations: Sequence[Operation], se
         is_undone = row.introduced_by in undone and row.timestamp > seen.cutoff
         return Reason.TAKEN_BACK if is_undone else Reason.AGE
 
-    outside = (row for row in by_id.values() if row.id not in reached and row.revises is None)
+    def is_original(row: Message) -> bool:
+        return row.revises is None or (row.thread_id != thread_id and row.revises not in by_id)
+
+    outside = (row for row in by_id.values() if row.id not in reached and is_original(row))
     return {row.id: reason(row) for row in outside if row.content or row.tool_calls}
 
 
@@ -227,26 +242,28 @@ def _later(operations: Sequence[Operation], boundary: Operation | None) -> list[
     return [each for each in journal.effective(operations) if boundary is None or each.id > boundary.id]
 
 
-def _members(boundary: Operation | None, since: datetime) -> tuple[int, ...]:
-    return () if boundary is None or boundary.created_at <= since else boundary.members
+def _members(thread_id: int, boundary: Operation | None, since: datetime) -> tuple[int, ...]:
+    return () if boundary is None or boundary.created_at <= since else boundary.members_in(thread_id)
 
 
 def _kept_and_spoken(
     rows: dict[int, Message],
-    operations: Sequence[Operation],
+    thread_id: int,
+    later: Sequence[Operation],
     boundary: Operation | None,
     members: Sequence[Message],
     since: datetime,
 ) -> list[Message]:
     after = boundary.after_message_id if boundary else 0
-    kept_ids = kept(operations)
-    retries = {each.id for each in _later(operations, boundary) if isinstance(each.act, Retry)}
+    kept_ids = _kept(thread_id, later)
+    retries = {each.id for each in later if isinstance(each.act, Retry)}
     member_ids = {row.id for row in members}
     member_turns = {row.turn_id for row in members}
 
     def is_spoken(row: Message) -> bool:
         return (
             row.id > after
+            and row.thread_id == thread_id
             and row.timestamp > since
             and (row.introduced_by is None or row.introduced_by in retries)
             and (row.turn_id > after or row.turn_id in member_turns)

@@ -40,6 +40,10 @@ class Act(ABC):
         """Return the JSON of the row."""
         return {}
 
+    def members_by_thread(self) -> Mapping[int, tuple[int, ...]] | None:
+        """Return the members for each thread; ``None`` for an act that puts each into the thread it was said in."""
+        return None
+
     @abstractmethod
     def describe(self) -> str:
         """Name the act to the user."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.log.act import Act, Inclusion
 from chorus_cli.core.log.memory_acts import Flash, MemoryChange
-from chorus_cli.core.log.runs import Runs, expanded
+from chorus_cli.core.log.runs import Runs, expanded, runs
 from chorus_cli.core.text.phrases import counted, shortened
 
 if TYPE_CHECKING:
@@ -68,12 +68,35 @@ class Edit(Inclusion):
         return "your edit of"
 
 
+@dataclass(frozen=True, slots=True)
 class Restore(Inclusion):
-    """A session put in place of the context."""
+    """A session put in place of the context of every thread.
 
-    __slots__ = ()
+    ``threads`` says for each run of neighbouring members the thread that they are put into, and their number; a member
+    may be put into several. It is empty where each member is put into the thread that it was said in.
+    """
+
     kind = "restore"
     is_boundary = True
+    threads: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], members: tuple[int, ...]) -> Restore:
+        """Read the threads."""
+        return cls(members, tuple((int(thread), int(number)) for thread, number in detail.get("threads", ())))
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the threads."""
+        return {"threads": [[thread, number] for thread, number in self.threads]} if self.threads else {}
+
+    def members_by_thread(self) -> Mapping[int, tuple[int, ...]] | None:
+        """Return the members that are put into each thread, if ``threads`` says it."""
+        found: dict[int, tuple[int, ...]] = {}
+        first = 0
+        for thread, number in self.threads:
+            found[thread] = found.get(thread, ()) + self.members[first : first + number]
+            first += number
+        return found if self.threads else None
 
     def describe(self) -> str:
         """Name the act with the number of its members."""
@@ -83,6 +106,44 @@ class Restore(Inclusion):
     def start(self) -> str:
         """The words for a context that starts here."""
         return "the session restored on"
+
+
+@dataclass(frozen=True, slots=True)
+class Fork(Inclusion):
+    """The beginning of a thread whose context is that of another, ``origin``, whose number is ``origin_number``.
+
+    The members stay rows of the other thread. A summary stands for the first ``summarised`` of them.
+    """
+
+    kind = "fork"
+    is_boundary = True
+    origin: int = 0
+    origin_number: int = 0
+    summarised: int = 0
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], members: tuple[int, ...]) -> Fork:
+        """Read the thread that was forked, and the extent of the summary."""
+        return cls(members, int(detail["thread"]), int(detail["number"]), int(detail.get("summarised", 0)))
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the thread that was forked, and the extent of the summary."""
+        forked: dict[str, JsonValue] = {"thread": self.origin, "number": self.origin_number}
+        return forked | ({"summarised": self.summarised} if self.summarised else {})
+
+    @property
+    def folded(self) -> Runs:
+        """The members that the summary stands for."""
+        return runs(self.members[: self.summarised])
+
+    def describe(self) -> str:
+        """Name the thread that was forked, and the number of members."""
+        return f"fork of thread #{self.origin_number}, {counted(len(self.members), 'message')}"
+
+    @property
+    def start(self) -> str:
+        """The words for a context that starts here."""
+        return f"the fork of thread #{self.origin_number} on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +202,7 @@ class Fold(Act):
     kind = "compact"
     changes_messages = False
     breaks_prefix = False
-    message_ids: Runs = ()
+    folded: Runs = ()
     rewords: bool = False
 
     @classmethod
@@ -152,14 +213,14 @@ class Fold(Act):
 
     def detail(self) -> dict[str, JsonValue]:
         """Write the ids and the mark of a rewording."""
-        folds: dict[str, JsonValue] = {"folds": [[first, last] for first, last in self.message_ids]}
-        return (folds if self.message_ids else {}) | ({"rewords": True} if self.rewords else {})
+        folds: dict[str, JsonValue] = {"folds": [[first, last] for first, last in self.folded]}
+        return (folds if self.folded else {}) | ({"rewords": True} if self.rewords else {})
 
     def describe(self) -> str:
         """Name the act with the number of messages."""
         if self.rewords:
             return "another wording of the summary"
-        return f"{counted(len(expanded(self.message_ids)), 'message')} summarised"
+        return f"{counted(len(expanded(self.folded)), 'message')} summarised"
 
 
 class Subject(NamedTuple):
@@ -211,7 +272,7 @@ class Redo(Reversal):
 
 
 ACTS: Mapping[str, type[Act]] = {
-    act.kind: act for act in (Clear, Edit, Restore, Retry, Window, Fold, Flash, MemoryChange, Undo, Redo)
+    act.kind: act for act in (Clear, Edit, Restore, Fork, Retry, Window, Fold, Flash, MemoryChange, Undo, Redo)
 }
 """The classes of acts by their ``kind``."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JournalError
-from chorus_cli.core.log.acts import Clear, Fold, Redo, Retry, Subject, Undo, Window
+from chorus_cli.core.log.acts import Clear, Fold, Fork, Redo, Retry, Subject, Undo, Window
 from chorus_cli.core.log.memory_acts import MemoryAct
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def replaced(operations: Iterable[Operation]) -> set[int]:
 
 
 def boundary(operations: Sequence[Operation]) -> Operation | None:
-    """Return the newest effective clear, edit or restore, at which the view begins."""
+    """Return the newest effective boundary, at which the view begins."""
     boundaries = [operation for operation in effective(operations) if operation.act.is_boundary]
     return boundaries[-1] if boundaries else None
 
@@ -94,8 +94,8 @@ def fold_is_undone(operations: Sequence[Operation]) -> bool:
     if not folds:
         return False
     newest = folds[max(folds)]
-    counting = (folds.get(each.id) for each in effective(operations))
-    return not any(fold is not None and fold.message_ids == newest.message_ids for fold in counting)
+    counting = (each.act for each in effective(operations) if isinstance(each.act, Fold | Fork))
+    return not any(act.folded == newest.folded for act in counting)
 
 
 def undoable(operations: Sequence[Operation]) -> Operation | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Clear
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.log.operations import Operation
@@ -23,19 +23,24 @@ class LogMarks:
     """The messages that operations took back or replaced.
 
     ``undone_turns`` and ``undone_operations`` were taken back, and what such an operation put in with it; ``replaced``
-    are the messages that a retry which counts took out.
+    are the messages that a retry which counts took out. With ``by_thread`` those of a thread hold for its messages.
     """
 
     undone_turns: frozenset[int] = frozenset()
     replaced: frozenset[int] = frozenset()
     undone_operations: frozenset[int] = frozenset()
+    by_thread: Mapping[int, LogMarks] = field(default_factory=dict)
 
     def is_undone(self, message: Message) -> bool:
         """Return whether a message was taken back: its turn, or the operation that put it in."""
+        if message.thread_id in self.by_thread:
+            return self.by_thread[message.thread_id].is_undone(message)
         return message.turn_id in self.undone_turns or message.introduced_by in self.undone_operations
 
     def is_replaced(self, message: Message) -> bool:
         """Return whether another reply to the same question took its place."""
+        if message.thread_id in self.by_thread:
+            return self.by_thread[message.thread_id].is_replaced(message)
         return message.id in self.replaced
 
     def words(self, message: Message) -> str:
@@ -48,8 +53,23 @@ class LogMarks:
 NO_MARKS = LogMarks()
 
 
-def log_marks(operations: Sequence[Operation]) -> LogMarks:
-    """Read the marks off the operations of a persona."""
+def log_marks(operations: Sequence[Operation], thread_id: int | None = None) -> LogMarks:
+    """Read the marks off the operations of a persona that concern a thread, with ``None`` those of every thread.
+
+    A fork has messages of another thread, and what is done to them there leaves no mark on them in their own.
+    """
+    if thread_id is not None:
+        return _marks(operations)
+    threads = {each.thread_id for each in operations if each.thread_id is not None}
+    return replace(
+        _marks([each for each in operations if each.thread_id is None]),
+        by_thread={
+            thread: _marks([each for each in operations if each.thread_id in {None, thread}]) for thread in threads
+        },
+    )
+
+
+def _marks(operations: Sequence[Operation]) -> LogMarks:
     undone = journal.undone(operations)
     return LogMarks(
         undone_turns=frozenset(subject.turn_id for subject in undone if subject.turn_id is not None),

@@ -79,6 +79,19 @@ class Operation:
         """The messages that the act puts into the context, by their ids."""
         return self.act.members
 
+    def members_in(self, thread_id: int) -> tuple[int, ...]:
+        """Return the messages that the act puts into the context of a thread.
+
+        Where the act does not say which members are for which thread, those said in other threads are among them.
+        """
+        by_thread = self.act.members_by_thread()
+        return self.members if by_thread is None else by_thread.get(thread_id, ())
+
+    def brought_into(self, thread_id: int) -> tuple[int, ...]:
+        """Return the messages that the act puts into the context of a thread whichever thread they were said in."""
+        is_for_thread = self.thread_id is not None or self.act.members_by_thread() is not None
+        return self.members_in(thread_id) if is_for_thread else ()
+
     @property
     def subject(self) -> Subject | None:
         """The object of an undo or redo, ``None`` for any other act."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.memory.prompt import items_in, without_items
@@ -21,13 +22,18 @@ if TYPE_CHECKING:
     from chorus_cli.core.sessions.format import Session
 
     _Key = tuple[Role, datetime, str]
+    Forks = Mapping[int, frozenset[int]]
+    """The threads that have a message from another one, because they are forks, by the id of the message."""
 
 
-def known_threads(session: Session, rows: Iterable[Message]) -> dict[int, int]:
+_NO_FORKS: Forks = MappingProxyType({})
+
+
+def known_threads(session: Session, rows: Iterable[Message], forks: Forks = _NO_FORKS) -> dict[int, int]:
     """Return the thread ids in the log by those in the session, for threads that the log has; all are different."""
     standing_in: defaultdict[_Key, set[int]] = defaultdict(set)
     for row in rows:
-        standing_in[_key(row)].add(row.thread_id)
+        standing_in[_key(row)] |= {row.thread_id, *forks.get(row.id, ())}
     votes: defaultdict[int, Counter[int]] = defaultdict(Counter)
     for message in session.messages:
         votes[message.thread_id].update(standing_in[_key(message)])
@@ -40,7 +46,7 @@ def known_threads(session: Session, rows: Iterable[Message]) -> dict[int, int]:
 
 
 def members(
-    session: Session, rows: Iterable[Message], thread_of: Mapping[int, int]
+    session: Session, rows: Iterable[Message], thread_of: Mapping[int, int], forks: Forks = _NO_FORKS
 ) -> tuple[int | MessageContent, ...]:
     """Return the session's messages in order: ids for those in the log, and new messages for the others.
 
@@ -49,7 +55,8 @@ def members(
     """
     candidates: defaultdict[tuple[int, _Key], list[Message]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (row.introduced_by is not None, row.id)):
-        candidates[row.thread_id, _key(row)].append(row)
+        for thread_id in (row.thread_id, *forks.get(row.id, ())):
+            candidates[thread_id, _key(row)].append(row)
     matches = [_taken(candidates[thread_of[each.thread_id], _key(each)], each) for each in session.messages]
     turns = {
         (message.thread_id, message.turn_id): row.turn_id

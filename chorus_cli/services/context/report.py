@@ -146,7 +146,7 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
     if hot := plan.snapshot.hot:
         yield "memory", block_tokens(hot), f"HOT items {', '.join(f'#{item.id}' for item in hot)}"
     since = " since the boundary" if view.boundary is not None else ""
-    kept_ids = kept(plan.snapshot.operations)
+    kept_ids = kept(plan.snapshot.target.thread_id, plan.snapshot.operations)
     number = sum(row.id in kept_ids for row in plan.sent)
     by_operations = f", {number} kept whatever their age" if number else ""
     cut = f", {len(plan.cut)} of them without the middle" if plan.cut else ""

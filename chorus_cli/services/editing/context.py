@@ -141,7 +141,7 @@ def _stored(member: Member, rows: dict[int, Message], thread_id: int) -> int | M
         return MessageContent(thread_id, member.role, member.text, member.timestamp)
     row = rows[member.message_id]
     return MessageContent(
-        row.thread_id,
+        thread_id,
         row.role,
         member.text,
         row.timestamp,

@@ -181,7 +181,7 @@ class Folding:
         summary = Summary(
             operation.id,
             present.boundary_id,
-            act.message_ids,
+            act.folded,
             new.content,
             new.token_count,
             new.model,

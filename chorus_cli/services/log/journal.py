@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JournalError, SettingsError
 from chorus_cli.core.log import journal
-from chorus_cli.core.log.acts import Clear, Redo, Subject, Undo, Window
+from chorus_cli.core.log.acts import Clear, Fork, Redo, Subject, Undo, Window
 from chorus_cli.core.log.memory_acts import MemoryAct
 from chorus_cli.core.log.operations import NewOperation, Operation
+from chorus_cli.storage.sqlite.context import fork_rows
 from chorus_cli.storage.sqlite.context.window_changes import put_window_back
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from chorus_cli.core.context.snapshot import Frame
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.log.act import Act
     from chorus_cli.core.log.messages import Message
@@ -63,6 +65,22 @@ class Journal:
         new = NewOperation(target.persona.slug, act, self.clock.now(), thread_id, members=act.members)
         return await self.context.store.write(_introduce, new, act.members)
 
+    async def fork(self, target: Target, through_id: int | None = None) -> Operation:
+        """Open a thread that begins with the context of the target's, and return the operation.
+
+        The context is taken up to the end of the turn of message ``through_id``, without a number as a whole; a turn
+        that is still being answered stays out.
+
+        Raises:
+            JournalError: nothing is in context, or not that message.
+        """
+        frame = await self.context.frame(target)
+        return await self.context.store.write(self._fork, frame, through_id)
+
+    def _fork(self, connection: Connection, frame: Frame, through_id: int | None) -> Operation:
+        now = self.clock.now()
+        return fork_rows.fork(connection, self.context.read(connection, frame, now), through_id, now)
+
     async def clear(self, target: Target) -> Operation:
         """Begin a new conversation in every thread of the persona; a reply still running stays behind."""
         return await self.introduce(target, Clear(), in_all_threads=True)
@@ -89,7 +107,8 @@ class Journal:
                 was changed again since.
             SettingsError: the setting that it changed was changed again since.
         """
-        chosen = journal.to_undo(await self._operations(target), number)
+        known = await self._operations(target) if number is None else await self._listed(target)
+        chosen = journal.to_undo(known, number)
         await self._take_back(target, chosen)
         return chosen
 
@@ -121,7 +140,7 @@ class Journal:
         if isinstance(newest.done, Operation):
             await self._take_back(target, newest.done)
         else:
-            await self._record(target, Undo(_subject(newest.done)), target.thread_id)
+            await self._record_turn(target, Undo(_subject(newest.done)))
 
     async def redo(self, target: Target) -> Operation | Message:
         """Put back the subject of the newest undo, unless something has followed it, and return it.
@@ -133,8 +152,9 @@ class Journal:
             SettingsError: the setting that it changed was changed again since.
         """
         newest_turn = await self.context.store.read(message_rows.newest_turn_id, target.thread_id)
-        operations = await self._operations(target)
-        undone = journal.redoable(operations, newest_turn)
+        operations = await self._listed(target)
+        # A fork leads elsewhere, so it follows nothing here; its undo leads back here, so it is redone from here.
+        undone = journal.redoable([each for each in operations if not _leads_elsewhere(each, target)], newest_turn)
         if undone is None or undone.subject is None or await self._is_followed_elsewhere(target, undone):
             raise JournalError(
                 "There is nothing to redo. Without a number only an undo that nothing has followed is taken back; "
@@ -149,8 +169,11 @@ class Journal:
             JournalError: there is no such operation, or it is not taken back.
             SettingsError: the setting that it changed was changed again since.
         """
-        operations = await self._operations(target)
+        operations = await self._listed(target)
         return await self._put_back(target, journal.to_redo(operations, number), operations)
+
+    async def _listed(self, target: Target) -> list[Operation]:
+        return journal.own(await self.context.store.read(_with_forks, target.persona.slug, target.thread_id))
 
     async def _operations(self, target: Target) -> list[Operation]:
         return journal.own(await self.context.store.read(operation_rows.all_of, target.persona.slug, target.thread_id))
@@ -176,37 +199,45 @@ class Journal:
     async def _put_back(self, target: Target, subject: Subject, operations: list[Operation]) -> Operation | Message:
         if subject.turn_id is not None:
             question = await self._question(subject.turn_id)
-            await self._record(target, Redo(subject), target.thread_id)
+            await self._record_turn(target, Redo(subject))
             return question
         chosen = next(known for known in operations if known.id == subject.operation_id)
-        change = chosen.act if isinstance(chosen.act, Window | MemoryAct) else None
-        await self._record(target, Redo(subject), chosen.thread_id, change)
+        await self._record(target, Redo(subject), chosen, chosen.act)
         return chosen
 
     async def _take_back(self, target: Target, chosen: Operation) -> None:
-        change = chosen.act.inverse if isinstance(chosen.act, Window | MemoryAct) else None
-        await self._record(target, Undo(_subject(chosen)), chosen.thread_id, change)
+        change = chosen.act.inverse if isinstance(chosen.act, Window | MemoryAct) else chosen.act
+        await self._record(target, Undo(_subject(chosen)), chosen, change)
 
-    async def _record(
-        self, target: Target, reversal: Undo | Redo, thread_id: int | None, change: Window | MemoryAct | None = None
-    ) -> None:
-        new = NewOperation(target.persona.slug, reversal, self.clock.now(), thread_id)
-        if change is None:
-            await self.context.store.write(operation_rows.introduce_reversal, new)
-            return
-        if isinstance(change, MemoryAct):
-            await self.memory.put_back(change, new)
-            return
+    async def _record(self, target: Target, reversal: Undo | Redo, chosen: Operation, change: Act) -> None:
+        """Store a reversal of an operation with all that it changes besides; ``change`` is that of a window or item."""
+        new = NewOperation(target.persona.slug, reversal, self.clock.now(), chosen.thread_id)
+        match change:
+            case MemoryAct():
+                await self.memory.put_back(change, new)
+            case Window():
+                await self._put_window_back(change, new)
+            case Fork():
+                await self.context.store.write(fork_rows.reverse, new, chosen)
+            case _:
+                await self.context.store.write(operation_rows.introduce_reversal, new)
+
+    async def _record_turn(self, target: Target, reversal: Undo | Redo) -> None:
+        new = NewOperation(target.persona.slug, reversal, self.clock.now(), target.thread_id)
+        await self.context.store.write(operation_rows.introduce_reversal, new)
+
+    async def _put_window_back(self, change: Window, new: NewOperation) -> None:
         try:
-            await self.context.store.write(
-                put_window_back, self.personas.settings_path(target.persona.slug), change, new
-            )
+            await self.context.store.write(put_window_back, self.personas.settings_path(new.persona), change, new)
         except SettingsError as error:
             raise SettingsError(f"{error} Earlier operations go by their number: /context ops lists them.") from error
 
 
 def _introduce(connection: Connection, new: NewOperation, members: Sequence[int]) -> Operation:
-    known = {row.id for row in message_rows.rows(connection, members) if row.thread_id == new.thread_id}
+    thread_id = new.thread_id or 0
+    known = {row.id for row in message_rows.rows(connection, members) if row.thread_id == thread_id}
+    if set(members) - known:
+        known |= operation_rows.said_elsewhere(connection, new.persona, thread_id)
     for unknown in set(members) - known:
         raise JournalError(f"There is no message #{unknown} in this thread. /search shows the numbers of messages.")
     return operation_rows.introduce(connection, new)
@@ -214,9 +245,19 @@ def _introduce(connection: Connection, new: NewOperation, members: Sequence[int]
 
 def _with_undone_turns(connection: Connection, target: Target) -> tuple[list[Operation], dict[int, str]]:
     """Return the user's operations, and by its id the question of each turn that one takes back or puts back."""
-    operations = journal.own(operation_rows.all_of(connection, target.persona.slug, target.thread_id))
+    operations = journal.own(_with_forks(connection, target.persona.slug, target.thread_id))
     turn_ids = {each.subject.turn_id for each in operations if each.subject and each.subject.turn_id}
     return operations, {row.id: row.content for row in message_rows.rows(connection, turn_ids)}
+
+
+def _with_forks(connection: Connection, slug: str, thread_id: int) -> list[Operation]:
+    """Return the operations that concern a thread, and those that have opened and closed forks of it."""
+    forks = operation_rows.forks_of(connection, slug, thread_id)
+    return sorted([*operation_rows.all_of(connection, slug, thread_id), *forks], key=lambda each: each.id)
+
+
+def _leads_elsewhere(operation: Operation, target: Target) -> bool:
+    return isinstance(operation.act, Fork) and operation.thread_id != target.thread_id
 
 
 def _subject(done: Operation | Message) -> Subject:

@@ -176,7 +176,7 @@ class Search:
         """
         hits = [hit for hit in hits if not is_recalled(hit.message)]
         threads = {(hit.message.persona, hit.message.thread_id) for hit in hits}
-        marks = {thread: log_marks(await self.store.read(operation_rows.all_of, *thread)) for thread in threads}
+        marks = {each: log_marks(await self.store.read(operation_rows.all_of, *each), each[1]) for each in threads}
         numbers = {persona: await numbers_of(self.store, persona) for persona, _ in threads}
         return tuple(
             _match(hit, marks[hit.message.persona, hit.message.thread_id], numbers[hit.message.persona]) for hit in hits

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.log import journal
+from chorus_cli.core.log.acts import Fork
 from chorus_cli.core.log.export import Export, without_empty_replies
 from chorus_cli.core.log.marks import NO_MARKS, log_marks
 from chorus_cli.core.log.operations import Numbers
@@ -58,7 +59,10 @@ async def numbers_of(store: Store, persona: str) -> Numbers:
 async def transcript(
     store: Store, selection: Selection, operations: Sequence[Operation]
 ) -> AsyncIterator[Message | Operation]:
-    """Yield the messages and the boundaries between them, page by page, so that a long log needs little memory."""
+    """Yield the messages and the boundaries between them, page by page, so that a long log needs little memory.
+
+    The transcript of a fork begins with the messages that it has of the other thread.
+    """
     boundaries = [operation for operation in journal.effective(operations) if operation.act.is_boundary]
     if selection.since is not None:
         boundaries = [boundary for boundary in boundaries if boundary.created_at > selection.since]
@@ -68,11 +72,21 @@ async def transcript(
     ):
         for message in page:
             while boundaries and boundaries[0].after_message_id < message.id:
-                yield boundaries.pop(0)
+                for entry in await _boundary(store, selection, boundaries.pop(0)):
+                    yield entry
             yield message
         after = page[-1].id
     for boundary in boundaries:
-        yield boundary
+        for entry in await _boundary(store, selection, boundary):
+            yield entry
+
+
+async def _boundary(store: Store, selection: Selection, boundary: Operation) -> list[Message | Operation]:
+    """Return a boundary; that of a fork, in the transcript of its thread, after the messages of the other thread."""
+    if selection.thread_id is None or not isinstance(boundary.act, Fork):
+        return [boundary]
+    rows = {row.id: row for row in await store.read(message_rows.rows, boundary.members)}
+    return [*(rows[member] for member in boundary.members), boundary]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +107,7 @@ class Exporting:
             selection = Selection(target.persona.slug, target.thread_id)
             operations = await operations_of(self.context.store, selection)
             entries = tuple([entry async for entry in transcript(self.context.store, selection, operations)])
-            marks = log_marks(operations)
+            marks = log_marks(operations, selection.thread_id)
         else:
             entries = (await self.context.snapshot(target, now)).view.messages
         numbers = await numbers_of(self.context.store, target.persona.slug)

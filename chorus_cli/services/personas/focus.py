@@ -88,6 +88,10 @@ class Focus:
         """Switch to a thread that is already stored as the last used."""
         self.thread_id, self.thread_number = thread
 
+    async def turn_to_last_thread(self) -> None:
+        """Switch to the thread of the persona in focus that the log has as the last used."""
+        await self._enter(self.slug)
+
     async def open_thread(self, title: str) -> None:
         """Open a new thread of the persona in focus and switch to it."""
         opened = await self._store.write(thread_rows.new, self.slug, title, self._clock.now())

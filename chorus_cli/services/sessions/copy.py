@@ -26,7 +26,10 @@ _TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 
 @dataclass(frozen=True, slots=True)
 class ThreadCopy:
-    """The context of one thread; ``messages`` are those of the view that can be saved."""
+    """The context of one thread; ``messages`` are those of the view that can be saved, each as one of this thread.
+
+    A fork has messages of another thread, which the view names as their own.
+    """
 
     thread: SavedThread
     view: View
@@ -69,8 +72,13 @@ class ContextCopy:
         return tuple(message for each in self.threads for message in each.messages)
 
     def said_after(self, message_id: int) -> tuple[Message, ...]:
-        """Return the messages newer than one of the log, without those that an edit or a restore put in."""
-        return tuple(message for each in self.threads for message in _said(each) if message.id > message_id)
+        """Return the messages newer than one of the log, without those that an edit or a restore put in.
+
+        A message that several threads have, because one is a fork of the other, is returned once.
+        """
+        said = {message.id: message for each in reversed(self.threads) for message in _said(each)}
+        chosen = (message for each in self.threads for message in _said(each) if message.id > message_id)
+        return tuple(message for message in chosen if said[message.id] is message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +98,7 @@ async def copied(context: Context, target: Target, now: datetime) -> ContextCopy
     for title, snapshot in found.snapshots:
         thread_id, view = snapshot.target.thread_id, (await context.counted(snapshot)).view
         running += [message.turn_id for message in view.messages if message.status is Status.STREAMING]
-        messages = tuple(filter(_can_be_saved, view.messages))
+        messages = tuple(row._replace(thread_id=thread_id) for row in view.messages if _can_be_saved(row))
         if messages or thread_id == target.thread_id:
             threads.append(ThreadCopy(_saved_thread(thread_id, title, view), view, messages))
     return ContextCopy(tuple(threads), now, since, len(running), min(running, default=None), found.operation_id)
@@ -121,5 +129,5 @@ def _can_be_saved(message: Message) -> bool:
 
 
 def _said(copy: ThreadCopy) -> Iterator[Message]:
-    put_in = set(copy.view.boundary.members) if copy.view.boundary else set()
+    put_in = set(copy.view.boundary.members_in(copy.thread.id)) if copy.view.boundary else set()
     return (message for message in copy.messages if message.introduced_by is None or message.id not in put_in)

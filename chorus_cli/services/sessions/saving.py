@@ -166,7 +166,7 @@ class SessionSaving:
         """Extend a summary by messages; if that fails, return the old one with the error."""
         if not self.summarizer.can_summarize(target):
             return _Summary(session_summary.extract(whole))
-        entries = entries_of(said, target.persona.name)
+        entries = entries_of(_each_once(said), target.persona.name)
         try:
             written = await self.summarizer.extended(target, session_summary.TASK, so_far, entries)
         except ModelError as error:
@@ -189,6 +189,11 @@ def _holds(copy: ContextCopy, old: Session) -> bool:
     """Return whether all messages of a session are in the copy too, except those that have left by age."""
     present = {_key(each) for each in map(content_of, copy.messages)}
     return all(_key(each) in present for each in old.messages if each.timestamp > copy.since_in(each.thread_id))
+
+
+def _each_once(messages: Iterable[MessageContent]) -> list[MessageContent]:
+    """Return the messages without those of a fork that its origin has too."""
+    return list({(each.role, each.timestamp, each.content): each for each in messages}.values())
 
 
 def _key(message: MessageContent) -> tuple[int, str, datetime, str]:

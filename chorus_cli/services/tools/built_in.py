@@ -127,7 +127,7 @@ async def read_thread(services: ToolServices, caller: Caller, arguments: Argumen
     thread_id, number = await services.store.read(thread_rows.had, persona.slug, arguments.number("id"), after)
     newest = await services.store.read(thread_rows.newest_messages, persona.slug, thread_id, _MOST_READ)
     rows = [row for row in newest if row.id > after]
-    marks = log_marks(await services.store.read(operation_rows.all_of, persona.slug, thread_id))
+    marks = log_marks(await services.store.read(operation_rows.all_of, persona.slug, thread_id), thread_id)
     said = [row for row in rows if _is_said(row) and not marks.is_undone(row) and not marks.is_replaced(row)]
     told = _newest_entries(_entry(row, persona.name) for row in reversed(said) if row.turn_id != caller.turn_id)
     if not told:

@@ -10,12 +10,12 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.act import Act
-from chorus_cli.core.log.acts import Redo, Retry, Subject, Undo, Window
+from chorus_cli.core.log.acts import Redo, Restore, Retry, Subject, Undo, Window
 from chorus_cli.core.log.messages import Message, Status
 from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.core.time.window import cutoff
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
-from tests.core.context.naive_view import PERSONAS, Deed, Past, Place, Said, naive_view, said_in
+from tests.core.context.naive_view import PERSONAS, Deed, Past, Place, Said, naive_view, said_elsewhere, said_in
 from tests.fakes import START
 from tests.storage.sqlite.database import database
 from tests.storage.sqlite.views import view_in
@@ -82,7 +82,8 @@ class KeptPast(RuleBasedStateMachine):
         return self._insert(place, old, role="user", turn=None, introduced_by=self._next_operation())
 
     def _draw_members(self, data: st.DataObject, places: list[Place]) -> list[int]:
-        known = [row.id for place in places for row in said_in(self.past, place.thread)]
+        elsewhere = [row.id for row in said_elsewhere(self.past, places[0])] if len(places) == 1 else []
+        known = [*elsewhere, *(row.id for place in places for row in said_in(self.past, place.thread))]
         return data.draw(st.lists(st.sampled_from(known[-12:]), unique=True, max_size=8)) if known else []
 
     def _do(self, new: NewOperation) -> Deed:
@@ -91,6 +92,7 @@ class KeptPast(RuleBasedStateMachine):
         after = self._newest_row() if new.after_message_id is None else new.after_message_id
         deed = Deed(stored.id, new.act.kind, new.persona, new.thread_id, after, new.created_at, stored.members)
         deed = replace(deed, replaced=replaced(new.act), subject=named(stored.subject), hours=hours(new.act))
+        deed = replace(deed, threads=new.act.threads if isinstance(new.act, Restore) else ())
         self.past.append(deed)
         return deed
 

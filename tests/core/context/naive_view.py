@@ -17,6 +17,7 @@ class Place:
 
 
 PLACES = (Place("chorus", 1), Place("chorus", 2), Place("frodo", 3))
+BOUNDARIES = frozenset({"clear", "edit", "restore", "fork"})
 PERSONAS = ("chorus", "frodo")
 
 
@@ -45,6 +46,7 @@ class Deed:
     replaced: frozenset[int] = frozenset()
     subject: tuple[str, int] | None = None
     hours: tuple[int, int] | None = None
+    threads: tuple[tuple[int, int], ...] = ()
 
 
 Past = list[Said | Deed]
@@ -75,15 +77,30 @@ def in_order(rows: list[Said]) -> list[int]:
     return [row.id for row in sorted(rows, key=lambda row: (row.turn, row.id))]
 
 
+def put_into(deed: Deed, thread: int, past: Past) -> list[Said]:
+    """Return the rows that a deed puts into the context of a thread, in its order."""
+    rows = {event.id: event for event in past if isinstance(event, Said)}
+    members = [rows[member] for member in deed.members]
+    if deed.threads:
+        meant = [each for each, number in deed.threads for _ in range(number)]
+        return [row for row, each in zip(members, meant, strict=True) if each == thread]
+    return [row for row in members if deed.thread is not None or row.thread == thread]
+
+
+def said_elsewhere(past: Past, place: Place) -> list[Said]:
+    """Return the rows of other threads that standing deeds have put into this one."""
+    brought = {row.id: row for deed in standing(deeds_of(past, place)) for row in put_into(deed, place.thread, past)}
+    return [row for row in brought.values() if row.thread != place.thread]
+
+
 def naive_view(past: Past, place: Place, now: datetime, hours: int) -> list[int]:
     since = now - timedelta(hours=hours)
     rows, deeds = said_in(past, place.thread), deeds_of(past, place)
-    bases = [deed for deed in standing(deeds) if deed.kind in {"clear", "edit", "restore"}]
+    bases = [deed for deed in standing(deeds) if deed.kind in BOUNDARIES]
     boundary, members = 0, list[Said]()
     if bases:
         boundary = bases[-1].after
-        listed = [row for member in bases[-1].members for row in rows if row.id == member]
-        members = listed if bases[-1].at > since else []
+        members = put_into(bases[-1], place.thread, past) if bases[-1].at > since else []
     newer = deeds[deeds.index(bases[-1]) + 1 :] if bases else deeds
     retries = [deed for deed in standing(deeds) if deed.kind == "retry" and deed in newer]
     kept = {member for deed in standing(deeds) if deed.kind == "keep" and deed in newer for member in deed.members}
@@ -103,10 +120,11 @@ def naive_view(past: Past, place: Place, now: datetime, hours: int) -> list[int]
         )
     ]
     gone = {row for deed in retries for row in deed.replaced}
+    turns = {row.id: row.turn for row in (*members, *spoken)}
     return [
         row
         for row in [member.id for member in members] + in_order(spoken)
-        if row not in gone and not any(taken_back(("turn", known.turn), newer) for known in rows if known.id == row)
+        if row not in gone and not taken_back(("turn", turns[row]), newer)
     ]
 
 
@@ -114,14 +132,17 @@ def naive_reason(row: Said, past: Past, place: Place, since: datetime) -> Reason
     """Return why a row that is not in view is not, by the first reason that holds."""
     deeds = deeds_of(past, place)
     counting = standing(deeds)
-    boundaries = [deed for deed in counting if deed.kind in {"clear", "edit", "restore"}]
+    boundaries = [deed for deed in counting if deed.kind in BOUNDARIES]
     base = boundaries[-1] if boundaries else None
     maker = next((deed for deed in deeds if deed.id == row.introduced_by), None)
-    if base and row.id in base.members:
+    entered = put_into(base, place.thread, past) if base else []
+    if base and row in entered:
         return Reason.AGE if base.at <= since else "none: it was just put in"
+    if row.thread != place.thread:
+        return Reason.BOUNDARY
     if maker and row.id in maker.members and not any(row.id in deed.members for deed in counting):
         return Reason.WITHDRAWN
-    turns = {known.turn for known in said_in(past, place.thread) if base and known.id in base.members}
+    turns = {known.turn for known in entered}
     if base and (row.id <= base.after or (maker and maker.id < base.id)):
         return Reason.BOUNDARY
     if base and row.turn <= base.after and row.turn not in turns:

@@ -16,7 +16,7 @@ from hypothesis.stateful import invariant, precondition, rule, run_state_machine
 
 from chorus_cli.core.context.view import reasons_outside, view
 from chorus_cli.core.log import journal
-from chorus_cli.core.log.acts import Clear, Edit, Fold, Redo, Restore, Retry, Subject, Undo, Window
+from chorus_cli.core.log.acts import Clear, Edit, Fold, Fork, Redo, Restore, Retry, Subject, Undo, Window
 from chorus_cli.core.log.memory_acts import Flash
 from chorus_cli.core.log.messages import MessageContent, Role
 from chorus_cli.core.log.operations import NewOperation
@@ -33,6 +33,7 @@ from tests.core.context.naive_view import (
     naive_reason,
     naive_redoable,
     naive_undoable,
+    said_elsewhere,
     said_in,
     standing,
     untouched_view,
@@ -111,6 +112,22 @@ class ViewMachine(KeptPast):
         missing = [self._introduced(place) for place in places if data.draw(st.booleans())]
         self._do(NewOperation(persona, Restore(), self.now, members=(*kept, *missing)))
 
+    @rule(data=st.data())
+    def restore_each_thread_with_rows_of_any(self, data: st.DataObject) -> None:
+        drawn = [self._draw_members(data, [*PLACES[:2]]) for _ in PLACES[:2]]
+        threads = tuple((place.thread, len(rows)) for place, rows in zip(PLACES, drawn, strict=False))
+        members = tuple(row for rows in drawn for row in rows)
+        self._do(NewOperation("chorus", Restore(threads=threads), self.now, members=members))
+
+    @rule(there=st.sampled_from(((0, 1), (1, 0))))
+    def fork(self, there: tuple[int, int]) -> None:
+        """Give a thread the view of another one, as it is when a thread is opened by a fork."""
+        origin, forked = (PLACES[index] for index in there)
+        members = tuple(self._expected(origin))
+        act = Fork(origin=origin.thread, origin_number=origin.thread)
+        self._do(NewOperation(origin.persona, act, self.now, forked.thread, members=members))
+        assert self._seen(forked) == list(members)
+
     @rule(place=SOMEWHERE, data=st.data())
     def keep(self, place: Place, data: st.DataObject) -> None:
         members = tuple(self._draw_members(data, [place]))
@@ -118,7 +135,7 @@ class ViewMachine(KeptPast):
 
     @rule(place=SOMEWHERE, data=st.data())
     def retry(self, place: Place, data: st.DataObject) -> None:
-        visible = [row for row in said_in(self.past, place.thread) if row.id in self._expected(place)]
+        visible = [row for row in self._within_reach(place) if row.id in self._expected(place)]
         answered = sorted({row.turn for row in visible if row.id != row.turn})
         if not answered:
             return
@@ -153,7 +170,7 @@ class ViewMachine(KeptPast):
 
     @rule(place=SOMEWHERE, data=st.data())
     def undo_a_turn(self, place: Place, data: st.DataObject) -> None:
-        rows = {row.turn for row in said_in(self.past, place.thread) if row.id in self._expected(place)}
+        rows = {row.turn for row in self._within_reach(place) if row.id in self._expected(place)}
         if rows:
             turn = data.draw(st.sampled_from(sorted(rows)))
             self._do(NewOperation(place.persona, Undo(Subject(turn_id=turn)), self.now, place.thread))
@@ -168,6 +185,9 @@ class ViewMachine(KeptPast):
             self._do(NewOperation(place.persona, Redo(Subject(turn_id=number)), self.now, undo.thread))
         else:
             self._reverse(Redo, next(deed for deed in deeds_of(self.past, place) if deed.id == number))
+
+    def _within_reach(self, place: Place) -> list[Said]:
+        return [*said_in(self.past, place.thread), *said_elsewhere(self.past, place)]
 
     # What time does
 
@@ -217,14 +237,15 @@ class ViewMachine(KeptPast):
             known = {row.id for row in (*seen.messages, *seen.taken_back)}
             assert len(known) == len(seen.messages) + len(seen.taken_back)
             empty = {id_ for (id_,) in self.connection.execute("SELECT id FROM messages WHERE content = ''")}
-            others = [row for row in said_in(self.past, place.thread) if row.id not in known | empty]
+            others = [row for row in self._within_reach(place) if row.id not in known | empty]
             expected = Counter(naive_reason(row, self.past, place, since) for row in others)
             found = count_outside(self.connection, place.persona, place.thread, seen)
             assert {reason: each.messages for reason, each in found.items()} == expected
             rows = message_rows.rows(self.connection, range(1, self._newest_row() + 1))
             operations = operation_rows.all_of(self.connection, place.persona, place.thread)
-            in_thread = [row for row in rows if row.thread_id == place.thread]
-            assert Counter(reasons_outside(in_thread, operations, seen).values()) == expected
+            within_reach = {row.id for row in self._within_reach(place)}
+            in_thread = [row for row in rows if row.id in within_reach]
+            assert Counter(reasons_outside(place.thread, in_thread, operations, seen).values()) == expected
 
     @invariant()
     def undo_and_redo_find_what_is_next(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,13 +12,14 @@ from hypothesis import strategies as st
 from chorus_cli.core.errors import JournalError
 from tests.services.editing.edited_lines import edited_lines
 from tests.services.log.expected_contexts import DEFAULT_HOURS, Deed, Line, Told
-from tests.services.log.expecting_user import OTHER, ExpectingUser, Saved
+from tests.services.log.expecting_user import MOST_THREADS, OTHER, ExpectingUser, Saved
 from tests.services.log.user_story import Ending
 
 NAMES = {
     "clear": "new conversation",
     "edit": "edit of the context, ",
     "restore": "restored session, ",
+    "fork": "fork of thread #",
     "retry": "another reply to the last message",
     "window": "window ",
 }
@@ -171,6 +173,21 @@ class ActingUser(ExpectingUser):
         }
         self._do(Told("restore", None, self.now, lines))
 
+    def fork(self, _: st.DataObject) -> None:
+        """Go on in a thread that begins with what is in context here."""
+        if len(self.here.threads) > MOST_THREADS:
+            return
+        self._tick()
+        origin, view = self.thread, self._view()
+        answer = self.story.told("/thread fork")
+        if not view:
+            assert answer.startswith("There is nothing to fork"), answer
+            return
+        assert self.thread not in self.here.threads
+        self.here.threads.append(self.thread)
+        lines = tuple(replace(line, entered=self.now) for line in view)
+        self._do(Told("fork", self.thread, self.now, {self.thread: lines}, origin=origin))
+
     # What is taken back
 
     def undo(self, _: st.DataObject) -> None:
@@ -182,7 +199,7 @@ class ActingUser(ExpectingUser):
         self._undo("/context undo", self.here.undoable_operation(self.thread))
 
     def undo_by_number(self, data: st.DataObject) -> None:
-        deeds = [deed for deed in self.here.deeds() if deed.operation and deed.concerns(self.thread)]
+        deeds = [deed for deed in self.here.deeds() if deed.is_listed(self.thread)]
         if deeds:
             self._tick()
             deed = data.draw(st.sampled_from(deeds))
@@ -196,6 +213,7 @@ class ActingUser(ExpectingUser):
         assert answer.startswith(f"Undone: {_named(deed)}"), answer
         alone = {thread: lines for thread, lines in deed.before.items() if self.here.is_all_there_is(deed, thread)}
         self.here.undo(deed)
+        self._follow(deed)
         self._check_contexts(alone)
 
     def redo(self, _: st.DataObject) -> None:
@@ -203,7 +221,7 @@ class ActingUser(ExpectingUser):
         self._redo("/redo", self.here.redoable(self.thread))
 
     def redo_by_number(self, data: st.DataObject) -> None:
-        deeds = [deed for deed in self.here.deeds() if deed.operation and deed.concerns(self.thread)]
+        deeds = [deed for deed in self.here.deeds() if deed.is_listed(self.thread)]
         if deeds:
             self._tick()
             deed = data.draw(st.sampled_from(deeds))
@@ -217,7 +235,20 @@ class ActingUser(ExpectingUser):
         assert answer.startswith(f"Redone: {_named(deed)}"), answer
         alone = {thread: lines for thread, lines in deed.after.items() if self.here.is_all_there_is(deed, thread)}
         self.here.redo(deed)
+        self._follow(deed)
         self._check_contexts(alone)
+
+    def _follow(self, deed: Deed) -> None:
+        """An undo of a fork closes its thread and leads back, a redo leads to it again."""
+        if deed.told.kind != "fork":
+            return
+        was_open, origin = set(self.here.threads), deed.told.origin
+        self.here.threads = self.story.open_threads()
+        assert (deed.told.thread in self.here.threads) == (not deed.taken_back)
+        if not deed.taken_back:
+            assert self.thread == deed.told.thread
+        elif origin in was_open:
+            assert self.thread == origin
 
     def undo_and_redo_after_a_look_elsewhere(self, data: st.DataObject) -> None:
         self.undo(data)

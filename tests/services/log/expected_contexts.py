@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-Deeds = Literal["say", "retry", "clear", "edit", "restore", "window"]
+Deeds = Literal["say", "retry", "clear", "edit", "restore", "fork", "window"]
 Turn = tuple[int, int]
-BOUNDARIES = frozenset({"clear", "edit", "restore"})
+BOUNDARIES = frozenset({"clear", "edit", "restore", "fork"})
 DEFAULT_HOURS = 8
 ADDED: Turn = (0, 0)
 """Stands for the turn of a line that was written by hand and has none yet."""
@@ -42,6 +42,7 @@ class Told:
     """What a deed does: what it puts into which threads, what it takes out, or the window before and after.
 
     ``opened`` is the number of the first deed that follows it, if that was done before: while an editor was open.
+    ``origin`` is the thread that was forked.
     """
 
     kind: Deeds
@@ -51,6 +52,7 @@ class Told:
     replaced: frozenset[str] = frozenset()
     hours: tuple[int | None, int | None] = (None, None)
     opened: int | None = None
+    origin: int | None = None
 
 
 @dataclass(eq=False)
@@ -70,6 +72,10 @@ class Deed:
 
     def concerns(self, thread: int) -> bool:
         return self.told.thread in {None, thread}
+
+    def is_listed(self, thread: int) -> bool:
+        """Return whether it is taken back by its number: where it was done, and where a fork was made."""
+        return self.operation > 0 and (self.concerns(thread) or self.told.origin == thread)
 
 
 @dataclass(frozen=True)
@@ -123,7 +129,8 @@ class Expected:
                 elif line.turn in turns:
                     # It answers what the boundary put in, also instead of it, and leaves together with that.
                     spoken.append(replace(line, entered=base_at))
-        undone = {(deed.number, 0) for deed in self.deeds("say") if deed.taken_back > base}
+        said = (deed for deed in self.deeds("say") if deed.concerns(thread))
+        undone = {(deed.number, 0) for deed in said if deed.taken_back > base}
         together = members + sorted(spoken, key=lambda line: line.turn)
         return tuple(line for line in together if line.turn not in undone)
 
@@ -233,7 +240,7 @@ class Expected:
         """
         undone: list[Deed] = []
         for event in self.events:
-            if event.what == "undo" and event.deed.concerns(thread):
+            if event.what == "undo" and (event.deed.concerns(thread) or event.deed.told.origin == thread):
                 undone.append(event.deed)
             elif event.what == "redo":
                 undone = [deed for deed in undone if deed is not event.deed]

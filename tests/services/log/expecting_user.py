@@ -169,10 +169,15 @@ class ExpectingUser:
 
     def _threads_of(self, session: Saved) -> dict[int, int]:
         """Find the thread that each of the session's has become, by what is in context there."""
-        self.here.threads = [thread.id for thread in self.story.run(self.story.world.focus.threads())]
+        self.here.threads = self.story.open_threads()
         seen = self.story.seen(self.slug, self.here.threads)
         found = {
             each: [thread for thread in seen if seen[thread] == shown(lines)] for each, lines in session.lines.items()
         }
-        assert all(len(threads) == 1 for threads in found.values())
-        return {each: threads[0] for each, threads in found.items()}
+        thread_of: dict[int, int] = {}
+        for each, threads in found.items():
+            # A fork in which nothing was said yet has the same in context as its origin.
+            likely = (each, self.thread) if each == session.active else (each,)
+            free = [thread for thread in threads if thread not in thread_of.values()]
+            thread_of[each] = next((thread for thread in likely if thread in free), free[0])
+        return thread_of

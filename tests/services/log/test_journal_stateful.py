@@ -37,6 +37,7 @@ WEIGHTS: dict[Callable[[ActingUser, st.DataObject], None], int] = {
     ActingUser.restore_what_was_just_changed: 4,
     ActingUser.go_to_a_thread: 6,
     ActingUser.open_a_thread: 2,
+    ActingUser.fork: 5,
     ActingUser.turn_to_the_other: 3,
     ActingUser.start_again: 2,
     ActingUser.let_time_pass: 5,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import shutil
 import sqlite3
@@ -20,6 +21,7 @@ from chorus_cli.core.context.target import Target
 from chorus_cli.core.errors import ChorusError, ModelError
 from chorus_cli.core.log.messages import Role
 from chorus_cli.core.models.events import TurnEvent
+from chorus_cli.storage.sqlite.log import operation_rows
 from chorus_cli.storage.sqlite.migrations import migrate
 from chorus_cli.storage.sqlite.store import Connection, Store
 from tests.fakes import FakeClock, ScriptedModel
@@ -109,6 +111,9 @@ class UserStory:
         persona = self.world.personas.load(slug or self.slug)
         return replace(target, persona=persona, thread_id=thread or target.thread_id)
 
+    def open_threads(self) -> list[int]:
+        return [thread.id for thread in self.run(self.world.focus.threads())]
+
     # What is said
 
     def say(self, text: str, ending: Ending, reply: str) -> None:
@@ -163,7 +168,8 @@ class UserStory:
     def messages_of_thread(self) -> dict[int, int]:
         """Return for each row that says something the one that it is another wording of, or itself."""
         rows = self.run(self.store.read(_wordings, self.thread))
-        first = {id_: revises or id_ for id_, revises in rows}
+        known = {id_ for id_, _ in rows}
+        first = {id_: revises if revises in known else id_ for id_, revises in rows}
         while any(first[first[id_]] != first[id_] for id_ in first):
             first = {id_: first[first[id_]] for id_ in first}
         return first
@@ -209,6 +215,10 @@ def _rows(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
 
 
 def _wordings(connection: sqlite3.Connection, thread_id: int) -> list[tuple[int, int | None]]:
+    [persona] = connection.execute("SELECT persona FROM threads WHERE id = ?", (thread_id,)).fetchone()
+    brought = operation_rows.said_elsewhere(connection, persona, thread_id)
     return connection.execute(
-        "SELECT id, revises FROM messages WHERE thread_id = ? AND content <> ''", (thread_id,)
+        "SELECT id, revises FROM messages WHERE (thread_id = ? OR id IN (SELECT value FROM json_each(?))) "
+        "AND content <> ''",
+        (thread_id, json.dumps(list(brought))),
     ).fetchall()

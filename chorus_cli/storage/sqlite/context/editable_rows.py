@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EditableRows:
-    """The thread's history, all its operations, and the newest id of all."""
+    """The thread's history, all its operations, and the newest id of all.
+
+    The messages of another thread that a fork has put into this one belong to its history.
+    """
 
     history: list[Message]
     operations: list[Operation]
@@ -35,8 +38,13 @@ def editable_rows(
     while page := message_rows.history(connection, persona, thread_id, shown_since, after):
         history += page
         after = page[-1].id
+    elsewhere = message_rows.rows(connection, operation_rows.said_elsewhere(connection, persona, thread_id))
+    # An operation that put such a row into its own thread does not concern this one.
+    history += [
+        row._replace(introduced_by=None) for row in elsewhere if shown_since is None or row.timestamp > shown_since
+    ]
     return EditableRows(
-        history=history,
+        history=sorted(history, key=lambda row: row.id),
         operations=operation_rows.all_of(connection, persona, thread_id),
         newest_id=message_rows.newest_id(connection),
     )

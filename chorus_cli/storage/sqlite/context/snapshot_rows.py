@@ -11,7 +11,7 @@ from chorus_cli.core.context.memory import MOST_HOT, chosen_hot, contents, ids_h
 from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, RequestStart
 from chorus_cli.core.context.view import put_in, view
 from chorus_cli.core.log import journal
-from chorus_cli.core.log.acts import Fold
+from chorus_cli.core.log.acts import Fold, Fork
 from chorus_cli.core.log.messages import Role
 from chorus_cli.core.settings.table import setting_of
 from chorus_cli.core.time.window import cutoff
@@ -48,7 +48,7 @@ def read_snapshot(
     """
     fold_is_undone = journal.fold_is_undone(operations)
     seen = _view(connection, frame.target.thread_id, operations, start, until)
-    last_spoken = message_rows.last_spoken_at(connection, frame.target.thread_id)
+    last_spoken = message_rows.last_spoken_at(connection, frame.target.thread_id) or _last_of_fork(seen)
     learned = meta_rows.value(connection, meta_rows.calibration_key(frame.target.choice.model))
     allowed = frame.budget(calibration.read(learned) if learned else Calibration(), fold_is_undone=fold_is_undone)
     return ContextSnapshot(
@@ -66,10 +66,15 @@ def read_snapshot(
 def read_past_snapshot(connection: sqlite3.Connection, frame: Frame, moment: datetime) -> ContextSnapshot:
     """Read the snapshot as it was at an earlier moment, by the journal, with the system prompt and model of today.
 
-    A reply that was still being written then is whole.
+    A reply that was still being written then is whole. Before it was opened, a fork has the context of its origin, of
+    which the target of the snapshot has the thread.
     """
     target, persona = frame.target, frame.target.persona
     every = journal.own(operation_rows.all_of(connection, persona.slug, target.thread_id))
+    later = [each.act for each in journal.effective(every) if isinstance(each.act, Fork) and each.created_at > moment]
+    if later:
+        origin = replace(target, thread_id=later[0].origin, thread_number=later[0].origin_number)
+        return read_past_snapshot(connection, replace(frame, target=origin), moment)
     found = journal.window_at(every, moment, persona.settings.context_hours)
     hours = found if isinstance(found, int) and _WINDOW.accepts(found) else persona.defaults.context_hours
     past = replace(persona, settings=replace(persona.settings, context_hours=hours))
@@ -86,15 +91,22 @@ def _view(
     until: datetime | None,
 ) -> View:
     boundary = journal.boundary(operations)
-    folds = {each.id: each.act for each in journal.effective(operations) if isinstance(each.act, Fold)}
+    folds = {each.id: each.act.folded for each in journal.effective(operations) if isinstance(each.act, Fold | Fork)}
     after = boundary.after_message_id if boundary else 0
     messages = message_rows.rows_since(connection, thread_id, after, start.window, until)
     # The index compares text, which lets a row of the same second through.
     messages = [message for message in messages if until is None or message.timestamp <= until]
-    if by_operations := put_in(operations, start.window):
+    if by_operations := put_in(thread_id, operations, start.window):
         messages += message_rows.rows(connection, by_operations - {message.id for message in messages})
     summaries = summary_rows.of_folds(connection, thread_id, folds, boundary) if folds else ()
     return view(thread_id, _without_forgotten(connection, messages), operations, start.window, summaries)
+
+
+def _last_of_fork(seen: View) -> datetime | None:
+    """Return when something was last said that a fork has of its origin; ``None`` where no fork begins the view."""
+    if seen.boundary is None or not isinstance(seen.boundary.act, Fork):
+        return None
+    return max((row.timestamp for row in seen.messages), default=None)
 
 
 def _without_forgotten(connection: sqlite3.Connection, messages: list[Message]) -> list[Message]:

@@ -13,17 +13,20 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping
 
-    from chorus_cli.core.log.acts import Fold
     from chorus_cli.core.log.operations import Operation
+    from chorus_cli.core.log.runs import Runs
 
 _MOST = 8
 """How many folds are looked at: the newest stands unless something was taken back since."""
 
 
 def of_folds(
-    connection: sqlite3.Connection, thread_id: int, folds: Mapping[int, Fold], boundary: Operation | None
+    connection: sqlite3.Connection, thread_id: int, folds: Mapping[int, Runs], boundary: Operation | None
 ) -> list[Summary]:
-    """Return the summaries of the newest of the folds of a thread, by their ids, that began at its boundary."""
+    """Return the summaries of the newest of the folds of a thread, or of its fork, that began at its boundary.
+
+    ``folds`` holds the messages that each stands for by the id of its operation.
+    """
     found = connection.execute(
         "SELECT operation_id, base_operation_id, content, token_count, model, summaries.created_at, number "
         "FROM summaries JOIN operations ON operations.id = operation_id "
@@ -32,7 +35,7 @@ def of_folds(
         (thread_id, json.dumps(list(folds)), boundary.id if boundary else None, _MOST),
     ).fetchall()
     return [
-        Summary(id_, base, folds[id_].message_ids, content, tokens, model, timestamps.from_text(created_at), number)
+        Summary(id_, base, folds[id_], content, tokens, model, timestamps.from_text(created_at), number)
         for id_, base, content, tokens, model, created_at, number in found
     ]
 

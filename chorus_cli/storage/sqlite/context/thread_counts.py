@@ -31,16 +31,21 @@ WITH RECURSIVE
         SELECT value FROM json_each(:in_view)
         UNION SELECT revises FROM known JOIN messages USING (id) WHERE revises IS NOT NULL
     ),
+    brought(id) AS (SELECT value FROM json_each(:brought)),
     entered(id) AS (
-        SELECT message_id FROM operation_members WHERE operation_id = :boundary
+        SELECT value FROM json_each(:entered)
         UNION SELECT revises FROM entered JOIN messages USING (id) WHERE revises IS NOT NULL
     ),
     entered_turns(id) AS (SELECT COALESCE(turn_id, id) FROM entered JOIN messages USING (id)),
     undone(id) AS (SELECT value FROM json_each(:undone)),
-    lasting(id) AS (SELECT message_id FROM operation_members WHERE operation_id NOT IN undone)
+    lasting(id) AS (
+        SELECT message_id FROM operation_members JOIN operations ON operations.id = operation_id
+        WHERE (thread_id = :thread OR thread_id IS NULL) AND operation_id NOT IN undone
+    )
 SELECT
     CASE
         WHEN id IN entered THEN 'AGE'
+        WHEN thread_id <> :thread THEN 'BOUNDARY'
         WHEN (introduced_by, id) IN (SELECT operation_id, message_id FROM operation_members)
             AND id NOT IN lasting THEN 'WITHDRAWN'
         WHEN id <= :after OR introduced_by < :boundary THEN 'BOUNDARY'
@@ -51,7 +56,8 @@ SELECT
     COUNT(*),
     COALESCE(SUM(token_count), 0)
 FROM messages
-WHERE thread_id = :thread AND (content <> '' OR tool_calls IS NOT NULL) AND revises IS NULL AND id NOT IN known
+WHERE (thread_id = :thread OR id IN brought) AND (content <> '' OR tool_calls IS NOT NULL) AND id NOT IN known
+    AND (revises IS NULL OR (thread_id <> :thread AND revises NOT IN brought))
 GROUP BY reason
 """
 """The rule ``reasons_outside`` of the view in SQL, under the names of ``Reason``."""
@@ -64,14 +70,17 @@ def count_outside(connection: sqlite3.Connection, persona: str, thread_id: int, 
     """
     in_view = [row.id for row in (*view.messages, *view.taken_back)]
     undone = operation_rows.undone(connection, persona, thread_id)
+    boundary = view.boundary
     found = connection.execute(
         _BY_REASON,
         {
             "thread": thread_id,
             "in_view": json.dumps(in_view),
             "undone": json.dumps(list(undone)),
-            "boundary": view.boundary.id if view.boundary else 0,
-            "after": view.boundary.after_message_id if view.boundary else 0,
+            "brought": json.dumps([*operation_rows.said_elsewhere(connection, persona, thread_id)]),
+            "entered": json.dumps(boundary.members_in(thread_id) if boundary else ()),
+            "boundary": boundary.id if boundary else 0,
+            "after": boundary.after_message_id if boundary else 0,
             "since": timestamps.to_text(view.cutoff),
         },
     )
@@ -96,7 +105,7 @@ def window_fill(
 ) -> WindowFill:
     """Count what is younger than ``since`` and than ``earliest``; the cost follows the latter, never the log."""
     operations = operation_rows.since_boundary(connection, persona, thread_id)
-    boundary, within_reach = journal.boundary(operations), put_in(operations, earliest)
+    boundary, within_reach = journal.boundary(operations), put_in(thread_id, operations, earliest)
     values = {
         "thread_id": thread_id,
         "since": timestamps.to_text(since),
@@ -110,9 +119,9 @@ def window_fill(
         "AND introduced_by IS NULL AND content <> '' AND id NOT IN (SELECT value FROM json_each(:put_in))",
         values,
     ).fetchone()
-    held += len(put_in(operations, since))
+    held += len(put_in(thread_id, operations, since))
     reachable += len(within_reach)
-    entered = boundary.created_at if boundary and boundary.members else None
+    entered = boundary.created_at if boundary and boundary.members_in(thread_id) else None
     newest = connection.execute(
         "SELECT timestamp FROM (SELECT id, timestamp FROM messages WHERE thread_id = :thread_id "
         "ORDER BY timestamp DESC LIMIT 1) WHERE id > :after",

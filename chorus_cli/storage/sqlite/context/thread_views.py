@@ -41,7 +41,8 @@ SELECT (
         AND (COALESCE(turn_id, id) > :after OR COALESCE(turn_id, id) IN entered)
 ) + (
     SELECT COUNT(*) FROM messages
-    WHERE id IN put_in AND thread_id = :thread AND id NOT IN out_of_it AND COALESCE(turn_id, id) NOT IN undone
+    WHERE id IN put_in AND (thread_id = :thread OR id IN (SELECT value FROM json_each(:brought)))
+        AND id NOT IN out_of_it AND COALESCE(turn_id, id) NOT IN undone
 )
 """
 """The rule of the view in SQL."""
@@ -56,14 +57,16 @@ def number_in_view(
     """
     boundary = journal.boundary(operations)
     later = [each for each in journal.effective(operations) if boundary is None or each.id > boundary.id]
-    members = boundary.members if boundary and boundary.created_at > since else ()
+    members = boundary.members_in(thread_id) if boundary and boundary.created_at > since else ()
+    counting = [*([boundary] if boundary else []), *later]
     (number,) = connection.execute(
         _IN_VIEW,
         {
             "thread": thread_id,
             "since": timestamps.to_text(since),
             "after": boundary.after_message_id if boundary else 0,
-            "put_in": json.dumps(list(put_in(operations, since))),
+            "put_in": json.dumps(list(put_in(thread_id, operations, since))),
+            "brought": json.dumps([id_ for each in counting for id_ in each.brought_into(thread_id)]),
             "members": json.dumps(members),
             "replaced": json.dumps(list(journal.replaced(later))),
             "retries": json.dumps([each.id for each in later if isinstance(each.act, Retry)]),
@@ -85,7 +88,7 @@ def newest_in_context(
     after = boundary.after_message_id if boundary else 0
     while True:
         newest = thread_rows.newest_ids(connection, thread_id, after, number)
-        members = [id_ for each in operations for id_ in each.members[-number:]]
+        members = [id_ for each in operations for id_ in each.members_in(thread_id)[-number:]]
         rows = message_rows.rows(connection, {*newest, *members})
         seen = view(thread_id, rows, operations, _EVER).messages
         if len(newest) < number or (seen and seen[0].turn_id != seen[-1].turn_id):

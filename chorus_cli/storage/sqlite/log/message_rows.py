@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from chorus_cli.core.log.operations import Operation
+    from chorus_cli.core.log.operations import NewOperation, Operation
 
 PAGE_ROWS = 500
 _LATEST = "9999-12-31T23:59:59.999999Z"
@@ -57,27 +57,27 @@ def open_turn(
 
 def open_retry(connection: sqlite3.Connection, question: Message, retry: Operation, model: str, run: str) -> Message:
     """Store the empty reply that process ``run`` is going to write, once more, in the turn of ``question``."""
-    empty = empty_reply(question.thread_id, question.turn_id, retry.created_at, model)
+    thread_id = question.thread_id if retry.thread_id is None else retry.thread_id
+    empty = empty_reply(thread_id, question.turn_id, retry.created_at, model)
     return rows(connection, [insert_row(connection, question.persona, empty, introduced_by=retry.id, run=run)])[0]
 
 
-def insert_members(
-    connection: sqlite3.Connection, persona: str, operation_id: int, members: Sequence[int | MessageContent]
-) -> list[int]:
+def insert_members(connection: sqlite3.Connection, operation_id: int, new: NewOperation) -> list[int]:
     """Store the members of an operation that are new, and return the ids of all in their order."""
-    known = turns_of(connection, [member for member in members if isinstance(member, int)])
+    known = turns_of(connection, [member for member in new.members if isinstance(member, int)])
     turn_of_thread: dict[int, int] = {}
     ids: list[int] = []
-    for member in members:
+    for member in new.members:
         if isinstance(member, int):
             # One that is not in the log is refused by the database itself.
             id_, (thread_id, turn_id) = member, known.get(member, (0, member))
         else:
             previous = None if member.role is Role.USER else turn_of_thread.get(member.thread_id)
             thread_id, chosen = member.thread_id, member.turn_id or previous
-            id_ = insert_row(connection, persona, replace(member, turn_id=chosen), introduced_by=operation_id)
+            id_ = insert_row(connection, new.persona, replace(member, turn_id=chosen), introduced_by=operation_id)
             turn_id = chosen or id_
-        turn_of_thread[thread_id] = turn_id
+        # The context of a fork has messages of another thread, which new ones may answer.
+        turn_of_thread[new.thread_id or thread_id] = turn_id
         ids.append(id_)
     return ids
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from chorus_cli.core.errors import DatabaseDamagedError, JournalError
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.act import Inclusion
-from chorus_cli.core.log.acts import ACTS, Clear, Redo, Subject, Undo
+from chorus_cli.core.log.acts import ACTS, Clear, Fork, Redo, Restore, Subject, Undo
 from chorus_cli.core.log.memory_acts import MemoryAct
 from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.core.time import timestamps
@@ -22,7 +22,7 @@ from chorus_cli.storage.sqlite.log import message_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 _COLUMNS = "id, number, kind, thread_id, after_message_id, detail, created_at"
 _ON_MEMORY = ", ".join(f"'{kind}'" for kind, act in ACTS.items() if issubclass(act, MemoryAct))
@@ -50,7 +50,7 @@ def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
     operation_id = int(cursor.lastrowid or 0)
     act = new.act
     if isinstance(act, Inclusion):
-        members = tuple(message_rows.insert_members(connection, new.persona, operation_id, new.members))
+        members = tuple(message_rows.insert_members(connection, operation_id, new))
         connection.executemany(
             "INSERT INTO operation_members VALUES (?, ?, ?)",
             [(operation_id, position, member) for position, member in enumerate(members)],
@@ -151,10 +151,46 @@ def numbers(connection: sqlite3.Connection, persona: str) -> dict[int, int]:
     return dict(connection.execute("SELECT id, number FROM operations WHERE persona = ?", (persona,)).fetchall())
 
 
+def forks_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[Operation]:
+    """Return the forks that were made of a thread, with every undo and redo of them, oldest first."""
+    forks = f"persona = :persona AND kind = '{Fork.kind}' AND json_extract(detail, '$.thread') = :thread"
+    found = connection.execute(
+        f"SELECT {_COLUMNS} FROM operations WHERE {forks} OR (persona = :persona "
+        f"AND kind IN ('{Undo.kind}', '{Redo.kind}') AND {_SUBJECT} IN (SELECT id FROM operations WHERE {forks})) "
+        "ORDER BY id",
+        {"persona": persona, "thread": thread_id},
+    ).fetchall()
+    return [_operation(connection, row) for row in found]
+
+
 def undone(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[int]:
     """Return the operations that concern a thread and were taken back, by their ids."""
     subjects = journal.undone(_reversals(connection, persona, thread_id))
     return [subject.operation_id for subject in subjects if subject.operation_id is not None]
+
+
+def said_elsewhere(connection: sqlite3.Connection, persona: str, thread_id: int) -> set[int]:
+    """Return the messages of other threads that operations which count have put into the context of a thread."""
+    found = connection.execute(
+        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} AND kind IN (?, ?)",
+        (persona, thread_id, thread_id, Fork.kind, Restore.kind),
+    ).fetchall()
+    if not found:
+        return set()
+    out = set(undone(connection, persona, thread_id))
+    counting = [each for each in (_operation(connection, row) for row in found) if each.id not in out]
+    brought = {member for each in counting for member in each.brought_into(thread_id)}
+    return {id_ for id_, (said_in, _) in message_rows.turns_of(connection, brought).items() if said_in != thread_id}
+
+
+def forks_with(connection: sqlite3.Connection, message_ids: Iterable[int]) -> dict[int, frozenset[int]]:
+    """Return the threads that were opened as forks with each of these messages, by its id."""
+    found = connection.execute(
+        "SELECT message_id, json_group_array(thread_id) FROM operations JOIN operation_members ON operation_id = id "
+        f"WHERE kind = '{Fork.kind}' AND message_id IN (SELECT value FROM json_each(?)) GROUP BY message_id",
+        (json.dumps(list(message_ids)),),
+    )
+    return {message_id: frozenset(json.loads(threads)) for message_id, threads in found}
 
 
 def _reversals(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:

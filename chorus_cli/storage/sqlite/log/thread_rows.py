@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ThreadError
-from chorus_cli.core.log.acts import ACTS
+from chorus_cli.core.log.acts import ACTS, Fork, Restore
 from chorus_cli.core.log.threads import Thread
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
@@ -74,6 +74,30 @@ def numbered(connection: sqlite3.Connection, persona: str, number: int) -> Threa
     if row is None:
         raise _unknown(number)
     return ThreadKey(*row)
+
+
+def title(connection: sqlite3.Connection, thread_id: int) -> str:
+    """Return the title of a thread or, if it has none, its first words."""
+    (found,) = connection.execute(
+        "SELECT COALESCE(NULLIF((SELECT title FROM threads WHERE id = :id), ''), (SELECT content FROM messages "
+        "WHERE thread_id = :id AND role = 'user' ORDER BY timestamp LIMIT 1), '')",
+        {"id": thread_id},
+    ).fetchone()
+    return str(found)
+
+
+def titles(connection: sqlite3.Connection, persona: str) -> set[str]:
+    """Return the titles of all threads of a persona, closed ones among them."""
+    found = connection.execute("SELECT title FROM threads WHERE persona = ?", (persona,))
+    return {str(title) for (title,) in found}
+
+
+def is_open(connection: sqlite3.Connection, persona: str, thread_id: int) -> bool:
+    """Return whether a persona has such a thread that is not closed."""
+    (found,) = connection.execute(
+        "SELECT EXISTS(SELECT 1 FROM threads WHERE id = ? AND persona = ? AND closed_at IS NULL)", (thread_id, persona)
+    ).fetchone()
+    return bool(found)
 
 
 def close(connection: sqlite3.Connection, thread_ids: Iterable[int], now: datetime) -> None:
@@ -201,9 +225,14 @@ def titles_in_context(
         "UNION SELECT messages.thread_id FROM operations "
         "JOIN operation_members ON operation_id = operations.id JOIN messages ON messages.id = message_id "
         "WHERE operations.persona = :persona "
-        "AND (operations.created_at > :since OR kind NOT IN (SELECT value FROM json_each(:boundaries)))"
-        ") LEFT JOIN threads ON threads.id = thread_id "
-        "WHERE closed_at IS NULL OR thread_id = :active ORDER BY thread_id",
+        "AND (operations.created_at > :since OR kind NOT IN (SELECT value FROM json_each(:boundaries))) "
+        # A fork, or a restore of one, puts messages of one thread into another.
+        f"UNION SELECT thread_id FROM operations WHERE persona = :persona AND kind = '{Fork.kind}' "
+        "AND created_at > :since "
+        "UNION SELECT json_extract(threads.value, '$[0]') FROM operations, json_each(detail, '$.threads') AS threads "
+        f"WHERE persona = :persona AND kind = '{Restore.kind}' AND created_at > :since"
+        ") LEFT JOIN threads ON threads.id = thread_id WHERE closed_at IS NULL OR thread_id = :active "
+        "ORDER BY thread_id",
         {
             "persona": persona,
             "active": active_thread_id,

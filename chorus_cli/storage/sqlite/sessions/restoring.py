@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.view import Summary
@@ -17,7 +18,7 @@ from chorus_cli.storage.sqlite.log import message_rows, operation_rows, thread_r
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
 
     from chorus_cli.core.log.messages import Message
@@ -45,25 +46,33 @@ class Restored:
 def restore(connection: sqlite3.Connection, persona: str, session: Session, now: datetime) -> Restored:
     """Make the session's messages the members of a new boundary of every thread of the persona."""
     rows = _rows_like(connection, persona, session)
-    known = session_matching.known_threads(session, rows)
+    forks = operation_rows.forks_with(connection, (row.id for row in rows))
+    known = session_matching.known_threads(session, rows, forks)
     thread_of = dict(known)
     spoken_in = {message.thread_id for message in session.messages}
     for thread in session.threads:
         if thread.id in spoken_in and thread.id not in thread_of:
             thread_of[thread.id] = thread_rows.new(connection, persona, thread.title, now).id
-    members = session_matching.members(session, rows, thread_of)
+    members = session_matching.members(session, rows, thread_of, forks)
+    threads = tuple((thread_of[each], len([*run])) for each, run in groupby(m.thread_id for m in session.messages))
     after = _before_running(connection, persona)
-    new = NewOperation(persona, Restore(), now, after_message_id=after, members=members)
+    new = NewOperation(persona, Restore(threads=threads), now, after_message_id=after, members=members)
     operation = operation_rows.introduce(connection, new)
-    _restore_summaries(connection, persona, session, operation)
+    _restore_summaries(connection, persona, session, operation, thread_of)
     added = sum(not isinstance(member, int) for member in members)
     thread_id = thread_of.get(session.active_thread_id) or _silent(connection, persona, session, known)
     chosen = thread_id or thread_of[session.messages[0].thread_id]
-    connection.execute("UPDATE threads SET closed_at = NULL WHERE id = ? AND persona = ?", (chosen, persona))
+    _reopen(connection, {chosen, *thread_of.values()})
     return Restored(operation, thread_rows.use(connection, persona, chosen), added)
 
 
-def _restore_summaries(connection: sqlite3.Connection, persona: str, session: Session, restored: Operation) -> None:
+def _restore_summaries(
+    connection: sqlite3.Connection,
+    persona: str,
+    session: Session,
+    restored: Operation,
+    thread_of: Mapping[int, int],
+) -> None:
     """Restore the summaries of a session's threads, each for its messages."""
     for thread in session.threads:
         ids = [
@@ -73,13 +82,18 @@ def _restore_summaries(connection: sqlite3.Connection, persona: str, session: Se
         ][: thread.summarised]
         if not thread.summary or not ids:
             continue
-        (thread_id, _) = message_rows.turns_of(connection, ids[:1])[ids[0]]
+        thread_id = thread_of[thread.id]
         folded = runs(ids)
         new = NewOperation(persona, Fold(folded), restored.created_at, thread_id, automatic=True)
         fold = operation_rows.introduce(connection, new)
         author = f"session {session.session_id}"
         summary = Summary(fold.id, restored.id, folded, thread.summary, None, author, restored.created_at)
         summary_rows.store(connection, persona, thread_id, summary)
+
+
+def _reopen(connection: sqlite3.Connection, threads: Iterable[int]) -> None:
+    """Open the threads of a session that were closed since."""
+    connection.executemany("UPDATE threads SET closed_at = NULL WHERE id = ?", [(each,) for each in threads])
 
 
 def _rows_like(connection: sqlite3.Connection, persona: str, session: Session) -> list[Message]:

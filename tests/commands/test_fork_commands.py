@@ -1,0 +1,255 @@
+"""``/thread fork``: a new thread whose context is that of another one."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.errors import JournalError
+from chorus_cli.core.log.acts import Subject, Undo
+from chorus_cli.core.log.marks import log_marks
+from chorus_cli.core.log.messages import Message, Status
+from chorus_cli.core.log.operations import NewOperation
+from chorus_cli.services.log.transcript import Selection, operations_of, transcript
+from chorus_cli.storage.sqlite.log import operation_rows
+from tests.core.log.keeping import Keep, registered
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.services.world import World
+
+TALK = ["A1", "B1", "A2", "B2", "A3", "B3"]
+
+
+async def view_ids(world: World) -> list[int]:
+    return [row.id for row in (await world.view()).messages]
+
+
+async def test_a_fork_has_the_context_of_its_origin_as_the_same_rows_by_one_operation(talk: World) -> None:
+    before, rows = await view_ids(talk), len(await talk.log())
+    answer = await talk.told("/thread fork")
+    assert answer.split("\n\n") == [
+        "Thread #2: A1 (fork)",
+        "It begins as a fork of thread #1, 6 messages. /undo closes it and goes back.",
+    ]
+    assert (talk.focus.target().thread_id, await view_ids(talk)) == (2, before)
+    assert len(await talk.log()) == rows
+    assert await talk.store.read(lambda log: log.execute("SELECT kind, thread_id FROM operations").fetchall()) == [
+        ("fork", 2)
+    ]
+
+
+async def test_what_is_said_and_done_in_one_thread_does_not_change_the_other(talk: World) -> None:
+    await talk.told("/thread fork")
+    await talk.say("In the fork")
+    assert await talk.told("/undo") == 'Undone: your message "In the fork" and its reply'
+    assert (
+        await talk.told("/undo") == "Undone: fork of thread #1, 6 messages.\nThread #2 is closed; you are in thread #1."
+    )
+    await talk.told("/redo")
+    assert await talk.seen() == TALK
+    await talk.say("Once more")
+    await talk.told("/thread 1")
+    await talk.say("In the origin")
+    assert await talk.seen() == [*TALK, "In the origin", "ok"]
+    await talk.told("/thread 2")
+    assert await talk.seen() == [*TALK, "Once more", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [("1", TALK[:2]), ("#2", TALK[:2]), ("3", TALK[:4]), ("6", TALK)],
+)
+async def test_a_fork_up_to_a_message_ends_with_its_turn(talk: World, typed: str, expected: list[str]) -> None:
+    await talk.told(f"/thread fork {typed}")
+    assert await talk.seen() == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("/thread fork", "There is nothing to fork: nothing is in context here. /thread new opens an empty thread."),
+        ("/thread fork 7", "Message #7 is not in context here, so nothing was forked. /search shows the numbers of "),
+    ],
+)
+async def test_what_cannot_be_forked_is_a_sentence(world: World, line: str, sentence: str) -> None:
+    assert (await world.told(line)).startswith(sentence)
+    assert len(await world.focus.threads()) == 1
+
+
+async def test_undo_closes_the_fork_and_goes_back_and_redo_opens_it(talk: World) -> None:
+    await talk.told("/thread fork")
+    await talk.say("Said in the fork")
+    closed = "Thread #2 is closed; you are in thread #1."
+    assert (await talk.told("/context undo 1")).splitlines()[1] == closed
+    assert (talk.focus.target().thread_id, await talk.seen()) == (1, TALK)
+    assert "#2" not in await talk.told("/thread")
+    assert "Said in the fork" in [row.content for row in await talk.log()]
+    assert (await talk.told("/redo")).splitlines()[1] == "Thread #2 is open again, and you are in it."
+    assert await talk.seen() == [*TALK, "Said in the fork", "ok"]
+    await talk.told("/thread 1")
+    assert (await talk.told("/context undo 1")).splitlines()[1] == closed
+    assert (await talk.told("/context redo 1")).splitlines()[1] == "Thread #2 is open again, and you are in it."
+
+
+async def test_undo_in_the_origin_passes_over_its_forks(talk: World) -> None:
+    await talk.told("/thread fork")
+    await talk.told("/thread 1")
+    assert await talk.told("/undo") == 'Undone: your message "A3" and its reply'
+    assert "fork of thread #1, 6 messages" in await talk.told("/context ops")
+    await talk.told("/thread 2")
+    assert await talk.seen() == TALK
+
+
+async def test_undo_of_a_turn_in_the_origin_leaves_it_in_the_fork(talk: World) -> None:
+    await talk.told("/thread fork")
+    await talk.told("/thread 1")
+    await talk.told("/undo")
+    assert await talk.seen() == TALK[:4]
+    await talk.told("/thread 2")
+    assert await talk.seen() == TALK
+
+
+async def test_a_retry_in_a_fork_is_written_there(talk: World) -> None:
+    await talk.told("/thread fork")
+    talk.model.say("Another reply")
+    async for _ in talk.conversation.retry(talk.focus.target()):
+        pass
+    assert await talk.seen() == [*TALK[:5], "Another reply"]
+    assert (await talk.log())[-1].thread_id == 2
+    await talk.told("/thread 1")
+    assert await talk.seen() == TALK
+
+
+async def test_a_clear_empties_forks_too_and_undo_fills_them_again(talk: World) -> None:
+    await talk.told("/thread fork")
+    assert await talk.told("/new") == "--- New conversation --- in all 2 threads of chorus"
+    assert await talk.seen() == []
+    await talk.told("/undo")
+    assert await talk.seen() == TALK
+
+
+async def test_a_fork_of_a_fork_lives_on_when_the_first_is_closed(talk: World) -> None:
+    await talk.told("/thread fork 4")
+    await talk.say("In the first fork")
+    assert (await talk.told("/thread fork")).splitlines()[0] == "Thread #3: A1 (fork 2)"
+    assert await talk.seen() == [*TALK[:4], "In the first fork", "ok"]
+    await talk.told("/thread 2")
+    await talk.told("/context undo 1")
+    await talk.told("/thread 3")
+    assert await talk.seen() == [*TALK[:4], "In the first fork", "ok"]
+
+
+async def test_why_counts_what_left_a_fork_once(talk: World) -> None:
+    await talk.told("/thread fork")
+    await talk.say("More")
+    await talk.told("/new")
+    report = await talk.told("/why")
+    assert "8" in report
+    assert "before the boundary" in report
+
+
+async def test_the_past_of_a_fork_is_that_of_its_origin(talk: World) -> None:
+    talk.clock.advance(timedelta(hours=1))
+    await talk.told("/thread fork")
+    talk.clock.advance(timedelta(minutes=1))
+    past = await talk.told("/context at 30m")
+    assert "a window of 8h: 6 messages" in past
+    assert "This thread was forked later; this is the context of thread #1." in past
+    assert "This thread was forked later" not in await talk.told("/context at 10s")
+
+
+async def test_an_edit_in_a_fork_keeps_unchanged_rows_and_puts_new_wordings_into_the_fork(talk: World) -> None:
+    await talk.told("/thread fork")
+    editing = talk.services.editing.context
+    opened = await editing.open(talk.focus.target())
+    text = opened.sheet.text.replace("B2", "Reworded")
+    await editing.save(opened, text)
+    rows = (await talk.view()).messages
+    assert [row.content for row in rows] == ["A1", "B1", "A2", "Reworded", "A3", "B3"]
+    assert [(row.id, row.thread_id, row.turn_id) for row in rows] == [
+        (1, 1, 1), (2, 1, 1), (3, 1, 3), (7, 2, 3), (5, 1, 5), (6, 1, 5)
+    ]  # fmt: skip
+    opened = await editing.open(talk.focus.target())
+    dropped = opened.sheet.text.replace("Reworded", "Again reworded")
+    await editing.save(opened, dropped)
+    assert [row.id for row in (await editing.open(talk.focus.target())).scope.before] == []
+    await talk.told("/thread 1")
+    assert await talk.seen() == TALK
+
+
+async def test_what_an_edit_left_out_of_a_fork_stands_in_its_history(talk: World) -> None:
+    await talk.told("/thread fork")
+    await talk.told("/new")
+    opened = await talk.services.editing.context.open(talk.focus.target())
+    assert [row.content for row in opened.scope.before] == TALK
+
+
+async def test_a_message_of_the_origin_can_be_named_by_an_act_in_the_fork(talk: World) -> None:
+    await talk.told("/thread new")
+    with registered():
+        with pytest.raises(JournalError):
+            await talk.journal.introduce(talk.focus.target(), Keep((1,)))
+        await talk.told("/thread 1")
+        await talk.told("/thread fork")
+        await talk.journal.introduce(talk.focus.target(), Keep((1,)))
+        assert await talk.seen() == TALK
+
+
+async def test_the_transcript_of_a_fork_begins_with_what_was_forked(talk: World, tmp_path: Path) -> None:
+    await talk.told("/thread fork")
+    await talk.say("More")
+    file = tmp_path / "fork.md"
+    await talk.told(f"/export {file} all")
+    written = file.read_text()
+    assert written.index("B3") < written.index("[PRIOR_CONTEXT_PROVIDED]") < written.index("More")
+    assert "undone" not in written
+
+
+async def test_only_the_thread_in_which_a_turn_was_taken_back_has_it_marked(talk: World) -> None:
+    await talk.told("/thread fork 6")
+    target = talk.focus.target()
+    await talk.store.write(
+        operation_rows.introduce,
+        NewOperation("chorus", Undo(Subject(turn_id=5)), talk.clock.now(), target.thread_id),
+    )
+    assert await talk.seen() == TALK[:4]
+    for selection, expected in (
+        (Selection("chorus"), []),
+        (Selection("chorus", 1), []),
+        (Selection("chorus", 2), [5, 6]),
+    ):
+        operations = await operations_of(talk.store, selection)
+        marks = log_marks(operations, selection.thread_id)
+        entries = [each async for each in transcript(talk.store, selection, operations)]
+        messages = [each for each in entries if isinstance(each, Message)]
+        assert [each.id for each in messages if marks.is_undone(each)] == expected
+
+
+async def test_a_fork_beside_a_running_reply_has_the_complete_turns(talk: World) -> None:
+    answer = talk.conversation.answer(talk.focus.target(), "Running")
+    talk.model.enqueue(asyncio.Event())
+    running = asyncio.ensure_future(anext(answer))
+    await talk.log_row_with_status(7, Status.STREAMING)
+    await talk.told("/thread fork")
+    assert await talk.seen() == TALK
+    await talk.told("/thread 1")
+    assert (await talk.told("/thread fork 7")).startswith("The turn of message #7 is still being answered.")
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+
+
+async def test_threads_and_operations_of_a_fork_are_told_by_their_numbers(talk: World) -> None:
+    await talk.told("/persona new Frodo")
+    await talk.say("Hello")
+    assert (await talk.told("/thread fork")).startswith("Thread #2: Hello (fork)")
+    undone = await talk.told("/context undo 1")
+    assert undone == "Undone: fork of thread #1, 2 messages.\nThread #2 is closed; you are in thread #1."
+    await talk.told("/context redo 1")
+    assert talk.focus.target().thread_number == 2
