@@ -30,11 +30,12 @@ def test_a_reply_in_the_background_is_counted_below_told_to_the_model_and_rings(
     with home.chat() as chat:
         assert "running" not in chat.bottom_line()
         send_to_background(chat)
-        chat.ask("Hello", "do you do")
-        chat.await_text("is done; /thread 2")
+        chat.ask("Hello", "What would you like to talk about?")
+        chat.await_text("thread #2 is done")
         chat.await_line(PROMPT)
         chat.until(lambda: "running" not in chat.bottom_line(), "an end of the reply below")
-        chat.ask("Hello again", "do you do")
+        chat.say("Hello again")
+        chat.until(lambda: len(preambles(home)) == 3, "the third question in the log")
         assert chat.drawn.count(b"\a") == 1
     first, second, third = preambles(home)
     assert (first, third) == ("", "")
@@ -51,7 +52,7 @@ def test_the_end_rings_as_the_setting_says(home: Home, way: str, sequence: bytes
     home.run("ask", f"/settings set notify {way}")
     with home.chat(TMUX="", STY="", VTE_VERSION="") as chat:
         send_to_background(chat)
-        chat.await_text("is done; /thread 2")
+        chat.await_text("thread #2 is done")
         chat.await_line(PROMPT)
         assert sequence in chat.drawn
         # A message for the desktop ends with that character.
@@ -67,5 +68,5 @@ def test_in_an_editor_the_bell_rings_at_once_and_the_line_comes_afterwards(home:
         chat.until(lambda: b"\a" in chat.drawn, "the bell")
         assert "is done" not in chat.screen_text()
         left.touch()
-        chat.await_text("is done; /thread 2")
+        chat.await_text("thread #2 is done")
         chat.await_line(PROMPT)
