@@ -169,7 +169,7 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     context = Context(store, providers.counter, providers.limit_of, providers.input_cost, offer=offers.of_target)
     settings = PersonaSettings(store, clock, personas)
     memory = _memory(opened, machine, providers)
-    jobs = Jobs(machine.shell, clock, memory, opened.notifier.aside, machine.report_bug)
+    jobs = Jobs(machine.shell, clock, memory, opened.notifier.done, machine.report_bug)
     journal = Journal(context, clock, personas, memory)
     summarizer = Summarizer(providers.client, context)
     folding = Folding(context, summarizer, clock)

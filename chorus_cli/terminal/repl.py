@@ -85,8 +85,9 @@ class Backend(NamedTuple):
 
     def background(self) -> Background:
         """Count the work in the background."""
-        replies = self.services().replies
-        return Background(sum(not turn.is_followed for turn in replies.running), waiting=len(replies.waiting))
+        services = self.services()
+        running = sum(not turn.is_followed for turn in services.replies.running)
+        return Background(running, services.jobs.running_count, len(services.replies.waiting))
 
 
 class Repl:

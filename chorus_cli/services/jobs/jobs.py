@@ -37,13 +37,13 @@ _MOST_LOOKS, _LOOK_SECONDS = 3, 0.1
 class Jobs:
     """The jobs of all personas, numbered from 1 in each run.
 
-    ``aside`` tells the user about a job that has ended in the background; ``report_bug`` keeps a traceback.
+    ``done`` tells the user about a job that has ended in the background; ``report_bug`` keeps a traceback.
     """
 
     shell: Shell
     clock: Clock
     memory: Memory
-    aside: Callable[[str], None]
+    done: Callable[[str], None]
     report_bug: Callable[[Exception], str]
     news: NewsDesk = field(default_factory=NewsDesk, init=False)
     _jobs: list[Job] = field(default_factory=list, init=False)
@@ -143,7 +143,7 @@ class Jobs:
         except Exception as error:  # noqa: BLE001 - nothing may await this task
             lines = [self.report_bug(error)]
         if not job.is_answered_for:
-            self.aside("\n".join(lines))
+            self.done("\n".join(lines))
         return lines
 
     async def _concluded(

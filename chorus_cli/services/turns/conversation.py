@@ -14,27 +14,26 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.budget import text_tokens
-from chorus_cli.core.context.preamble import gap_line, job_lines, pause_notice, preamble, thread_lines
+from chorus_cli.core.context.preamble import pause_notice
 from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError, ThreadBusyError
 from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.messages import MessageContent, Role, Status, last_question
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.memory.capture import capture_notice
-from chorus_cli.core.memory.prompt import memory_lines
 from chorus_cli.core.models.events import Notice, TextDelta, ToolStarted, TurnDone, WaitBegun, WaitOver
 from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.core.time.window import cutoff
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.memory import recall
 from chorus_cli.services.turns.notices import (
-    fits,
     members_notice,
     recall_notice,
     refuse_unfitting,
     refuse_unreadable,
 )
+from chorus_cli.services.turns.preamble import OTHER_TOKENS, JobsBeside, PreambleWriter
 from chorus_cli.services.turns.rounds import OpenedTurn
-from chorus_cli.storage.sqlite.log import active_threads, message_rows, operation_rows, orphans
+from chorus_cli.storage.sqlite.log import message_rows, operation_rows, orphans
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
 
     _Storing = Callable[[], Awaitable[OpenedTurn]]
 
-_PREAMBLE_TOKENS = 64
 _SENT_ELSEWHERE = "The newest message here was sent from another chat."
 _WRITTEN_ELSEWHERE = f"{_SENT_ELSEWHERE[:-1]}, where it is being answered now."
 _ALTERED = "Some characters of your message are not valid text and were replaced."
@@ -163,13 +161,13 @@ class Conversation:
             frame = await self.context.frame(target)
             now = self.answering.outside.clock.now()
             question = MessageContent(target.thread_id, Role.USER, content, now, token_count=count)
-            jobs = self.jobs(target.persona.slug)
-            return await self.memory.access.write(self._store_turn, frame, question, jobs, news)
+            beside = JobsBeside(self.jobs(target.persona.slug), news)
+            return await self.memory.access.write(self._store_turn, frame, question, beside)
         except (StorageError, ModelError) as error:
             raise self.answering.rescued(error, target.persona.slug, "user", content) from error
 
     def _store_turn(
-        self, connection: Connection, frame: Frame, question: MessageContent, jobs: Sequence[RunningJob], news: News
+        self, connection: Connection, frame: Frame, question: MessageContent, beside: JobsBeside
     ) -> OpenedTurn:
         """Read the context and store the question with its preamble, in one transaction, so that nothing comes between.
 
@@ -181,47 +179,18 @@ class Conversation:
         in_progress = self.answering.mend(connection, now)
         has_memory = recall.renew_if_due(connection, target.persona.slug, now)
         snapshot = self.context.read(connection, frame, now)
-        refuse_unfitting(snapshot, count, preamble_tokens=_PREAMBLE_TOKENS)
+        refuse_unfitting(snapshot, count, preamble_tokens=OTHER_TOKENS)
         if in_progress:
             self.answering.refuse_busy(connection, target, self.run)
         left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
-        clock = target.persona.settings.clock and bool(snapshot.view.messages)
-        gap = gap_line(snapshot.last_spoken, now, clock=clock)
-        active = self._active(connection, snapshot, question, in_progress, jobs) if in_progress or jobs else ""
-        if news.ended:
-            active = preamble(active, self._news(snapshot, active, question, news))
-        other_tokens = _PREAMBLE_TOKENS + (self.answering.outside.counter.count(active) if active else 0)
-        recalled = recall.recalled(connection, snapshot, question, other_tokens) if has_memory else []
-        before = preamble(gap, active, memory_lines(recalled))
-        told = replace(question, preamble=before, token_count=count + self.answering.outside.counter.count(before))
-        asked, reply = message_rows.open_turn(connection, target.persona.slug, told, target.choice.model, self.run)
-        pause = pause_notice(snapshot.last_spoken, now) if gap else ""
+        writer = PreambleWriter(snapshot, question, self.answering.outside.counter)
+        told = writer.written(connection, in_progress, beside, has_memory=has_memory)
+        question = replace(question, preamble=told.text, token_count=count + told.tokens)
+        asked, reply = message_rows.open_turn(connection, target.persona.slug, question, target.choice.model, self.run)
+        pause = pause_notice(snapshot.last_spoken, now) if told.has_gap else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
-        notices = (pause, left, recall_notice(recalled) if recalled else "")
+        notices = (pause, left, recall_notice(told.recalled) if told.recalled else "")
         return OpenedTurn(replace(snapshot, view=view), reply, now, tuple(filter(None, notices)))
-
-    def _active(
-        self,
-        connection: Connection,
-        snapshot: ContextSnapshot,
-        question: MessageContent,
-        in_progress: Sequence[int],
-        jobs: Sequence[RunningJob],
-    ) -> str:
-        """Return the lines about the other threads at work and the running jobs; empty if they do not fit the model."""
-        thread_id, now = question.thread_id, question.timestamp
-        others = active_threads.others(connection, snapshot.target.persona.slug, thread_id, in_progress)
-        own = active_threads.beginning(connection, thread_id, question.content, now) if others else None
-        lines = preamble(thread_lines(own, others, now) if own else "", job_lines(jobs))
-        tokens = self.answering.outside.counter.count(lines) + (question.token_count or 0)
-        return lines if fits(snapshot, tokens + _PREAMBLE_TOKENS) else ""
-
-    def _news(self, snapshot: ContextSnapshot, before: str, question: MessageContent, news: News) -> str:
-        """Return the lines about ended jobs that fit the model after the lines ``before``; empty if none do."""
-        count = self.answering.outside.counter.count
-        other_tokens = count(before) + (question.token_count or 0) + _PREAMBLE_TOKENS
-        lines = (news.text, news.brief_text)
-        return next((text for text in lines if fits(snapshot, count(text) + other_tokens)), "")
 
     def _members_notice(self, snapshot: ContextSnapshot, now: datetime) -> str:
         """Say that the members of the boundary have left the window, if that of the last request still held them."""

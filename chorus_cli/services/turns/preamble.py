@@ -1,0 +1,88 @@
+"""The preamble of a message that opens a turn: written from the context, the other threads, the jobs and the memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.context.preamble import gap_line, job_lines, preamble, thread_lines
+from chorus_cli.core.memory.prompt import memory_lines
+from chorus_cli.services.memory import recall
+from chorus_cli.services.turns.notices import fits
+from chorus_cli.storage.sqlite.log import active_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chorus_cli.core.context.snapshot import ContextSnapshot
+    from chorus_cli.core.jobs.states import RunningJob
+    from chorus_cli.core.log.messages import MessageContent
+    from chorus_cli.core.memory.items import Item
+    from chorus_cli.ports import TokenCounter
+    from chorus_cli.services.jobs.news import News
+    from chorus_cli.storage.sqlite.store import Connection
+
+OTHER_TOKENS = 64
+"""Room that every message leaves for the parts of its preamble that are always sent."""
+
+
+class JobsBeside(NamedTuple):
+    """The jobs beside a turn: those that run, and the news of those that have ended."""
+
+    running: Sequence[RunningJob]
+    news: News
+
+
+class Preamble(NamedTuple):
+    """A preamble with its tokens, the memory items recalled in it, and whether it tells of a gap in the talk."""
+
+    text: str
+    tokens: int
+    recalled: Sequence[Item]
+    has_gap: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PreambleWriter:
+    """Writes the preamble of ``question``, which is asked in the context of ``snapshot``."""
+
+    snapshot: ContextSnapshot
+    question: MessageContent
+    counter: TokenCounter
+
+    def written(
+        self, connection: Connection, in_progress: Sequence[int], beside: JobsBeside, *, has_memory: bool
+    ) -> Preamble:
+        """Return the preamble; parts that do not fit the model are left out.
+
+        ``in_progress`` are the rows that are being written in any thread.
+        """
+        snapshot, question = self.snapshot, self.question
+        clock = snapshot.target.persona.settings.clock and bool(snapshot.view.messages)
+        gap = gap_line(snapshot.last_spoken, question.timestamp, clock=clock)
+        active = self._active(connection, in_progress, beside.running) if in_progress or beside.running else ""
+        if beside.news.ended:
+            active = preamble(active, self._news(active, beside.news))
+        recalled = recall.recalled(connection, snapshot, question, self._tokens(active)) if has_memory else []
+        text = preamble(gap, active, memory_lines(recalled))
+        return Preamble(text, self.counter.count(text), recalled, has_gap=bool(gap))
+
+    def _active(self, connection: Connection, in_progress: Sequence[int], jobs: Sequence[RunningJob]) -> str:
+        """Return the lines about the other threads at work and the running jobs; empty if they do not fit the model."""
+        question, now = self.question, self.question.timestamp
+        persona = self.snapshot.target.persona.slug
+        others = active_threads.others(connection, persona, question.thread_id, in_progress)
+        own = active_threads.beginning(connection, question.thread_id, question.content, now) if others else None
+        lines = preamble(thread_lines(own, others, now) if own else "", job_lines(jobs))
+        return lines if self._fits(lines) else ""
+
+    def _news(self, before: str, news: News) -> str:
+        """Return the lines about ended jobs that fit the model after the lines ``before``; empty if none do."""
+        return next((text for text in (news.text, news.brief_text) if self._fits(preamble(before, text))), "")
+
+    def _fits(self, lines: str) -> bool:
+        return fits(self.snapshot, self._tokens(lines) + (self.question.token_count or 0))
+
+    def _tokens(self, lines: str) -> int:
+        """Tokens of these lines and of the room that is always left."""
+        return OTHER_TOKENS + (self.counter.count(lines) if lines else 0)
