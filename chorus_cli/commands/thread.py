@@ -10,7 +10,7 @@ from typing import Annotated
 
 from chorus_cli.commands.framework.arguments import NUMBER, TEXT, Candidate, Parameter
 from chorus_cli.commands.framework.registry import CommandGroup
-from chorus_cli.commands.framework.replies import Question, Report, Table, Text
+from chorus_cli.commands.framework.replies import Output, Question, Report, Table, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.wording import local, log_entry
 from chorus_cli.core.errors import CommandError, UnknownThreadError
@@ -178,7 +178,7 @@ async def kill(services: Services, thread: Annotated[str, OPEN]) -> Report | Que
 
 
 @GROUP.command("history")
-async def history(services: Services, thread: Annotated[str, THREAD] = "") -> Text:
+async def history(services: Services, thread: Annotated[str, THREAD] = "") -> Text | Output:
     """Print everything that was ever said in this thread, or in another one, also a closed one.
 
     Examples:
@@ -191,7 +191,7 @@ async def history(services: Services, thread: Annotated[str, THREAD] = "") -> Te
     shown = [each for each in found.entries if not isinstance(each, Message) or not is_reply_of_calls(each)]
     if not shown:
         return Text(f"Nothing was said in thread #{chosen.number} yet.")
-    return Text("\n\n".join(log_entry(each, found.marks, name, found.numbers) for each in shown), wrapped=False)
+    return Output("\n\n".join(log_entry(each, found.marks, name, found.numbers) for each in shown))
 
 
 async def _table(services: Services, *, closed: bool) -> Table:

@@ -10,15 +10,14 @@ from chorus_cli.services.threads.running_turn import RunningTurn
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A sentence or a paragraph; one that is not ``wrapped`` between words is shown as it is."""
+    """A sentence or a paragraph."""
 
     text: str
-    wrapped: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output of a program, shown line by line as it is."""
+    """Lines of a program or of the log, shown as they are."""
 
     text: str
 

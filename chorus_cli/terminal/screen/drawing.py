@@ -25,7 +25,7 @@ def draw(reply: Reply, screen: Screen) -> None:
         case Report(parts) if screen.is_terminal:
             for part in parts:
                 draw(part, screen)
-        case Text(text, wrapped=True) | Refill(text):
+        case Text(text) | Refill(text):
             screen.paragraph(text)
         case _:
             screen.line(plain(reply))
