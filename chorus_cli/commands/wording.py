@@ -37,10 +37,10 @@ def speaker(role: Role, persona: str) -> str:
             return f"{persona} ({role})"
 
 
-def log_entry(entry: Message | Operation, marks: LogMarks, persona: str) -> str:
-    """Write a message or a boundary of the log after its local time."""
+def log_entry(entry: Message | Operation, marks: LogMarks, persona: str, *, names_threads: bool = True) -> str:
+    """Write a message or a boundary of the log after its local time; the latter perhaps with its thread."""
     if isinstance(entry, Operation):
-        return f"[{_stamp(entry.created_at)}] {_marker(entry)}"
+        return f"[{_stamp(entry.created_at)}] {_marker(entry, names_threads=names_threads)}"
     return f"[{_stamp(entry.timestamp)}] {speaker(entry.role, persona)}: {_said(entry, marks)}"
 
 
@@ -48,11 +48,11 @@ def _stamp(moment: datetime) -> str:
     return f"{timestamps.local(moment):%Y-%m-%d %H:%M:%S}"
 
 
-def _marker(boundary: Operation) -> str:
+def _marker(boundary: Operation, *, names_threads: bool) -> str:
     words = marker(boundary)
     if boundary.members:
         words = f"{words} {boundary.describe()}"
-    return f"{words}, in thread #{boundary.thread_id}" if boundary.thread_id is not None else words
+    return f"{words}, in thread #{boundary.thread_id}" if names_threads and boundary.thread_id is not None else words
 
 
 def _said(message: Message, marks: LogMarks) -> str:
