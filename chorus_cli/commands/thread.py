@@ -191,7 +191,7 @@ async def history(services: Services, thread: Annotated[str, THREAD] = "") -> Te
     shown = [each for each in found.entries if not isinstance(each, Message) or not is_reply_of_calls(each)]
     if not shown:
         return Text(f"Nothing was said in thread #{chosen.number} yet.")
-    return Output("\n\n".join(log_entry(each, found.marks, name, found.numbers) for each in shown))
+    return Output("\n\n".join(log_entry(each, found.marks, name) for each in shown))
 
 
 async def _table(services: Services, *, closed: bool) -> Table:

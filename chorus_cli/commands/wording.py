@@ -46,8 +46,11 @@ def speaker(role: Role, persona: str) -> str:
             return f"{persona} ({role})"
 
 
-def log_entry(entry: Message | Operation, marks: LogMarks, persona: str, numbers: Numbers) -> str:
-    """Write a message or a boundary of the log after its local time; ``numbers`` are those of the persona's threads."""
+def log_entry(entry: Message | Operation, marks: LogMarks, persona: str, numbers: Numbers | None = None) -> str:
+    """Write a message or a boundary of the log after its local time.
+
+    ``numbers`` are those of the persona's threads; without them the thread of a boundary is not named.
+    """
     if isinstance(entry, Operation):
         return f"[{_stamp(entry.created_at)}] {_marker(entry, numbers)}"
     return f"[{_stamp(entry.timestamp)}] {speaker(entry.role, persona)}: {_said(entry, marks)}"
@@ -57,11 +60,11 @@ def _stamp(moment: datetime) -> str:
     return f"{timestamps.local(moment):%Y-%m-%d %H:%M:%S}"
 
 
-def _marker(boundary: Operation, numbers: Numbers) -> str:
+def _marker(boundary: Operation, numbers: Numbers | None) -> str:
     words = marker(boundary)
     if boundary.members:
         words = f"{words} {boundary.describe()}"
-    if boundary.thread_id is None:
+    if boundary.thread_id is None or numbers is None:
         return words
     return f"{words}, in thread #{numbers.thread(boundary.thread_id)}"
 

@@ -13,7 +13,7 @@ from chorus_cli.core.log.marks import log_marks
 from chorus_cli.core.log.threads import ThreadState, state_of
 from chorus_cli.core.text.cutting import quoted
 from chorus_cli.core.text.surrogates import cleaned_input
-from chorus_cli.services.log.transcript import Selection, numbers_of, transcript
+from chorus_cli.services.log.transcript import Selection, transcript
 from chorus_cli.storage.sqlite.context.thread_views import newest_in_context, number_in_view
 from chorus_cli.storage.sqlite.log import operation_rows, thread_rows
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.log.marks import LogMarks
     from chorus_cli.core.log.messages import Message
-    from chorus_cli.core.log.operations import Numbers, Operation
+    from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.log.threads import Thread
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.personas.focus import Focus
@@ -59,7 +59,6 @@ class History(NamedTuple):
     thread: Thread
     entries: tuple[Message | Operation, ...]
     marks: LogMarks
-    numbers: Numbers
 
 
 class Threads:
@@ -135,7 +134,7 @@ class Threads:
         store, selection = self._context.store, Selection(self._focus.slug, thread.id)
         operations = await store.read(operation_rows.all_of, selection.persona, thread.id)
         entries = tuple([entry async for entry in transcript(store, selection, operations)])
-        return History(thread, entries, log_marks(operations), await numbers_of(store, selection.persona))
+        return History(thread, entries, log_marks(operations))
 
     def offers(self) -> Sequence[Thread]:
         """Return the threads for completion, as they were read last; they are read again in the background."""
