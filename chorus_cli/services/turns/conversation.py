@@ -32,6 +32,7 @@ from chorus_cli.services.turns.notices import (
     recall_notice,
     refuse_unfitting,
     refuse_unreadable,
+    refuse_unreadable_settings,
 )
 from chorus_cli.services.turns.rounds import OpenedTurn
 from chorus_cli.storage.sqlite.log import active_threads, message_rows, operation_rows, orphans
@@ -81,6 +82,7 @@ class Conversation:
 
         Raises:
             MessageRefusedError: the message is empty, too large, or does not fit the model; nothing was stored.
+            SettingsError: settings of the persona cannot be read; nothing was stored.
             StorageError, ModelError: it could not be stored or measured; it is kept in a file that the sentence names.
         """
         content, altered = cleaned_input(text)
@@ -96,6 +98,7 @@ class Conversation:
 
         Raises:
             JournalError: nothing in context could be answered again.
+            SettingsError: settings of the persona cannot be read.
             StorageError, ModelError: the retry could not be stored or measured.
         """
         async with aclosing(self._turn(target.thread_id, partial(self._reopen, target))) as events:
@@ -143,6 +146,7 @@ class Conversation:
     async def _open(self, target: Target, content: str, notices: tuple[str, ...]) -> OpenedTurn:
         """Store the question and its empty reply; ``notices`` come before those about the turn."""
         refuse_unreadable(content)
+        refuse_unreadable_settings(target.persona)
         try:
             count = await asyncio.to_thread(self.answering.outside.counter.count, content)
             frame = await self.context.frame(target)
@@ -178,7 +182,8 @@ class Conversation:
         recalled = recall.recalled(connection, snapshot, question, other_tokens) if has_memory else []
         before = preamble(gap, active, memory_lines(recalled))
         told = replace(question, preamble=before, token_count=count + self.answering.outside.counter.count(before))
-        asked, reply = message_rows.open_turn(connection, target.persona.slug, told, target.choice.model, self.run)
+        slug, model = target.persona.slug, target.choice.model
+        asked, reply = message_rows.open_turn(connection, slug, told, model, self.run, aside=target.is_aside)
         pause = pause_notice(snapshot.last_spoken, now) if gap else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
         notices = (pause, left, recall_notice(recalled) if recalled else "")
@@ -210,6 +215,7 @@ class Conversation:
 
     async def _reopen(self, target: Target) -> OpenedTurn:
         """Store the retry of the last turn and its empty reply."""
+        refuse_unreadable_settings(target.persona)
         frame = await self.context.frame(target)
         return await self.context.store.write(self._store_retry, frame, self.answering.outside.clock.now())
 

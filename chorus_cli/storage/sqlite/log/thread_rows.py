@@ -14,6 +14,7 @@ from chorus_cli.storage.sqlite.log import message_rows
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Iterable
     from datetime import datetime
 
     from chorus_cli.core.log.messages import Message
@@ -85,6 +86,27 @@ def numbered(connection: sqlite3.Connection, persona: str, number: int) -> Threa
     return ThreadKey(*row)
 
 
+def open_numbered(connection: sqlite3.Connection, persona: str, number: int) -> ThreadKey:
+    """Return the open thread of a persona with a number.
+
+    Raises:
+        ThreadError: there is none, or it is closed.
+    """
+    found = numbered(connection, persona, number)
+    is_closed = "SELECT closed_at IS NOT NULL FROM threads WHERE id = ?"
+    if connection.execute(is_closed, (found.id,)).fetchone()[0]:
+        raise _closed(number)
+    return found
+
+
+def close(connection: sqlite3.Connection, thread_ids: Iterable[int], now: datetime) -> None:
+    """Close threads; those that are closed already stay closed since then."""
+    connection.executemany(
+        "UPDATE threads SET closed_at = ? WHERE id = ? AND closed_at IS NULL",
+        [(timestamps.to_text(now), id_) for id_ in thread_ids],
+    )
+
+
 def close_all(connection: sqlite3.Connection, persona: str, now: datetime) -> None:
     """Close every thread of a persona."""
     connection.execute(
@@ -105,7 +127,7 @@ def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadK
         raise _unknown(thread_id)
     number, is_closed = found
     if is_closed:
-        raise ThreadError(f"Thread #{number} is closed. /thread lists the open ones.")
+        raise _closed(number)
     meta_rows.store(connection, meta_rows.last_thread_key(persona), str(thread_id))
     return ThreadKey(thread_id, number)
 
@@ -185,6 +207,10 @@ def titles_in_context(
 
 def _key(connection: sqlite3.Connection, thread_id: int) -> ThreadKey:
     return ThreadKey(*connection.execute("SELECT id, number FROM threads WHERE id = ?", (thread_id,)).fetchone())
+
+
+def _closed(number: int) -> ThreadError:
+    return ThreadError(f"Thread #{number} is closed. /thread lists the open ones.")
 
 
 def _unknown(number: int) -> ThreadError:
