@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from chorus_cli import __version__
 from chorus_cli.adapters.machine.paths import paths
-from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.errors import ChorusError, UsageError
 from chorus_cli.subcommands.exit_codes import BUG, DONE, FAILED, WRONG_ARGUMENTS
 from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error, standard_output
 
@@ -47,10 +47,10 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     os.umask(0o077)
     chosen = argparse.Namespace()
     try:
-        chosen = _parser().parse_args(arguments)
+        chosen = _parsed(arguments)
         return _seen(asyncio.run(_until_signal(_work(chosen, environment))))
     except ChorusError as error:
-        return _say(str(error), FAILED)
+        return _say(str(error), WRONG_ARGUMENTS if isinstance(error, UsageError) else FAILED)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except _EndedBySignal as ended:
@@ -112,6 +112,18 @@ def _seen(code: int) -> int:
     return code
 
 
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line; the options of ``ask`` stand before or after it, which argparse cannot tell apart."""
+    parser = _parser()
+    chosen = parser.parse_args(arguments)
+    given = [f"--{name}" for name in ("new", "thread", "json") if f"ask_{name}" in chosen]
+    if given and chosen.command != "ask":
+        parser.error(f"{given[0]} stands before ask only")
+    if {"--new", "--thread"} <= {*given}:
+        parser.error("--new and --thread do not go together")
+    return chosen
+
+
 def _parser() -> argparse.ArgumentParser:
     common = _options(
         "the persona to talk to; otherwise the last one", "the model that answers, as litellm names it, for this run"
@@ -123,7 +135,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands; without one the chat opens")
 
-    ask = commands.add_parser("ask", parents=[common], help="ask once; standard input is appended")
+    _add_ask_options(parser, argparse.SUPPRESS)
+    ask = commands.add_parser(
+        "ask",
+        parents=[common],
+        help="ask once; standard input is appended",
+        description="Ask once: the reply goes to standard output, everything else to standard error. The exit code is "
+        "1 if the reply broke off or nothing could be asked.",
+    )
+    _add_ask_options(ask)
     ask.add_argument("text", metavar="TEXT", nargs="*", help="the message, or a command such as /context")
     context = commands.add_parser("context", parents=[common], help="show the request that would be sent now")
     context.add_argument("--json", action="store_true", help="as one JSON value")
@@ -133,6 +153,26 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("schema", parents=[unused], help="print the JSON Schema of system.jsonc")
     commands.add_parser("paths", parents=[unused], help="print the folders and files of Chorus")
     return parser
+
+
+def _add_ask_options(parser: argparse.ArgumentParser, hidden: str = "") -> None:
+    """Add the options of ``ask``; each has a name of its own in the result, because other commands have some too."""
+    own = {
+        "new": "in a thread of its own, closed at the end; the next run goes on where it would have",
+        "json": "print one JSON value: reply, usage, model, thread, seconds; status, if it broke off",
+    }
+    for name, told in own.items():
+        parser.add_argument(
+            f"--{name}", dest=f"ask_{name}", action="store_true", default=argparse.SUPPRESS, help=hidden or told
+        )
+    parser.add_argument(
+        "--thread",
+        dest="ask_thread",
+        metavar="N",
+        type=_thread_number,
+        default=argparse.SUPPRESS,
+        help=hidden or "in this open thread; otherwise in the one last used",
+    )
 
 
 def _add_readers(commands: argparse._SubParsersAction[_Parser]) -> None:

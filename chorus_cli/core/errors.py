@@ -4,6 +4,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
 
     ChorusError
     ├── CommandError            a command line that cannot be carried out
+    │   └── UsageError              options that do not go together
     ├── TimeSpanError           a time that cannot be read, or lies in the future
     ├── JsoncError              a settings file that is not valid JSONC
     ├── SettingsError           a setting that does not exist or does not take this value
@@ -47,6 +48,10 @@ class ChorusError(Exception):
 
 class CommandError(ChorusError):
     """A command line that cannot be carried out."""
+
+
+class UsageError(CommandError):
+    """Options of the outer command line that do not go with the text."""
 
 
 class TimeSpanError(ChorusError):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from chorus_cli.app import opened
-from chorus_cli.core.errors import CommandError
+from chorus_cli.core.errors import CommandError, UsageError
 from chorus_cli.core.models.choice import ELIZA
+from chorus_cli.services.turns.notices import refuse_unreadable_settings
 from chorus_cli.subcommands.conventions import joined_text, options
 from chorus_cli.terminal import one_shot
 from chorus_cli.terminal.prompt.command_sign import is_command, unescaped
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Coroutine, Mapping
 
+    from chorus_cli.app import App
+
 
 def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine[None, None, int]:
     """Return the work of answering one message or carrying out one command; its result is the exit code.
@@ -24,10 +28,12 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
 
     Raises:
         CommandError: there is no text, or it is not valid text in the locale's encoding.
+        UsageError: an option does not go with a command.
         MessageRefusedError: standard input is not UTF-8.
     """
     text = joined_text(chosen.text)
     if is_command(text):
+        _refuse_options(text, chosen)
         return _ask_command(text, chosen, environment)
     message = "\n\n".join(part for part in (unescaped(text), one_shot.standard_input()) if part.strip())
     if not message:
@@ -37,6 +43,7 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
 
 async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     async with opened(options(chosen, environment), environment) as app:
+        await _turn_to_thread(app, chosen)
         code = await one_shot.carry_out(line, app.services(), standard_output(), asides := standard_error())
         for stopped in await app.stop_jobs():
             asides.notice(stopped)
@@ -46,6 +53,30 @@ async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mappi
 async def _ask_model(message: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     async with opened(options(chosen, environment), environment) as app:
         await app.focus.settle()
-        if app.focus.target().choice.model != ELIZA:
+        await _turn_to_thread(app, chosen)
+        target = app.focus.target()
+        for warning in target.persona.warnings:
+            standard_error().notice(warning)
+        refuse_unreadable_settings(target.persona)
+        if target.choice.model != ELIZA:
             app.warm_up()
-        return await one_shot.ask(message, app.services(), standard_output(), standard_error())
+        asked = one_shot.ask_as_json if "ask_json" in chosen else one_shot.ask
+        async with app.focus.aside() if "ask_new" in chosen else nullcontext(target) as addressed:
+            return await asked(message, addressed, app.services(), standard_output(), standard_error())
+
+
+async def _turn_to_thread(app: App, chosen: argparse.Namespace) -> None:
+    if "ask_thread" in chosen:
+        await app.focus.look_into(chosen.ask_thread)
+
+
+def _refuse_options(line: str, chosen: argparse.Namespace) -> None:
+    """Refuse the options that need a message.
+
+    Raises:
+        UsageError: there is one of them.
+    """
+    for name in ("new", "json"):
+        if f"ask_{name}" in chosen:
+            command = line.split(maxsplit=1)[0]
+            raise UsageError(f"--{name} goes with a message, and {command} is a command. Leave out --{name}.")

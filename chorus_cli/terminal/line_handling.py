@@ -12,7 +12,7 @@ from chorus_cli.commands.composing import edited_line
 from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.replies import Exit, Question, Refill, Reply
 from chorus_cli.commands.wording import waiting_line
-from chorus_cli.core.errors import CommandError, PersonaError
+from chorus_cli.core.errors import CommandError, PersonaError, SettingsError
 from chorus_cli.core.text.phrases import counted, enumerated, shortened
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.terminal.job_output import JobOutput
@@ -196,7 +196,11 @@ class LineHandler:
         """Show a reply while it comes, and those to the messages that waited for it; Ctrl-C stops it."""
         following: RunningTurn | None = turn
         while following is not None:
-            await self._show(following)
+            try:
+                await self._show(following)
+            except SettingsError:
+                self._unsent.text = _typed(following.text)
+                raise
             if not following.is_over:
                 self._screen.notice(_goes_on(following.target))
                 return

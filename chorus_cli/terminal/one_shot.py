@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.replies import Question, Reply, plain
-from chorus_cli.core.errors import MessageRefusedError, SettingsError
+from chorus_cli.core.errors import MessageRefusedError
+from chorus_cli.core.models.events import TextDelta
 from chorus_cli.terminal.prompt.keyboard import suspendable
-from chorus_cli.terminal.reply.stream import show_events
+from chorus_cli.terminal.reply.record import TurnRecord
+from chorus_cli.terminal.reply.stream import PlainReply, show_events
 from chorus_cli.terminal.screen.drawing import draw
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from chorus_cli.commands.framework.services import Services
-    from chorus_cli.core.models.events import TurnEvent
-    from chorus_cli.core.personas.persona import Persona
+    from chorus_cli.core.context.target import Target
+    from chorus_cli.core.models.events import TurnDone, TurnEvent
     from chorus_cli.terminal.screen.output import Screen
 
 
@@ -26,7 +30,6 @@ async def carry_out(line: str, services: Services, answers: Screen, asides: Scre
     await services.focus.settle()
     answer = await resolve(services.registry, line, services.machine.clock.now()).run(services)
     if not isinstance(answer, Reply):
-        _refuse_unreadable(services.focus.target().persona)
         return await _shown(answer.followed(), answers, asides)
     await services.replies.settle()
     if isinstance(answer, Question):
@@ -37,28 +40,37 @@ async def carry_out(line: str, services: Services, answers: Screen, asides: Scre
     return 0
 
 
-async def ask(text: str, services: Services, answers: Screen, asides: Screen) -> int:
+async def ask(text: str, target: Target, services: Services, answers: Screen, asides: Screen) -> int:
     """Have a message answered and show the reply as it comes; return the exit code."""
-    target = services.focus.target()
-    for warning in target.persona.warnings:
-        asides.notice(warning)
-    _refuse_unreadable(target.persona)
     return await _shown(services.conversation.answer(target, text), answers, asides)
+
+
+async def ask_as_json(text: str, target: Target, services: Services, answers: Screen, asides: Screen) -> int:
+    """Have a message answered, and write the whole turn as one JSON value, also if it is stopped; return the exit code.
+
+    Notices and the error of a reply that breaks off go to ``asides``.
+    """
+    record, told = TurnRecord(target, services.machine.clock.monotonic), PlainReply(asides, asides)
+    try:
+        async with aclosing(services.conversation.answer(target, text)) as events:
+            async for event in events:
+                record.take(event)
+                if not isinstance(event, TextDelta):
+                    told.show(event)
+    finally:
+        if record.is_stored:
+            answers.write(json.dumps(record.as_json(), indent=2) + "\n")
+    return _code(record.done)
 
 
 async def _shown(events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen) -> int:
     with suspendable(answers.take_down):
         done = await show_events(events, answers, asides)
+    return _code(done)
+
+
+def _code(done: TurnDone | None) -> int:
     return 0 if done is not None and done.error is None else 1
-
-
-def _refuse_unreadable(persona: Persona) -> None:
-    """Refuse to send a request without its unreadable prompt: the user would see the warning too late."""
-    if persona.unreadable:
-        raise SettingsError(
-            f"Nothing was sent: settings of {persona.name} cannot be read, so that its prompt may be missing. "
-            f"Mend {' and '.join(persona.unreadable)} and ask again."
-        )
 
 
 def standard_input() -> str:

@@ -30,6 +30,7 @@ from chorus_cli.services.turns.notices import (
     recall_notice,
     refuse_unfitting,
     refuse_unreadable,
+    refuse_unreadable_settings,
 )
 from chorus_cli.services.turns.preamble import OTHER_TOKENS, JobsBeside, PreambleWriter
 from chorus_cli.services.turns.rounds import OpenedTurn
@@ -81,6 +82,7 @@ class Conversation:
 
         Raises:
             MessageRefusedError: the message is empty, too large, or does not fit the model; nothing was stored.
+            SettingsError: settings of the persona cannot be read; nothing was stored.
             StorageError, ModelError: it could not be stored or measured; it is kept in a file that the sentence names.
         """
         content, altered = cleaned_input(text)
@@ -96,6 +98,7 @@ class Conversation:
 
         Raises:
             JournalError: nothing in context could be answered again.
+            SettingsError: settings of the persona cannot be read.
             StorageError, ModelError: the retry could not be stored or measured.
         """
         async with aclosing(self._turn(target.thread_id, partial(self._reopen, target))) as events:
@@ -146,6 +149,7 @@ class Conversation:
         ``notices`` come before those about the turn.
         """
         refuse_unreadable(content)
+        refuse_unreadable_settings(target.persona)
         news = self.news.take(target.thread_id)
         try:
             opened = await self._opened(target, content, news)
@@ -186,7 +190,8 @@ class Conversation:
         writer = PreambleWriter(snapshot, question, self.answering.outside.counter)
         told = writer.written(connection, in_progress, beside, has_memory=has_memory)
         question = replace(question, preamble=told.text, token_count=count + told.tokens)
-        asked, reply = message_rows.open_turn(connection, target.persona.slug, question, target.choice.model, self.run)
+        slug, model = target.persona.slug, target.choice.model
+        asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=target.is_aside)
         pause = pause_notice(snapshot.last_spoken, now) if told.has_gap else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
         notices = (pause, left, recall_notice(told.recalled) if told.recalled else "")
@@ -202,6 +207,7 @@ class Conversation:
 
     async def _reopen(self, target: Target) -> OpenedTurn:
         """Store the retry of the last turn and its empty reply."""
+        refuse_unreadable_settings(target.persona)
         frame = await self.context.frame(target)
         return await self.context.store.write(self._store_retry, frame, self.answering.outside.clock.now())
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE
-from chorus_cli.core.errors import MessageRefusedError
+from chorus_cli.core.errors import MessageRefusedError, SettingsError
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time.window import window_reaching
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.snapshot import ContextSnapshot
     from chorus_cli.core.memory.checkpoint import FlashReport
     from chorus_cli.core.memory.items import Item
+    from chorus_cli.core.personas.persona import Persona
 
 LARGEST_MESSAGE_BYTES = 8_000_000
 
@@ -37,6 +39,26 @@ def refuse_unreadable(content: str) -> None:
             f"The message has {size / 1e6:.1f} MB; the largest that is taken has {LARGEST_MESSAGE_BYTES / 1e6:g} MB. "
             "It was not stored. Put it in a file and send the part that matters."
         )
+
+
+def refuse_unreadable_settings(persona: Persona) -> None:
+    """Refuse to send a request without the prompt of a persona, and perhaps to another model than it names.
+
+    Raises:
+        SettingsError: a settings file cannot be read; the sentence has its path and the line of the error.
+    """
+    if persona.unreadable:
+        reasons = (_place(path, persona.warnings) for path in persona.unreadable)
+        raise SettingsError(
+            f"Nothing was sent: settings of {persona.name} cannot be read, so that its prompt may be missing. "
+            f"Mend {' and '.join(reasons)} and ask again."
+        )
+
+
+def _place(path: str, warnings: Sequence[str]) -> str:
+    """Return the path of a settings file with the line and column that a warning about it begins with, if one does."""
+    places = (re.match(rf"{re.escape(path)}:\d+:\d+(?=:)", warning) for warning in warnings)
+    return next((place[0] for place in places if place), path)
 
 
 def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble_tokens: int = 0) -> None:

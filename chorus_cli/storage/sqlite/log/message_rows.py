@@ -38,11 +38,11 @@ _role, _status = cache(Role), cache(Status)
 
 
 def open_turn(
-    connection: sqlite3.Connection, persona: str, question: MessageContent, model: str, run: str
+    connection: sqlite3.Connection, persona: str, question: MessageContent, model: str, run: str, *, aside: bool = False
 ) -> tuple[Message, Message]:
     """Store a question and the empty reply that process ``run`` is going to write; return both rows.
 
-    The next run goes on with this persona, in this thread.
+    The next run goes on with this persona, in this thread, unless that is ``aside``.
     """
     asked = insert_row(connection, persona, question)
     connection.execute("UPDATE messages SET turn_id = id WHERE id = ?", (asked,))
@@ -50,8 +50,9 @@ def open_turn(
         connection, persona, empty_reply(question.thread_id, asked, question.timestamp, model), run=run
     )
     stored = rows(connection, [asked, answered])
-    meta_rows.store(connection, meta_rows.LAST_PERSONA, persona)
-    meta_rows.store(connection, meta_rows.last_thread_key(persona), str(question.thread_id))
+    if not aside:
+        meta_rows.store(connection, meta_rows.LAST_PERSONA, persona)
+        meta_rows.store(connection, meta_rows.last_thread_key(persona), str(question.thread_id))
     return stored[0], stored[1]
 
 

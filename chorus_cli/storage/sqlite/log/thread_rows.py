@@ -100,6 +100,18 @@ def is_open(connection: sqlite3.Connection, persona: str, thread_id: int) -> boo
     return bool(found)
 
 
+def open_numbered(connection: sqlite3.Connection, persona: str, number: int) -> ThreadKey:
+    """Return the open thread of a persona with a number.
+
+    Raises:
+        ThreadError: there is none, or it is closed.
+    """
+    found = numbered(connection, persona, number)
+    if not is_open(connection, persona, found.id):
+        raise ThreadError(f"Thread #{number} is closed. /thread {number} in the chat opens it again.")
+    return found
+
+
 def close(connection: sqlite3.Connection, thread_ids: Iterable[int], now: datetime) -> None:
     """Close threads; those that are closed already stay closed since then."""
     connection.executemany(
@@ -245,6 +257,10 @@ def titles_in_context(
 
 def _key(connection: sqlite3.Connection, thread_id: int) -> ThreadKey:
     return ThreadKey(*connection.execute("SELECT id, number FROM threads WHERE id = ?", (thread_id,)).fetchone())
+
+
+def _closed(number: int) -> ThreadError:
+    return ThreadError(f"Thread #{number} is closed. /thread lists the open ones.")
 
 
 def _unknown(number: int) -> ThreadError:

@@ -1,0 +1,157 @@
+"""``chorus ask`` with its options: the thread that is asked in, the value for scripts, and exit codes."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.terminal.driver import LONG_MESSAGE, PATIENCE_SECONDS, PROMPT, Home
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+UNHAPPY, ANSWER = "I am unhappy", "That sounds hard. What has made you unhappy?"
+FACTS = ["reply", "usage", "model", "thread", "seconds"]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home in whose thread 1 something was said."""
+    home = Home(tmp_path / "home")
+    assert home.run("ask", "Hello").code == 0
+    return home
+
+
+@pytest.fixture(scope="module")
+def threads(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home with an open thread 1 and a closed thread 2, for runs that change nothing."""
+    home = Home(tmp_path_factory.mktemp("threads") / "home")
+    assert home.run("ask", "Hello").code == home.run("ask", "--new", "Aside").code == 0
+    return home
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("ask", "--thread", "2", "hi"), 1, "Thread #2 is closed."),
+        (("ask", "--thread", "9", "hi"), 1, "There is no thread #9 here."),
+        (("ask", "--json", "--thread", "9", "hi"), 1, "There is no thread #9 here."),
+        (("ask", "--thread", "9", "/context"), 1, "There is no thread #9 here."),
+        (("ask", "--json"), 1, "There is nothing to ask."),
+        (("ask", "--json", "--persona", "gollum", "hi"), 1, "There is no persona called 'gollum'"),
+        (("ask", "--thread", "0", "hi"), 2, "'0' is not a thread number"),
+        (("ask", "--thread", "one", "hi"), 2, "'one' is not a thread number"),
+        (("ask", "--thread"), 2, "expected one argument"),
+        (("ask", "--new", "--thread", "1", "hi"), 2, "--new and --thread do not go together"),
+        (("--new", "ask", "--thread", "1", "hi"), 2, "--new and --thread do not go together"),
+        (("ask", "--new", "/context"), 2, "--new goes with a message, and /context is a command."),
+        (("ask", "--json", "/help me"), 2, "--json goes with a message, and /help is a command."),
+        (("ask", "--nonsense", "hi"), 2, "usage: chorus"),
+        (("--json", "log"), 2, "--json stands before ask only"),
+        (("--new",), 2, "--new stands before ask only"),
+    ],
+)
+def test_what_cannot_be_asked_is_said_on_stderr_and_changes_nothing(
+    threads: Home, arguments: Sequence[str], code: int, sentence: str
+) -> None:
+    before = threads.sql("SELECT COUNT(*) FROM messages UNION ALL SELECT COUNT(*) FROM threads")
+    outcome = threads.run(*arguments)
+    assert (outcome.code, outcome.output) == (code, "")
+    assert sentence in outcome.errors
+    assert threads.sql("SELECT COUNT(*) FROM messages UNION ALL SELECT COUNT(*) FROM threads") == before
+
+
+def test_a_question_with_new_has_a_thread_of_its_own_that_is_closed_at_the_end(home: Home) -> None:
+    assert home.run("ask", "--new", UNHAPPY).output == f"{ANSWER}\n"
+    assert home.sql("SELECT number, closed_at IS NULL FROM threads ORDER BY id") == [(1, 1), (2, 0)]
+    assert home.sql("SELECT DISTINCT thread_id FROM messages WHERE content = ?", UNHAPPY) == [2]
+    assert UNHAPPY not in home.seen()
+
+
+@pytest.mark.parametrize("where", [("--new", "ask", UNHAPPY), ("ask", "--new", UNHAPPY), ("ask", UNHAPPY, "--new")])
+def test_the_thread_and_the_persona_last_used_stay_the_last_used(home: Home, where: Sequence[str]) -> None:
+    home.run("ask", "/thread new")
+    home.run("ask", "In the second")
+    home.run("ask", "--thread", "1", "In the first")
+    assert home.run("--persona", "frodo", *where).code == 0
+    now = json.loads(home.run("context", "--json").output)
+    assert (now["persona"], now["thread"]) == ("chorus", 1)
+
+
+def test_a_question_with_a_thread_goes_on_there_and_so_does_the_next(home: Home) -> None:
+    home.run("ask", "/thread new")
+    home.run("ask", "In the second")
+    home.run("ask", "--thread", "1", UNHAPPY)
+    assert home.seen()[-2:] == [UNHAPPY, ANSWER]
+    assert "In the second" not in home.seen()
+    assert "In the second" in home.run("ask", "--thread", "2", "/why").output
+    home.run("ask", "And here")
+    assert home.sql("SELECT thread_id FROM messages ORDER BY id DESC LIMIT 1") == [1]
+
+
+def test_a_new_thread_is_closed_when_its_reply_is_stopped(home: Home) -> None:
+    with home.running("ask", "--new", LONG_MESSAGE) as asking:
+        assert asking.stdout
+        assert asking.stdout.read(1)
+        asking.send_signal(signal.SIGINT)
+        asking.communicate(timeout=PATIENCE_SECONDS)
+        assert asking.returncode == 128 + signal.SIGINT
+    assert home.sql("SELECT number, closed_at IS NULL FROM threads ORDER BY id") == [(1, 1), (2, 0)]
+    assert home.replies()[-1][1] == "interrupted"
+
+
+@pytest.mark.parametrize("where", [("--json", "ask", UNHAPPY), ("ask", "--json", UNHAPPY), ("ask", UNHAPPY, "--json")])
+def test_json_is_one_value_on_stdout_and_nothing_else(home: Home, where: Sequence[str]) -> None:
+    outcome = home.run(*where)
+    assert (outcome.code, outcome.errors) == (0, "")
+    told = json.loads(outcome.output)
+    assert list(told) == FACTS
+    assert (told["reply"], told["usage"], told["model"], told["thread"]) == (ANSWER, {}, "chorus/eliza", 1)
+    assert 0 < told["seconds"] < PATIENCE_SECONDS
+
+
+def test_json_tells_the_thread_of_its_own(home: Home) -> None:
+    assert json.loads(home.run("ask", "--new", "--json", UNHAPPY).output)["thread"] == 2
+
+
+@pytest.mark.parametrize("model", ["chorus/nobody", "nosuch/x"])
+def test_json_of_a_reply_that_failed_has_its_status_and_the_error_goes_to_stderr(home: Home, model: str) -> None:
+    outcome = home.run("ask", "--json", "--model", model, UNHAPPY)
+    told = json.loads(outcome.output)
+    assert outcome.code == 1
+    assert list(told) == [*FACTS, "status"]
+    assert (told["reply"], told["model"], told["status"]) == ("", model, "failed")
+    assert model in outcome.errors
+
+
+def test_json_of_a_reply_that_is_stopped_has_the_part_that_came(home: Home) -> None:
+    with home.running("ask", "--json", LONG_MESSAGE) as asking:
+        home_has_words = "SELECT COUNT(*) FROM messages WHERE status = 'streaming' AND content <> ''"
+        while home.sql(home_has_words) != [1]:
+            assert asking.poll() is None
+        asking.send_signal(signal.SIGINT)
+        output, errors = asking.communicate(timeout=PATIENCE_SECONDS)
+        assert asking.returncode == 128 + signal.SIGINT
+    told = json.loads(output)
+    assert (told["reply"], told["status"]) == home.replies()[-1] == (told["reply"], "interrupted")
+    assert told["reply"]
+    assert errors == b""
+
+
+def test_a_chat_sends_nothing_either_while_settings_cannot_be_read(home: Home) -> None:
+    settings = home.path / "personas" / "chorus" / "system.jsonc"
+    whole = settings.read_text("utf-8")
+    with home.chat() as chat:
+        settings.write_text('{\n  "name" "Chorus"\n}\n', "utf-8")
+        chat.say(UNHAPPY)
+        chat.await_text("Nothing was sent: settings of")
+        chat.await_line(f"{PROMPT.replace('Chorus', 'chorus')} {UNHAPPY}")
+        assert "system.jsonc:2:" in chat.screen_text().replace("\n", "")
+        settings.write_text(whole, "utf-8")
+        chat.press("enter")
+        chat.await_text(ANSWER)
+    assert home.said() == ["Hello", UNHAPPY]
