@@ -8,7 +8,7 @@ from chorus_cli.commands.framework.arguments import NUMBER, TIME
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.framework.services import Services
-from chorus_cli.commands.wording import local, speaker, start, turn
+from chorus_cli.commands.wording import all_threads, local, speaker, start, turn
 from chorus_cli.core.context.budget import tokens_of
 from chorus_cli.core.log.messages import Message as Spoken
 from chorus_cli.core.log.operations import Operation
@@ -33,9 +33,7 @@ async def clear(services: Services) -> Text:
     """
     target = services.focus.target()
     await services.log.journal.clear(target)
-    threads = len(await services.focus.threads())
-    concerned = f" in all {threads} threads of {target.persona.name}" if threads > 1 else ""
-    return Text(f"--- New conversation ---{concerned}")
+    return Text(f"--- New conversation ---{await all_threads(services.focus)}")
 
 
 @GROUP.command("undo")
@@ -48,7 +46,7 @@ async def undo(services: Services, number: Annotated[int | None, NUMBER] = None)
         /context undo
         /context undo 3
     """
-    return Text(f"Undone: {(await services.log.journal.undo(services.focus.target(), number)).describe()}")
+    return Text(f"Undone: {await named(services, await services.log.journal.undo(services.focus.target(), number))}")
 
 
 @GROUP.command("redo")
@@ -67,7 +65,7 @@ async def redo(services: Services, number: Annotated[int | None, NUMBER] = None)
         redone = await services.log.journal.redo(target)
     else:
         redone = await services.log.journal.redo_by_number(target, number)
-    told = f"Redone: {redone.describe() if isinstance(redone, Operation) else turn(redone)}"
+    told = f"Redone: {await named(services, redone)}"
     binding = await _newer_boundary(services, redone)
     return Text(f"{told}\n{binding}" if binding else told)
 
@@ -116,6 +114,14 @@ async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
     rows = [(local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in view.messages]
     table = [Table("", ("Time", "From", "Message"), tuple(rows))] if rows else []
     return Report((Text("\n".join(lines)), *table))
+
+
+async def named(services: Services, done: Operation | Spoken) -> str:
+    """Name an operation or a turn that was undone or redone, with the number of threads if that is all of several."""
+    if not isinstance(done, Operation):
+        return turn(done)
+    concerns_all = done.act.is_boundary and done.thread_id is None
+    return done.describe() + (await all_threads(services.focus) if concerns_all else "")
 
 
 async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from chorus_cli.commands.context.journal import named
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Refill, Reply, Text
 from chorus_cli.commands.framework.services import Services
-from chorus_cli.commands.wording import turn
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.log.messages import Message as Spoken
 from chorus_cli.core.log.operations import Operation
@@ -44,7 +44,7 @@ async def undo(services: Services) -> Reply:
     async def taken_back() -> Reply:
         await services.log.journal.take_back(target, newest)
         unrecorded.forget(slug, newest.at)
-        return _undone(newest.done)
+        return _undone(newest.done, await named(services, newest.done))
 
     passed_over = unrecorded.newest(slug, newest.at)
     doubts = [_said_of(passed_over)] if passed_over else []
@@ -52,18 +52,16 @@ async def undo(services: Services) -> Reply:
         doubts.append(elsewhere)
     if not doubts:
         return await taken_back()
-    question = "\n".join([*doubts, f"Undo {'the action before it: ' if passed_over else ''}{_named(newest.done)}?"])
+    question = "\n".join(
+        [*doubts, f"Undo {'the action before it: ' if passed_over else ''}{await named(services, newest.done)}?"]
+    )
     return Question(question, taken_back, Text("Nothing was undone."))
 
 
-def _named(done: Operation | Spoken) -> str:
-    return done.describe() if isinstance(done, Operation) else turn(done)
-
-
-def _undone(done: Operation | Spoken) -> Reply:
+def _undone(done: Operation | Spoken, name: str) -> Reply:
     if isinstance(done, Operation):
-        return Text(f"Undone: {done.describe()}")
-    return Refill(f"Undone: {turn(done)}", done.content, gives_way=True)
+        return Text(f"Undone: {name}")
+    return Refill(f"Undone: {name}", done.content, gives_way=True)
 
 
 def _said_of(change: Change) -> str:
@@ -90,7 +88,7 @@ async def redo(services: Services) -> Text:
         /redo
     """
     redone = await services.log.journal.redo(services.focus.target())
-    return Text(f"Redone: {_named(redone)}")
+    return Text(f"Redone: {await named(services, redone)}")
 
 
 @GROUP.command("retry")

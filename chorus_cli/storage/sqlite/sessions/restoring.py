@@ -59,7 +59,11 @@ def restore(connection: sqlite3.Connection, persona: str, session: Session, now:
     added = sum(not isinstance(member, int) for member in members)
     thread_id = thread_of.get(session.active_thread_id) or _silent(connection, persona, session, known)
     chosen = thread_id or thread_of[session.messages[0].thread_id]
-    connection.execute("UPDATE threads SET closed_at = NULL WHERE id = ? AND persona = ?", (chosen, persona))
+    # Messages in a closed thread would be in a context that no command reaches.
+    connection.executemany(
+        "UPDATE threads SET closed_at = NULL WHERE id = ? AND persona = ?",
+        [(id_, persona) for id_ in {*thread_of.values(), chosen}],
+    )
     return Restored(operation, thread_rows.use(connection, persona, chosen), added)
 
 
