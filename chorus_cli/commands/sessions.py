@@ -13,7 +13,7 @@ from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.persona import PERSONA
-from chorus_cli.commands.wording import local, speaker
+from chorus_cli.commands.wording import in_threads, local, speaker
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.log.messages import MessageContent
 from chorus_cli.core.sessions.format import Session
@@ -85,7 +85,7 @@ def saved_text(saved: Saved) -> str:
     """Report a saved session with its summary."""
     row = saved.row
     lines = [
-        f"Saved session {row.session_id}: {counted(row.message_count, 'message')}, ~{row.token_estimate:,} tokens",
+        f"Saved session {row.session_id}: {_amount(saved)}, ~{row.token_estimate:,} tokens",
         row.summary,
         saved.problem,
         _left_out(saved.in_progress),
@@ -93,10 +93,14 @@ def saved_text(saved: Saved) -> str:
     return "\n".join(line for line in lines if line)
 
 
+def _amount(saved: Saved) -> str:
+    return counted(saved.row.message_count, "message") + in_threads(saved.threads)
+
+
 def saved_line(saved: Saved) -> str:
     """Report an automatically saved session in one line, with the reason if its summary failed."""
     row = saved.row
-    line = f"Saved session {row.session_id}: {counted(row.message_count, 'message')}. /context history lists it."
+    line = f"Saved session {row.session_id}: {_amount(saved)}. /context history lists it."
     return " ".join(filter(None, [line, saved.problem]))
 
 
@@ -160,7 +164,7 @@ async def restore(services: Services, session: Annotated[str, SESSION]) -> Text:
     """
     before = services.focus.target().thread_id
     found, restored = await services.sessions.restore(services.focus.target(), session)
-    count = counted(len(found.messages), "message")
+    count = counted(len(found.messages), "message") + in_threads(found.spoken_threads)
     lines = [
         f"Restored session {found.session_id}: {count} in place of the old context. /context undo reverts this.",
         f"Messages added to the log from the file: {restored.added:,}." if restored.added else "",

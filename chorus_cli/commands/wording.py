@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.time.timespan import Span, WindowChoice
     from chorus_cli.services.context.window import WindowState
+    from chorus_cli.services.personas.focus import Focus
 
 
 def waiting_line(target: Target) -> str:
@@ -113,3 +114,14 @@ def turn(question: Message) -> str:
     """Name a turn by the user's message in it."""
     said = shortened(question.content)
     return f'your message "{said}" and its reply' if question.role is Role.USER else f'the message "{said}"'
+
+
+async def all_threads(focus: Focus) -> str:
+    """Say how many threads an act on all of them concerns: `` in all 3 threads of Frodo``; empty if there is one."""
+    number = len(await focus.threads())
+    return f" in all {number} threads of {focus.target().persona.name}" if number > 1 else ""
+
+
+def in_threads(number: int) -> str:
+    """Say over how many threads messages are spread: `` in 3 threads``; empty if they are in one."""
+    return f" in {number} threads" if number > 1 else ""

@@ -8,7 +8,7 @@ from chorus_cli.commands.framework.arguments import NUMBER, TIME
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.framework.services import Services
-from chorus_cli.commands.wording import local, speaker, start, turn
+from chorus_cli.commands.wording import all_threads, local, speaker, start, turn
 from chorus_cli.core.context.budget import tokens_of
 from chorus_cli.core.log.acts import Fork
 from chorus_cli.core.log.messages import Message as Spoken
@@ -35,9 +35,7 @@ async def clear(services: Services) -> Text:
     """
     target = services.focus.target()
     await services.log.journal.clear(target)
-    threads = len(await services.focus.threads())
-    concerned = f" in all {threads} threads of {target.persona.name}" if threads > 1 else ""
-    return Text(f"--- New conversation ---{concerned}")
+    return Text(f"--- New conversation ---{await all_threads(services.focus)}")
 
 
 @GROUP.command("undo")
@@ -51,7 +49,7 @@ async def undo(services: Services, number: Annotated[int | None, NUMBER] = None)
         /context undo 3
     """
     undone = await services.log.journal.undo(services.focus.target(), number)
-    return Text(f"Undone: {undone.describe()}{await follow_fork(services, undone)}")
+    return Text(f"Undone: {await named(services, undone)}{await follow_fork(services, undone)}")
 
 
 @GROUP.command("redo")
@@ -70,7 +68,7 @@ async def redo(services: Services, number: Annotated[int | None, NUMBER] = None)
         redone = await services.log.journal.redo(target)
     else:
         redone = await services.log.journal.redo_by_number(target, number)
-    told = f"Redone: {redone.describe() if isinstance(redone, Operation) else turn(redone)}"
+    told = f"Redone: {await named(services, redone)}"
     if followed := await follow_fork(services, redone):
         return Text(f"{told}{followed}")
     binding = await _newer_boundary(services, redone)
@@ -136,6 +134,14 @@ async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
     numbers = await numbers_of(services.context.planner.store, target.persona.slug)
     closed = numbers.thread(reversed_.thread_id or 0)
     return f".\nThread #{closed} is closed; you are in thread #{target.thread_number}."
+
+
+async def named(services: Services, done: Operation | Spoken) -> str:
+    """Name an operation or a turn that was undone or redone, with the number of threads if that is all of several."""
+    if not isinstance(done, Operation):
+        return turn(done)
+    concerns_all = done.act.is_boundary and done.thread_id is None
+    return done.describe() + (await all_threads(services.focus) if concerns_all else "")
 
 
 async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str:

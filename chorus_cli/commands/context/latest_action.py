@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from chorus_cli.commands.context.journal import follow_fork
+from chorus_cli.commands.context.journal import follow_fork, named
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Refill, Reply, Text
 from chorus_cli.commands.framework.services import Services
-from chorus_cli.commands.wording import turn
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.jobs.wording import going_again_line, kept_back_line
 from chorus_cli.core.log.messages import Message as Spoken
@@ -50,7 +49,8 @@ async def undo(services: Services) -> Reply:
     async def taken_back() -> Reply:
         await services.log.journal.take_back(target, newest)
         unrecorded.forget(slug, newest.at)
-        return _undone(newest.done, await follow_fork(services, newest.done), services)
+        name = await named(services, newest.done)
+        return _undone(newest.done, name + await follow_fork(services, newest.done), services)
 
     passed_over = unrecorded.newest(slug, newest.at)
     if kept_back := news.keep_back(target.thread_id, newest.at):
@@ -60,19 +60,17 @@ async def undo(services: Services) -> Reply:
         doubts.append(elsewhere)
     if not doubts:
         return await taken_back()
-    question = "\n".join([*doubts, f"Undo {'the action before it: ' if passed_over else ''}{_named(newest.done)}?"])
+    question = "\n".join(
+        [*doubts, f"Undo {'the action before it: ' if passed_over else ''}{await named(services, newest.done)}?"]
+    )
     return Question(question, taken_back, Text("Nothing was undone."))
 
 
-def _named(done: Operation | Spoken) -> str:
-    return done.describe() if isinstance(done, Operation) else turn(done)
-
-
-def _undone(done: Operation | Spoken, followed: str, services: Services) -> Reply:
+def _undone(done: Operation | Spoken, name: str, services: Services) -> Reply:
     if isinstance(done, Operation):
-        return Text(f"Undone: {done.describe()}{followed}")
+        return Text(f"Undone: {name}")
     again = services.jobs.news.turn_undone(done.id)
-    told = [f"Undone: {turn(done)}", *([going_again_line(again)] if again else [])]
+    told = [f"Undone: {name}", *([going_again_line(again)] if again else [])]
     return Refill("\n".join(told), done.content, gives_way=True)
 
 
@@ -102,7 +100,7 @@ async def redo(services: Services) -> Text:
     redone = await services.log.journal.redo(services.focus.target())
     if isinstance(redone, Spoken):
         services.jobs.news.turn_redone(redone.id)
-    return Text(f"Redone: {_named(redone)}{await follow_fork(services, redone)}")
+    return Text(f"Redone: {await named(services, redone)}{await follow_fork(services, redone)}")
 
 
 @GROUP.command("retry")

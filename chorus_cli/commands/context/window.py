@@ -70,8 +70,11 @@ async def why(services: Services) -> Report:
     out = [(omission.reason, f"{omission.messages:,}", f"{omission.tokens:,}") for omission in report.omissions]
     left_out = Table("Left out", ("Why", "Messages", "Tokens"), tuple(out)) if out else Text("Nothing is left out.")
     end = Text(usage(report, target.persona.settings.context_usage_threshold))
+    here = f"The next request in thread #{target.thread_number} of {target.persona.name}:"
+    heading = [Text(here)] if len(await services.focus.threads()) > 1 else []
+    memory = [drawn_memory(report.memory)] if report.memory else []
     parts = Table("", ("Part", "Tokens", "Why"), tuple(rows))
-    return Report((parts, *([drawn_memory(report.memory)] if report.memory else []), left_out, end))
+    return Report((*heading, parts, *memory, left_out, end))
 
 
 @GROUP.command("set", default=True)

@@ -52,6 +52,11 @@ class Session:
     threads: tuple[SavedThread, ...]
     messages: tuple[MessageContent, ...]
 
+    @property
+    def spoken_threads(self) -> int:
+        """The number of threads that its messages are from."""
+        return len({message.thread_id for message in self.messages})
+
 
 def text_of(session: Session) -> str:
     """Return the text of a session's file."""

@@ -41,11 +41,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A saved session, the number of replies in progress that are not in it, and the error if it has no summary."""
+    """A saved session, the number of replies in progress that are not in it, and the error if it has no summary.
+
+    ``threads`` counts those that its messages are from.
+    """
 
     row: SessionRow
     in_progress: int
     problem: str = ""
+    threads: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ class SessionSaving:
         row = await self._stored(session_rows.create, Saving(session, MANUAL, coverage))
         if row is None:
             raise SessionError("The session could not be saved. Try again.")
-        return Saved(row, copy.in_progress, summary.problem)
+        return Saved(row, copy.in_progress, summary.problem, session.spoken_threads)
 
     async def unsaved(self, target: Target) -> tuple[Message, ...]:
         """Return the messages in context, of all threads, that are newer than the last save."""
@@ -107,7 +111,7 @@ class SessionSaving:
         reached = summarized if summary.problem else copy.through_message_id
         coverage = Coverage(copy.through_message_id, reached, copy.operation_id)
         row = await self._stored(write, Saving(session, IDLE, coverage, through))
-        return Saved(row, copy.in_progress, summary.problem) if row else None
+        return Saved(row, copy.in_progress, summary.problem, session.spoken_threads) if row else None
 
     async def _stored(self, write: Write, saving: Saving) -> SessionRow | None:
         """Write a session to completion even if the caller is cancelled."""
