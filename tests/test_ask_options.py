@@ -88,7 +88,7 @@ def test_a_question_with_a_thread_goes_on_there_and_so_does_the_next(home: Home)
     home.run("ask", "--thread", "1", UNHAPPY)
     assert home.seen()[-2:] == [UNHAPPY, ANSWER]
     assert "In the second" not in home.seen()
-    assert "In the second" in home.run("ask", "--thread", "2", "/why").output
+    assert "The next request in thread #2 of" in home.run("ask", "--thread", "2", "/why").output
     home.run("ask", "And here")
     assert home.sql("SELECT thread_id FROM messages ORDER BY id DESC LIMIT 1") == [1]
 
