@@ -199,8 +199,8 @@ def reasons_outside(
     entered = _with_originals(set(seen.boundary.members_in(thread_id)) if seen.boundary else set(), by_id)
     entered_turns = {by_id[id_].turn_id for id_ in entered if id_ in by_id}
     undone = {subject.operation_id for subject in journal.undone(operations)}
-    lasting = {member for each in operations if each.id not in undone for member in each.members_in(thread_id)}
-    members = {each.id: each.members_in(thread_id) for each in operations}
+    lasting = {member for each in operations if each.id not in undone for member in each.members}
+    members = {each.id: each.members for each in operations}
     boundary_id = seen.boundary_id or 0
     after = seen.boundary.after_message_id if seen.boundary else 0
 

@@ -103,11 +103,12 @@ def naive_view(past: Past, place: Place, now: datetime, hours: int) -> list[int]
         members = put_into(bases[-1], place.thread, past) if bases[-1].at > since else []
     newer = deeds[deeds.index(bases[-1]) + 1 :] if bases else deeds
     retries = [deed for deed in standing(deeds) if deed.kind == "retry" and deed in newer]
-    kept = {member for deed in standing(deeds) if deed.kind == "keep" and deed in newer for member in deed.members}
+    keeping = [deed for deed in standing(deeds) if deed.kind == "keep" and deed in newer]
+    kept = {row.id: row for deed in keeping for row in put_into(deed, place.thread, past)}
     allowed = {None, *(deed.id for deed in retries)}
     spoken = [
         row
-        for row in rows
+        for row in ({row.id: row for row in rows} | kept).values()
         if row not in members
         and (
             row.id in kept

@@ -63,7 +63,7 @@ class ExpectingUser:
 
     def go_to_a_thread(self, data: st.DataObject) -> None:
         thread = data.draw(st.sampled_from(self.here.threads))
-        self.story.told(f"/thread {thread}")
+        self.story.told(f"/thread {self.story.number_of(thread)}")
         assert self.thread == thread
 
     def open_a_thread(self, _: st.DataObject) -> None:

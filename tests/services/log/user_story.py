@@ -114,6 +114,10 @@ class UserStory:
     def open_threads(self) -> list[int]:
         return [thread.id for thread in self.run(self.world.focus.threads())]
 
+    def number_of(self, thread: int) -> int:
+        [number] = [each.number for each in self.run(self.world.focus.threads()) if each.id == thread]
+        return number
+
     # What is said
 
     def say(self, text: str, ending: Ending, reply: str) -> None:
