@@ -17,6 +17,7 @@ from chorus_cli.core.text.phrases import counted, enumerated, shortened
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.terminal.job_output import JobOutput
 from chorus_cli.terminal.prompt.command_sign import is_command, is_shell_command, unescaped_line
+from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
 from chorus_cli.terminal.reply.stream import Arrival, show_events
 from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.exchange import show_exchange
@@ -68,6 +69,7 @@ class LineHandler:
         self._prompt = prompt
         self._stop = stop
         self._followed: RunningTurn | None = None
+        self._keyboard = ReplyKeyboard(prompt.keyboard, screen, self._keep_waiting, self._leave)
 
     async def handle(self, line: str) -> bool:
         """Carry out a command or have a message answered; return whether to quit.
@@ -132,6 +134,9 @@ class LineHandler:
             output.close()
         for line in lines:
             self._screen.notice(line)
+
+    def _keep_waiting(self, typed: str) -> None:
+        self._unsent.hold(self._services.focus.slug, typed)
 
     async def _command(self, line: str) -> bool:
         services = self._services
@@ -213,7 +218,7 @@ class LineHandler:
         arrival = Arrival()
         self._followed = turn
         try:
-            await show_events(arrival.seen_in(turn.followed()), self._screen, self._screen)
+            await show_events(arrival.seen_in(turn.followed()), self._screen, self._screen, self._keyboard)
         except asyncio.CancelledError:
             await turn.stop()
             if turn.is_waiting:
@@ -225,7 +230,7 @@ class LineHandler:
         finally:
             self._followed = None
 
-    def leave(self) -> None:
+    def _leave(self) -> None:
         """Let the reply on the screen go on in the background, if there is one."""
         if self._followed is not None:
             self._followed.leave()
