@@ -50,11 +50,18 @@ async def contents(world: World) -> list[str]:
     return [message.content for message in snapshot.view.messages]
 
 
+def numbered(key: str, value: object) -> object:
+    """Return a value of the log with the number of a thread or operation in place of the id that was printed."""
+    numbers: dict[tuple[str, object], int] = {("thread", 3): 1, ("thread", 4): 2, ("introduced_by", 7): 6}
+    return numbers.get((key, value), value)
+
+
 @pytest.mark.parametrize("persona", ["chorus", "frodo"])
 def test_the_log_of_a_kept_home_is_printed_as_before(folder: Path, persona: str) -> None:
     printed = Home(folder / "home").run("log", "--persona", persona, "--json")
     before = expected(folder, f"log_{persona}")
-    assert [{key: row[key] for key in before[0]} for row in json.loads(printed.output) if "id" in row] == before
+    renumbered = [{key: numbered(key, value) for key, value in row.items()} for row in before]
+    assert [{key: row[key] for key in before[0]} for row in json.loads(printed.output) if "id" in row] == renumbered
 
 
 @pytest.mark.parametrize("persona", ["chorus", "frodo"])
@@ -104,7 +111,7 @@ async def test_a_kept_home_goes_on(kept: World) -> None:
 
 
 async def test_an_edit_in_a_kept_home_is_undone(kept: World) -> None:
-    await kept.told("/context undo 7")
+    await kept.told("/context undo 6")
     assert "I feel tired today" in await contents(kept)
     assert "I feel very tired today" not in await contents(kept)
 

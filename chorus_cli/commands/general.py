@@ -47,7 +47,7 @@ async def status(services: Services) -> Table:
     rows = (
         ("Chorus", __version__),
         ("Persona", f"{target.persona.name} ({target.persona.slug})"),
-        ("Thread", str(target.thread_id)),
+        ("Thread", str(target.thread_number)),
         ("Model", f"{target.choice.model} ({target.choice.reason})"),
         ("Context window", f"{target.persona.settings.context_hours}h"),
         ("In context", f"{len(plan.sent)} messages"),

@@ -94,7 +94,7 @@ def _entry(match: Match, name: str) -> str:
     message = match.message
     marks = [str(message.status)] if message.status.broke_off else []
     marks += ["taken back"] if match.taken_back else []
-    head = f"#{message.id}  {local(message.timestamp)}  {name}, thread #{message.thread_id}"
+    head = f"#{message.id}  {local(message.timestamp)}  {name}, thread #{match.thread_number}"
     return f"{head}{''.join(f'  [{mark}]' for mark in marks)}\n{speaker(message.role, name)}: {match.excerpt}"
 
 

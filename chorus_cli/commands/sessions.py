@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
@@ -145,7 +145,9 @@ async def show(services: Services, session: Annotated[str, SESSION]) -> Report:
     """
     found = await services.sessions.load(services.focus.slug, session)
     name = services.personas.files.load(services.focus.slug).name
-    return Report((Table("", ("", ""), _facts(found)), Text(found.summary), Text(_transcript(found, name))))
+    numbers = await services.sessions.thread_numbers(services.focus.slug, found)
+    facts = Table("", ("", ""), _facts(found, numbers))
+    return Report((facts, Text(found.summary), Text(_transcript(found, name, numbers))))
 
 
 @GROUP.command("restore", guesses=("load",))
@@ -162,7 +164,7 @@ async def restore(services: Services, session: Annotated[str, SESSION]) -> Text:
     lines = [
         f"Restored session {found.session_id}: {count} in place of the old context. /context undo reverts this.",
         f"Messages added to the log from the file: {restored.added:,}." if restored.added else "",
-        f"You are now in thread #{restored.thread_id}." if restored.thread_id != before else "",
+        f"You are now in thread #{restored.thread.number}." if restored.thread_id != before else "",
     ]
     return Text("\n".join(line for line in lines if line))
 
@@ -188,7 +190,7 @@ def _paging(asked: AskedPage, pages: int) -> str:
     return f"Page {asked.page} of {pages}. {command} shows {'older' if other > asked.page else 'newer'} ones."
 
 
-def _facts(session: Session) -> tuple[tuple[str, str], ...]:
+def _facts(session: Session, numbers: Mapping[int, int]) -> tuple[tuple[str, str], ...]:
     return (
         ("Session", session.session_id),
         ("Saved", local(session.timestamp)),
@@ -196,18 +198,18 @@ def _facts(session: Session) -> tuple[tuple[str, str], ...]:
         ("Window", f"{local(session.window_start)} to {local(session.window_end)}"),
         ("Messages", f"{len(session.messages):,}"),
         ("Tokens", f"~{session.token_estimate:,}"),
-        ("Threads", ", ".join(f"#{thread.id} {thread.title}".strip() for thread in session.threads)),
+        ("Threads", ", ".join(f"#{numbers[thread.id]} {thread.title}".strip() for thread in session.threads)),
     )
 
 
-def _transcript(session: Session, name: str) -> str:
+def _transcript(session: Session, name: str, numbers: Mapping[int, int]) -> str:
     """Write every message with its time, under headings for the threads if there are several."""
     many = len({message.thread_id for message in session.messages}) > 1
     paragraphs: list[str] = []
     last_thread = None
     for message in session.messages:
         if many and message.thread_id != last_thread:
-            paragraphs.append(f"--- Thread #{message.thread_id} ---")
+            paragraphs.append(f"--- Thread #{numbers[message.thread_id]} ---")
         last_thread = message.thread_id
         paragraphs.append(_entry(message, name))
     return "\n\n".join(paragraphs)

@@ -168,7 +168,7 @@ async def history(services: Services, thread: Annotated[str, THREAD] = "") -> Te
     shown = [each for each in found.entries if not isinstance(each, Message) or not is_reply_of_calls(each)]
     if not shown:
         return Text(f"Nothing was said in thread #{chosen.number} yet.")
-    entries = (log_entry(each, found.marks, name, names_threads=False) for each in shown)
+    entries = (log_entry(each, found.marks, name) for each in shown)
     return Text("\n\n".join(entries), wrapped=False)
 
 

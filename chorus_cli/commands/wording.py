@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.log.marks import LogMarks
     from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.log.operations import Numbers
     from chorus_cli.core.time.timespan import Span, WindowChoice
     from chorus_cli.services.context.window import WindowState
 
@@ -37,10 +38,10 @@ def speaker(role: Role, persona: str) -> str:
             return f"{persona} ({role})"
 
 
-def log_entry(entry: Message | Operation, marks: LogMarks, persona: str, *, names_threads: bool = True) -> str:
-    """Write a message or a boundary of the log after its local time; the latter perhaps with its thread."""
+def log_entry(entry: Message | Operation, marks: LogMarks, persona: str, numbers: Numbers | None = None) -> str:
+    """Write a message or a boundary of the log after its local time; with ``numbers``, a boundary names its thread."""
     if isinstance(entry, Operation):
-        return f"[{_stamp(entry.created_at)}] {_marker(entry, names_threads=names_threads)}"
+        return f"[{_stamp(entry.created_at)}] {_marker(entry, numbers)}"
     return f"[{_stamp(entry.timestamp)}] {speaker(entry.role, persona)}: {_said(entry, marks)}"
 
 
@@ -48,11 +49,13 @@ def _stamp(moment: datetime) -> str:
     return f"{timestamps.local(moment):%Y-%m-%d %H:%M:%S}"
 
 
-def _marker(boundary: Operation, *, names_threads: bool) -> str:
+def _marker(boundary: Operation, numbers: Numbers | None) -> str:
     words = marker(boundary)
     if boundary.members:
         words = f"{words} {boundary.describe()}"
-    return f"{words}, in thread #{boundary.thread_id}" if names_threads and boundary.thread_id is not None else words
+    if numbers is None or boundary.thread_id is None:
+        return words
+    return f"{words}, in thread #{numbers.thread(boundary.thread_id)}"
 
 
 def _said(message: Message, marks: LogMarks) -> str:

@@ -12,7 +12,7 @@ from chorus_cli.core.log.export import entry_as_json
 from chorus_cli.core.log.marks import log_marks
 from chorus_cli.core.time import timespan
 from chorus_cli.services.log.search import Search
-from chorus_cli.services.log.transcript import operations_of, selected, transcript
+from chorus_cli.services.log.transcript import numbers_of, operations_of, selected, transcript
 from chorus_cli.services.personas.roster import Roster
 from chorus_cli.storage.sqlite.log.search_index import Scope
 from chorus_cli.subcommands.conventions import joined_text, options, print_json
@@ -39,10 +39,11 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
         selection = await selected(app.store, slug, chosen.thread, since)
         operations = await operations_of(app.store, selection)
         entries, marks = transcript(app.store, selection, operations), log_marks(operations)
+        numbers = await numbers_of(app.store, slug)
         if chosen.json:
-            print_json([entry_as_json(entry, marks) async for entry in entries])
+            print_json([entry_as_json(entry, marks, numbers) async for entry in entries])
         else:
-            await show_transcript(entries, marks, name, standard_output())
+            await show_transcript(entries, marks, name, standard_output(), numbers)
     return DONE
 
 

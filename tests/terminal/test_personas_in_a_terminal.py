@@ -111,3 +111,18 @@ def test_two_chats_in_one_thread_say_so(tmp_path: Path) -> None:
         with home.chat() as third:
             third.ask("/thread 1", "Thread #1")
             assert third.screen_text().count(shared) == 1
+
+
+def test_each_persona_counts_threads_and_operations_from_one(tmp_path: Path) -> None:
+    home, frodo = Home(tmp_path), "Frodo ❯"
+    with home.chat() as terminal:
+        terminal.ask("/new", "--- New conversation ---")
+        terminal.ask("/thread new", "Thread #2")
+        terminal.say("/persona frodo")
+        terminal.await_line(frodo)
+        terminal.ask("/thread 1", "Thread #1", frodo)
+        terminal.ask("Hello from the Shire", "Shire", frodo)
+        terminal.ask("/new", "--- New conversation ---", frodo)
+        terminal.ask("/context undo 1", "Undone: new conversation", frodo)
+    assert home.sql("SELECT number FROM threads WHERE persona = 'frodo'") == [1]
+    assert '"thread": 1' in home.run("log", "--persona", "frodo", "--json").output

@@ -83,7 +83,7 @@ async def operations(services: Services) -> Text | Table:
     if not entries:
         return Text("There are no operations on this context yet.")
     rows = [
-        (str(entry.operation.id), local(entry.operation.created_at), entry.description, _standing(entry))
+        (str(entry.operation.number), local(entry.operation.created_at), entry.description, _standing(entry))
         for entry in entries
     ]
     return Table("", ("No.", "When", "What", ""), tuple(rows))
@@ -125,7 +125,7 @@ async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str
     ).view.boundary
     if not isinstance(redone, Operation) or not redone.act.is_boundary or boundary is None or boundary.id == redone.id:
         return ""
-    return f"The context still starts at {start(boundary)}; /context undo {boundary.id} reverts that."
+    return f"The context still starts at {start(boundary)}; /context undo {boundary.number} reverts that."
 
 
 def _standing(entry: Entry) -> str:

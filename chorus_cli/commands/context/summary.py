@@ -108,5 +108,5 @@ def _described(view: View, summary: Summary) -> str:
     author = summary.model or "you"
     return (
         f"Summary of {number} ({ids}), by {author}, {local(summary.created_at)}, ~{summary.token_count or 0:,} tokens. "
-        f"/context undo {summary.operation_id} reverts it."
+        f"/context undo {summary.number} reverts it."
     )

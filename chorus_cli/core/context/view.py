@@ -13,7 +13,7 @@ Order is the order of turns, never of clocks: a timestamp only decides age, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -51,8 +51,9 @@ class Reason(StrEnum):
 class Summary:
     """The text that a fold has written, and the messages that it stands for.
 
-    ``operation_id`` is the fold's, ``boundary_id`` that of the boundary that the view began at, if there was one.
-    ``model`` wrote it, ``None`` where the user did. ``token_count`` is ``None`` until it is counted.
+    ``operation_id`` is the fold's and ``number`` its name for the user, ``boundary_id`` that of the boundary that the
+    view began at, if there was one. ``model`` wrote it, ``None`` where the user did. ``token_count`` is ``None`` until
+    it is counted.
     """
 
     operation_id: int
@@ -62,6 +63,8 @@ class Summary:
     token_count: int | None
     model: str | None
     created_at: datetime
+    # The id tells folds apart.
+    number: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

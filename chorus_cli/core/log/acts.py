@@ -189,10 +189,10 @@ class Reversal(Act):
         """Write the subject."""
         return {f"{self.kind}es": self.subject.as_json()}
 
-    def describe(self, said: str = "") -> str:
-        """Name the subject; ``said`` is the user message of its turn, if it is a turn."""
+    def describe(self, said: str = "", number: int | None = None) -> str:
+        """Name the subject; ``said`` is the user message of its turn, ``number`` that of its operation."""
         if self.subject.operation_id is not None:
-            return f"{self.kind} of operation {self.subject.operation_id}"
+            return f"{self.kind} of operation {number or self.subject.operation_id}"
         return f'{self.kind} of "{shortened(said)}"' if said else f"{self.kind} of a message"
 
 

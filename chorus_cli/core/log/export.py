@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.log.marks import NO_MARKS, LogMarks, marker
 from chorus_cli.core.log.messages import Message, Role
+from chorus_cli.core.log.operations import NO_NUMBERS, Numbers
 from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Export:
     """Messages of one persona with the boundaries between them, and the time of the export.
 
     ``is_whole`` marks an export of everything that was ever said in the thread, not only of the context; ``marks``
-    knows which messages were taken back.
+    knows which messages were taken back, ``numbers`` the user's names of threads and operations.
     """
 
     persona: str
@@ -34,6 +35,7 @@ class Export:
     is_whole: bool
     entries: tuple[Message | Operation, ...]
     marks: LogMarks = NO_MARKS
+    numbers: Numbers = NO_NUMBERS
 
     @property
     def messages(self) -> list[Message]:
@@ -57,7 +59,7 @@ def markdown(export: Export) -> str:
     count = len(export.messages)
     head = (
         f"# {' '.join(export.name.split())}\n\n"
-        f"Thread #{export.thread_id}, {what}: {count:,} message{'s' if count != 1 else ''}, "
+        f"Thread #{export.numbers.thread(export.thread_id)}, {what}: {count:,} message{'s' if count != 1 else ''}, "
         f"exported on {_local(export.exported_at)}."
     )
     return "\n\n".join([head, *(_entry(entry, export) for entry in export.entries)]) + "\n"
@@ -113,36 +115,41 @@ def _json(export: Export) -> str:
     value = {
         "persona": export.persona,
         "name": export.name,
-        "thread": export.thread_id,
+        "thread": export.numbers.thread(export.thread_id),
         "exported_at": timestamps.to_text(export.exported_at),
         "whole_thread": export.is_whole,
-        "messages": [message_as_json(message, export.marks) for message in export.messages],
+        "messages": [message_as_json(message, export.numbers, export.marks) for message in export.messages],
     }
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def entry_as_json(entry: Message | Operation, marks: LogMarks) -> dict[str, object]:
+def entry_as_json(entry: Message | Operation, marks: LogMarks, numbers: Numbers = NO_NUMBERS) -> dict[str, object]:
     """Return an entry of the log: a message, or a boundary, which alone has the key ``marker``."""
-    return message_as_json(entry, marks) if isinstance(entry, Message) else _boundary_as_json(entry)
+    if isinstance(entry, Message):
+        return message_as_json(entry, numbers, marks)
+    return _boundary_as_json(entry, numbers)
 
 
-def _boundary_as_json(boundary: Operation) -> dict[str, object]:
+def _boundary_as_json(boundary: Operation, numbers: Numbers) -> dict[str, object]:
     return {
         "marker": marker(boundary),
-        "operation": boundary.id,
+        "operation": boundary.number,
         "kind": boundary.act.kind,
-        "thread": boundary.thread_id,
+        "thread": None if boundary.thread_id is None else numbers.thread(boundary.thread_id),
         "timestamp": timestamps.to_text(boundary.created_at),
         "members": list(boundary.members),
     }
 
 
-def message_as_json(message: Message, marks: LogMarks | None = None) -> dict[str, object]:
-    """Return a message as in the log; with ``marks`` also whether it was undone, or replaced by another reply."""
+def message_as_json(message: Message, numbers: Numbers, marks: LogMarks | None = None) -> dict[str, object]:
+    """Return a message as in the log, with the numbers of its thread and of the operation that put it in.
+
+    With ``marks`` also whether it was undone, or replaced by another reply.
+    """
     fields: dict[str, object] = {
         "id": message.id,
         "persona": message.persona,
-        "thread": message.thread_id,
+        "thread": numbers.thread(message.thread_id),
         "turn": message.turn_id,
         "role": message.role,
         "content": message.content,
@@ -150,7 +157,7 @@ def message_as_json(message: Message, marks: LogMarks | None = None) -> dict[str
         "status": message.status,
         "model": message.model,
         "tokens": message.token_count,
-        "introduced_by": message.introduced_by,
+        "introduced_by": None if message.introduced_by is None else numbers.operation(message.introduced_by),
     }
     if message.tool_calls is not None:
         fields["tool_calls"] = message.tool_calls

@@ -152,18 +152,19 @@ def to_redo(operations: Sequence[Operation], number: int) -> Subject:
     chosen = _numbered(operations, number)
     if isinstance(chosen.act, Redo):
         raise JournalError(f"Operation {number} puts something back itself; it cannot be redone.")
-    subject = chosen.subject or Subject(operation_id=number)
+    subject = chosen.subject or Subject(operation_id=chosen.id)
     newest = latest_reversals(operations).get(subject)
     if newest is None or not is_undo(newest):
         state = f"Operation {number} is not undone" if chosen.subject is None else f"Undo {number} is redone already"
         raise JournalError(f"{state}, so there is nothing to put back.")
     if newest.automatic:
-        raise JournalError(f"Operation {subject.operation_id} brought no reply, so there is nothing to put back.")
+        brought_nothing = next((each.number for each in operations if each.id == subject.operation_id), number)
+        raise JournalError(f"Operation {brought_nothing} brought no reply, so there is nothing to put back.")
     return subject
 
 
 def _numbered(operations: Sequence[Operation], number: int) -> Operation:
-    found = next((known for known in operations if known.id == number), None)
+    found = next((known for known in operations if known.number == number), None)
     if found is None:
         raise JournalError(f"There is no operation {number} here. /context ops lists them.")
     return found

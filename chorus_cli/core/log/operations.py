@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.log.acts import Reversal, Subject
 
@@ -17,6 +17,25 @@ if TYPE_CHECKING:
 
 
 _NOTHING_SAID: Mapping[int, str] = MappingProxyType({})
+_NO_NUMBERS: Mapping[int, int] = MappingProxyType({})
+
+
+class Numbers(NamedTuple):
+    """The numbers by which the user knows a persona's threads and operations, by their ids."""
+
+    threads: Mapping[int, int] = _NO_NUMBERS
+    operations: Mapping[int, int] = _NO_NUMBERS
+
+    def thread(self, thread_id: int) -> int:
+        """Return the number of a thread, or its id if a row put in with plain SQL names a thread of another persona."""
+        return self.threads.get(thread_id, thread_id)
+
+    def operation(self, operation_id: int) -> int:
+        """Return the number of an operation, or its id if there is no such row."""
+        return self.operations.get(operation_id, operation_id)
+
+
+NO_NUMBERS = Numbers()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +89,12 @@ class Operation:
         """The newest message of all when it was stored, which for an edit may lie behind ``after_message_id``."""
         return self.after_message_id if self.newest_message_id is None else self.newest_message_id
 
-    def describe(self, said: Mapping[int, str] = _NOTHING_SAID) -> str:
-        """Describe the operation to the user; ``said`` holds the user messages of undone turns by their ids."""
+    def describe(self, said: Mapping[int, str] = _NOTHING_SAID, numbers: Mapping[int, int] = _NO_NUMBERS) -> str:
+        """Describe the operation to the user.
+
+        ``said`` holds the user messages of undone turns, ``numbers`` the numbers of operations, both by their ids.
+        """
         if isinstance(self.act, Reversal):
-            return self.act.describe(said.get(self.act.subject.turn_id or 0, ""))
+            subject = self.act.subject
+            return self.act.describe(said.get(subject.turn_id or 0, ""), numbers.get(subject.operation_id or 0))
         return self.act.describe()

@@ -70,7 +70,7 @@ class ContextReport:
         target, budget = self.plan.snapshot.frame.target, self.plan.snapshot.budget
         return {
             "persona": target.persona.slug,
-            "thread": target.thread_id,
+            "thread": target.thread_number,
             "model": target.choice.model,
             "limit": budget.limit.tokens,
             "budget": budget.tokens,
@@ -142,7 +142,7 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
         yield "tools", offer.tokens, f"offered to the model: {', '.join(tool.name for tool in offer.tools)}"
     if plan.summary is not None:
         stands_for = f"stands for the {len(usable(view.folded))} messages before"
-        yield "summary", summary_tokens(plan.summary), f"{stands_for}, as of operation {plan.summary.operation_id}"
+        yield "summary", summary_tokens(plan.summary), f"{stands_for}, as of operation {plan.summary.number}"
     if hot := plan.snapshot.hot:
         yield "memory", block_tokens(hot), f"HOT items {', '.join(f'#{item.id}' for item in hot)}"
     since = " since the boundary" if view.boundary is not None else ""

@@ -186,6 +186,7 @@ class Folding:
             new.token_count,
             new.model,
             operation.created_at,
+            operation.number,
         )
         summary_rows.store(connection, slug, thread_id, summary)
         return summary

@@ -128,5 +128,5 @@ def folded_text(summary: Summary) -> str:
     number = len(expanded(summary.stands_for))
     return (
         f"The oldest {number:,} messages in context are summarised now. /context summary shows how; "
-        f"/context undo {summary.operation_id} takes it back."
+        f"/context undo {summary.number} takes it back."
     )

@@ -78,7 +78,8 @@ class Journal:
         """Return every operation that concerns the thread, oldest first."""
         operations, said = await self.context.store.read(_with_undone_turns, target)
         counting = {operation.id for operation in journal.effective(operations)}
-        return [Entry(each, each.describe(said), each.id in counting) for each in operations]
+        numbers = {operation.id: operation.number for operation in operations}
+        return [Entry(each, each.describe(said, numbers), each.id in counting) for each in operations]
 
     async def undo(self, target: Target, number: int | None) -> Operation:
         """Take back operation ``number``, or the newest one of the user's that counts, and return it.

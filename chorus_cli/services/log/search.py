@@ -11,6 +11,7 @@ from chorus_cli.core.errors import DatabaseDamagedError, StorageError
 from chorus_cli.core.log.export import message_as_json
 from chorus_cli.core.log.marks import LogMarks, log_marks
 from chorus_cli.core.log.search_query import search_query
+from chorus_cli.services.log.transcript import numbers_of
 from chorus_cli.storage.sqlite.log import index_renewal, operation_rows, search_index
 from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.log.operations import Numbers
     from chorus_cli.core.log.search_query import SearchQuery
     from chorus_cli.ports import Clock
     from chorus_cli.storage.sqlite.log.search_index import Found, Hit, Progress, Scope
@@ -32,15 +34,24 @@ _RENEWED = "The index of the search was damaged and is made again from the log; 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A message that was found, a marked line of it, and whether an undo or a retry took it out."""
+    """A message that was found, a marked line of it, and whether an undo or a retry took it out.
+
+    ``numbers`` are those of its persona's threads and operations.
+    """
 
     message: Message
     excerpt: str
     taken_back: bool
+    numbers: Numbers
+
+    @property
+    def thread_number(self) -> int:
+        """The number of the message's thread."""
+        return self.numbers.thread(self.message.thread_id)
 
     def as_json(self) -> dict[str, object]:
         """Return the message as in the log, with the facts of the search."""
-        return message_as_json(self.message) | {"taken_back": self.taken_back, "excerpt": self.excerpt}
+        return message_as_json(self.message, self.numbers) | {"taken_back": self.taken_back, "excerpt": self.excerpt}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +177,15 @@ class Search:
         hits = [hit for hit in hits if not is_recalled(hit.message)]
         threads = {(hit.message.persona, hit.message.thread_id) for hit in hits}
         marks = {thread: log_marks(await self.store.read(operation_rows.all_of, *thread)) for thread in threads}
-        return tuple(_match(hit, marks[hit.message.persona, hit.message.thread_id]) for hit in hits)
+        numbers = {persona: await numbers_of(self.store, persona) for persona, _ in threads}
+        return tuple(
+            _match(hit, marks[hit.message.persona, hit.message.thread_id], numbers[hit.message.persona]) for hit in hits
+        )
 
 
-def _match(hit: Hit, marks: LogMarks) -> Match:
-    return Match(hit.message, hit.excerpt, marks.is_undone(hit.message) or marks.is_replaced(hit.message))
+def _match(hit: Hit, marks: LogMarks, numbers: Numbers) -> Match:
+    taken_back = marks.is_undone(hit.message) or marks.is_replaced(hit.message)
+    return Match(hit.message, hit.excerpt, taken_back, numbers)
 
 
 def _beyond_repair() -> DatabaseDamagedError:

@@ -9,6 +9,7 @@ from chorus_cli.core.errors import CommandError
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.export import Export, without_empty_replies
 from chorus_cli.core.log.marks import NO_MARKS, log_marks
+from chorus_cli.core.log.operations import Numbers
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, thread_rows
 
 if TYPE_CHECKING:
@@ -46,6 +47,12 @@ async def selected(store: Store, persona: str, thread_number: int | None, since:
 async def operations_of(store: Store, selection: Selection) -> list[Operation]:
     """Return all operations that concern the selected messages, oldest first."""
     return await store.read(operation_rows.all_of, selection.persona, selection.thread_id)
+
+
+async def numbers_of(store: Store, persona: str) -> Numbers:
+    """Return the numbers of a persona's threads and operations."""
+    threads = await store.read(thread_rows.numbers, persona)
+    return Numbers(threads, await store.read(operation_rows.numbers, persona))
 
 
 async def transcript(
@@ -89,8 +96,9 @@ class Exporting:
             marks = log_marks(operations)
         else:
             entries = (await self.context.snapshot(target, now)).view.messages
+        numbers = await numbers_of(self.context.store, target.persona.slug)
         entries, persona = without_empty_replies(entries), target.persona
-        export = Export(persona.slug, persona.name, target.thread_id, now, whole, entries, marks)
+        export = Export(persona.slug, persona.name, target.thread_id, now, whole, entries, marks, numbers)
         if not export.messages:
             otherwise = "" if whole else " /export FILE all writes everything that was said in this thread."
             raise CommandError(

@@ -11,6 +11,7 @@ from chorus_cli.core.errors import SessionError, StorageError
 from chorus_cli.core.sessions.names import meant
 from chorus_cli.core.text.cutting import quoted
 from chorus_cli.storage.files import session_files
+from chorus_cli.storage.sqlite.log import thread_rows
 from chorus_cli.storage.sqlite.sessions import restoring as session_restoring
 from chorus_cli.storage.sqlite.sessions import session_rows
 
@@ -79,6 +80,14 @@ class Sessions:
         """
         session_id = await self._find(persona, typed)
         return await asyncio.to_thread(session_files.read, self.personas.folder, persona, session_id)
+
+    async def thread_numbers(self, persona: str, session: Session) -> dict[int, int]:
+        """Return the numbers of a session's threads by their ids; one unknown to the log has its place in the session.
+
+        The ids are those of the log that the session was saved from.
+        """
+        known = await self.store.read(thread_rows.numbers, persona)
+        return {thread.id: known.get(thread.id, place) for place, thread in enumerate(session.threads, 1)}
 
     async def restore(self, target: Target, typed: str) -> tuple[Session, Restored]:
         """Replace the context of every thread by a session, and switch to the thread that was active in it.

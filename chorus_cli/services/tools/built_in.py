@@ -179,7 +179,7 @@ def _is_said(row: Message) -> bool:
 
 def _found(match: Match, name: str) -> str:
     row = match.message
-    return f"thread #{row.thread_id}, {_stamp(row)}, {_speaker(row, name)}: {match.excerpt}"
+    return f"thread #{match.thread_number}, {_stamp(row)}, {_speaker(row, name)}: {match.excerpt}"
 
 
 def _entry(row: Message, name: str) -> str:

@@ -106,7 +106,7 @@ def ranked(target: Target, meter: Meter | None, *, unicode: bool, names_model: b
         (3, safe_line(target.choice.model) if names_model else ""),
         (1, f"{target.persona.settings.context_hours}h"),
         (0, metered(meter, unicode=unicode) if meter else ""),
-        (4, f"thread {target.thread_id}"),
+        (4, f"thread {target.thread_number}"),
     )
     return tuple(piece for piece in pieces if piece[1])
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.commands.wording import log_entry
 from chorus_cli.core.log.messages import Message, is_reply_of_calls
+from chorus_cli.core.log.operations import NO_NUMBERS, Numbers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -16,9 +17,13 @@ if TYPE_CHECKING:
 
 
 async def show_transcript(
-    entries: AsyncIterator[Message | Operation], marks: LogMarks, persona: str, screen: Screen
+    entries: AsyncIterator[Message | Operation],
+    marks: LogMarks,
+    persona: str,
+    screen: Screen,
+    numbers: Numbers = NO_NUMBERS,
 ) -> None:
-    """Print each entry after its local time."""
+    """Print each entry after its local time; ``numbers`` are those of the persona's threads."""
     async for entry in entries:
         if not isinstance(entry, Message) or not is_reply_of_calls(entry):
-            screen.line(f"{log_entry(entry, marks, persona)}\n")
+            screen.line(f"{log_entry(entry, marks, persona, numbers)}\n")

@@ -169,7 +169,7 @@ class UserStory:
         return first
 
     def newest_operation(self) -> int:
-        return self.run(self.world.journal.entries(self.target()))[-1].operation.id
+        return self.run(self.world.journal.entries(self.target()))[-1].operation.number
 
     # How a context is edited
 

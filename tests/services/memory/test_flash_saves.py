@@ -71,7 +71,7 @@ async def test_an_automatic_one_needs_a_cold_item_and_is_taken_back_by_its_numbe
     assert saved is not None
     assert await aged.service.flashes.save_automatically(aged.slug) is None
     assert await aged.world.told("/undo") == 'Undone: remembered #4 "the new task"'
-    assert await aged.world.told(f"/context undo {saved.operation.id}") == (
+    assert await aged.world.told(f"/context undo {saved.operation.number}") == (
         "Undone: flash save, 2 memory items archived"
     )
     assert (await tiers(aged))["an old section"] == "COLD"
@@ -101,7 +101,7 @@ async def test_eleven_saves_keep_ten_checkpoints_and_an_undo_outlives_its_own(ag
     assert kept == [*range(11, 1, -1)]
     with pytest.raises(MemoryItemError, match="There is no checkpoint 1 here"):
         await aged.service.flashes.restore(aged.slug, first.report.checkpoint_id)
-    await aged.world.told(f"/context undo {first.operation.id}")
+    await aged.world.told(f"/context undo {first.operation.number}")
     assert await tiers(aged) == COLD
 
 
@@ -126,9 +126,9 @@ async def test_a_restore_leaves_forgotten_items_hidden(aged: Remembering) -> Non
 async def test_an_undo_passes_over_an_item_that_is_in_use_again(aged: Remembering) -> None:
     saved = await aged.flash()
     await aged.service.pin(aged.slug, 1)
-    await aged.world.told(f"/context undo {saved.operation.id}")
+    await aged.world.told(f"/context undo {saved.operation.number}")
     assert [item.tier for item in await aged.service.listing(aged.slug)] == [Tier.HOT, Tier.HOT, Tier.WARM, Tier.COLD]
-    await aged.world.told(f"/context redo {saved.operation.id}")
+    await aged.world.told(f"/context redo {saved.operation.number}")
     assert await tiers(aged) == ARCHIVED | {"an old section": "HOT"}
 
 

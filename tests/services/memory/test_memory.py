@@ -122,7 +122,7 @@ async def test_an_undo_is_refused_if_the_item_was_changed_again_since(memory: Re
     first = await memory.service.edit(item, "call the electrician")
     assert first is not None
     await memory.service.edit(await memory.item(item.id), "call the gardener")
-    refusal = await memory.world.told(f"/context undo {first.id}")
+    refusal = await memory.world.told(f"/context undo {first.number}")
     assert refusal == f"Memory item #{item.id} was changed again since, so nothing was changed."
     assert await memory.listed() == ["call the gardener"]
     assert "undone" not in (await memory.world.told("/context ops"))

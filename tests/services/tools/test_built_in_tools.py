@@ -119,27 +119,28 @@ async def test_of_a_long_thread_the_newest_part_is_read(world: World) -> None:
 
 
 async def test_tools_see_only_the_rows_of_the_calling_persona(world: World) -> None:
+    await world.carry_out("/thread new Secrets")
     await world.say("The ring is a secret of chorus.")
     await world.carry_out("/persona new gollum")
     await world.carry_out("/persona gollum")
     assert world.focus.target().persona.slug == "gollum"
     found, _ = await result_of(world, "search_history", {"query": "secret"})
     assert found.startswith("No message contains")
-    read, _ = await result_of(world, "read_thread", {"id": 1})
-    assert read.startswith("There is no thread #1 of gollum.")
+    read, _ = await result_of(world, "read_thread", {"id": 2})
+    assert read.startswith("There is no thread #2 of gollum.")
 
 
 async def test_tools_see_nothing_of_an_earlier_persona_of_the_same_folder(world: World) -> None:
     await world.carry_out("/persona new frodo")
     await world.carry_out("/persona frodo")
-    old = world.focus.target().thread_id
+    old = world.focus.target().thread_number
     await world.say("My zanzibar password is mellon.")
     await world.carry_out("/persona chorus")
     await world.roster.archive("frodo")
     await world.roster.delete("frodo")
     await world.carry_out("/persona new frodo")
     await world.carry_out("/persona frodo")
-    new = world.focus.target().thread_id
+    new = world.focus.target().thread_number
     await world.say("The zanzibar of today is empty.")
     found, _ = await result_of(world, "search_history", {"query": "zanzibar"})
     assert [one.rpartition(": ")[2] for one in found.splitlines()] == ["The «zanzibar» of today is empty."]

@@ -135,4 +135,5 @@ def unexpected(bug: Exception) -> None:
 
 
 def target(name: str = "Frodo", thread_id: int = 1) -> Target:
-    return Target(Persona("frodo", Settings(name=name)), thread_id, ModelChoice("openai/test", "for the test"))
+    choice = ModelChoice("openai/test", "for the test")
+    return Target(Persona("frodo", Settings(name=name)), thread_id, choice, thread_number=thread_id)

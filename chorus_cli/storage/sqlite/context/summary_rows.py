@@ -25,14 +25,15 @@ def of_folds(
 ) -> list[Summary]:
     """Return the summaries of the newest of the folds of a thread, by their ids, that began at its boundary."""
     found = connection.execute(
-        "SELECT operation_id, base_operation_id, content, token_count, model, created_at FROM summaries "
-        "WHERE thread_id = ? AND operation_id IN (SELECT value FROM json_each(?)) AND base_operation_id IS ? "
+        "SELECT operation_id, base_operation_id, content, token_count, model, summaries.created_at, number "
+        "FROM summaries JOIN operations ON operations.id = operation_id "
+        "WHERE summaries.thread_id = ? AND operation_id IN (SELECT value FROM json_each(?)) AND base_operation_id IS ? "
         "ORDER BY operation_id DESC LIMIT ?",
         (thread_id, json.dumps(list(folds)), boundary.id if boundary else None, _MOST),
     ).fetchall()
     return [
-        Summary(id_, base, folds[id_].message_ids, content, tokens, model, timestamps.from_text(created_at))
-        for id_, base, content, tokens, model, created_at in found
+        Summary(id_, base, folds[id_].message_ids, content, tokens, model, timestamps.from_text(created_at), number)
+        for id_, base, content, tokens, model, created_at, number in found
     ]
 
 

@@ -146,6 +146,11 @@ def all_of(connection: sqlite3.Connection, persona: str, thread_id: int | None) 
     return [_operation(connection, row) for row in found]
 
 
+def numbers(connection: sqlite3.Connection, persona: str) -> dict[int, int]:
+    """Return the numbers of all operations of a persona by their ids."""
+    return dict(connection.execute("SELECT id, number FROM operations WHERE persona = ?", (persona,)).fetchall())
+
+
 def undone(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[int]:
     """Return the operations that concern a thread and were taken back, by their ids."""
     subjects = journal.undone(_reversals(connection, persona, thread_id))

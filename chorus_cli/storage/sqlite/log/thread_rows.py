@@ -124,9 +124,16 @@ def had(connection: sqlite3.Connection, persona: str, number: int, after: int = 
         "OR EXISTS (SELECT 1 FROM messages WHERE thread_id = threads.id AND id > :after)) ORDER BY number",
         {"persona": persona, "after": after},
     ).fetchall()
-    known = dict(found)
+    # Rows put in with plain SQL may name a thread of another persona, which has only its id here.
+    shared = connection.execute(
+        "SELECT DISTINCT thread_id, thread_id FROM messages WHERE persona = :persona AND id > :after "
+        "AND thread_id NOT IN (SELECT id FROM threads WHERE persona = :persona)",
+        {"persona": persona, "after": after},
+    ).fetchall()
+    known = dict(shared) | dict(found)
     if number not in known:
-        named = f"Its threads are {', '.join(f'#{each}' for each in known)}." if known else "It has no thread yet."
+        listed = ", ".join(f"#{each}" for each in sorted(known))
+        named = f"Its threads are {listed}." if known else "It has no thread yet."
         raise ThreadError(f"There is no thread #{number} of {persona}. {named}")
     return ThreadKey(known[number], number)
 
@@ -180,14 +187,14 @@ def newest_ids(connection: sqlite3.Connection, thread_id: int, after: int, numbe
 
 def titles_in_context(
     connection: sqlite3.Connection, persona: str, active_thread_id: int, since: datetime
-) -> dict[int, str]:
+) -> dict[ThreadKey, str]:
     """Return the titles of the open threads that may have messages in context, always with the active one.
 
     The members of a boundary are as old as it, those of any other operation stay whatever their age. The cost grows
     with the window and the operations, not with the number of threads or messages.
     """
     found = connection.execute(
-        "SELECT thread_id, COALESCE(threads.title, '') FROM ("
+        "SELECT thread_id, COALESCE(number, thread_id), COALESCE(title, '') FROM ("
         "SELECT :active AS thread_id "
         "UNION SELECT thread_id FROM messages INDEXED BY messages_of_persona "
         "WHERE persona = :persona AND timestamp > :since "
@@ -204,7 +211,7 @@ def titles_in_context(
             "boundaries": json.dumps([kind for kind, act in ACTS.items() if act.is_boundary]),
         },
     ).fetchall()
-    return dict(found)
+    return {ThreadKey(thread_id, number): title for thread_id, number, title in found}
 
 
 def _key(connection: sqlite3.Connection, thread_id: int) -> ThreadKey:
