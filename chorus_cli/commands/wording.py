@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.log.marks import LogMarks
     from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.log.operations import Numbers
     from chorus_cli.core.time.timespan import Span, WindowChoice
     from chorus_cli.services.context.window import WindowState
     from chorus_cli.services.personas.focus import Focus
@@ -48,10 +49,7 @@ def speaker(role: Role, persona: str) -> str:
 
 
 def log_entry(entry: Message | Operation, marks: LogMarks, persona: str, numbers: Numbers | None = None) -> str:
-    """Write a message or a boundary of the log after its local time.
-
-    ``numbers`` are those of the persona's threads; without them the thread of a boundary is not named.
-    """
+    """Write a message or a boundary of the log after its local time; with ``numbers``, a boundary names its thread."""
     if isinstance(entry, Operation):
         return f"[{_stamp(entry.created_at)}] {_marker(entry, numbers)}"
     return f"[{_stamp(entry.timestamp)}] {speaker(entry.role, persona)}: {_said(entry, marks)}"
@@ -65,7 +63,7 @@ def _marker(boundary: Operation, numbers: Numbers | None) -> str:
     words = marker(boundary)
     if boundary.members:
         words = f"{words} {boundary.describe()}"
-    if boundary.thread_id is None or numbers is None:
+    if numbers is None or boundary.thread_id is None:
         return words
     return f"{words}, in thread #{numbers.thread(boundary.thread_id)}"
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.slow_provider import SlowProvider, slow
-from tests.terminal.driver import PROMPT, Home
+from tests.terminal.driver import PROMPT, Home, Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,11 +109,12 @@ def test_after_a_kill_the_next_start_names_the_interrupted_replies_and_offers_wh
         os.kill(chat.pid, signal.SIGKILL)
         assert chat.await_end() == -signal.SIGKILL
     provider.finish("one", "two", "three")
-    with home.chat(**provider.variables) as chat:
+    with closing(Terminal({**home.environment, **provider.variables})) as chat:
         chat.await_text('The reply to "one goes on" was interrupted; /retry asks again.')
         chat.await_text("The reply in thread #2 was interrupted; /retry there asks again.")
         chat.await_line(f"{PROMPT} three waits")
         chat.press("ctrl-c")
+        chat.await_line(PROMPT)
         chat.ask("/retry", "About one: all.")
         chat.ask("/thread 2", "was interrupted")
         chat.ask("/retry", "About two: all.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.commands.wording import log_entry
 from chorus_cli.core.log.messages import Message, is_reply_of_calls
-from chorus_cli.core.log.operations import NO_NUMBERS, Numbers, Operation
+from chorus_cli.core.log.operations import NO_NUMBERS, Numbers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
