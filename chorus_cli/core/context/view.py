@@ -24,7 +24,7 @@ from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.runs import Runs, expanded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.log.messages import Message
@@ -132,7 +132,7 @@ def view(
     later = _later(operations, boundary)
     brought = {id_ for each in (*([boundary] if boundary else []), *later) for id_ in each.brought_into(thread_id)}
     rows = {row.id: row for row in messages if row.thread_id == thread_id or row.id in brought}
-    members = [rows[member] for member in _members(thread_id, boundary, since) if member in rows]
+    members = _entered(thread_id, boundary, rows) if boundary and boundary.created_at > since else []
     chosen = [*members, *_kept_and_spoken(rows, thread_id, later, boundary, members, since)]
     out = _out(operations, later, boundary)
     seen = tuple(row for row in chosen if not out(row))
@@ -196,7 +196,7 @@ def reasons_outside(
     """
     by_id = {row.id: row for row in rows}
     reached = _with_originals({row.id for row in (*seen.messages, *seen.taken_back)}, by_id)
-    entered = _with_originals(set(seen.boundary.members_in(thread_id)) if seen.boundary else set(), by_id)
+    entered = _with_originals({row.id for row in _entered(thread_id, seen.boundary, by_id)}, by_id)
     entered_turns = {by_id[id_].turn_id for id_ in entered if id_ in by_id}
     undone = {subject.operation_id for subject in journal.undone(operations)}
     lasting = {member for each in operations if each.id not in undone for member in each.members}
@@ -244,6 +244,15 @@ def _later(operations: Sequence[Operation], boundary: Operation | None) -> list[
 
 def _members(thread_id: int, boundary: Operation | None, since: datetime) -> tuple[int, ...]:
     return () if boundary is None or boundary.created_at <= since else boundary.members_in(thread_id)
+
+
+def _entered(thread_id: int, boundary: Operation | None, rows: Mapping[int, Message]) -> list[Message]:
+    """Return the members of a boundary for a thread; those said in another one only if it was meant for this one."""
+    if boundary is None:
+        return []
+    brought = set(boundary.brought_into(thread_id))
+    members = (rows[member] for member in boundary.members_in(thread_id) if member in rows)
+    return [row for row in members if row.id in brought or row.thread_id == thread_id]
 
 
 def _kept_and_spoken(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.errors import DatabaseDamagedError, JournalError
@@ -170,6 +169,13 @@ def undone(connection: sqlite3.Connection, persona: str, thread_id: int) -> list
     return [subject.operation_id for subject in subjects if subject.operation_id is not None]
 
 
+def put_in_by(connection: sqlite3.Connection, operation: Operation, thread_id: int) -> list[int]:
+    """Return the members that an operation puts into the context of a thread."""
+    brought, members = set(operation.brought_into(thread_id)), operation.members_in(thread_id)
+    said_in = message_rows.turns_of(connection, members)
+    return [member for member in members if member in brought or said_in[member][0] == thread_id]
+
+
 def said_elsewhere(connection: sqlite3.Connection, persona: str, thread_id: int) -> set[int]:
     """Return the messages of other threads that operations which count have put into the context of a thread."""
     found = connection.execute(
@@ -217,8 +223,6 @@ def _operation(connection: sqlite3.Connection, row: Sequence[Any]) -> Operation:
     try:
         detail, act = json.loads(text), ACTS[kind]
         members = _members(connection, id_) if issubclass(act, Inclusion) else ()
-        if issubclass(act, Restore) and "threads" not in detail:
-            detail["threads"] = _threads_of(connection, members)
         return Operation(
             id=id_,
             act=act.from_detail(detail, members),
@@ -231,12 +235,6 @@ def _operation(connection: sqlite3.Connection, row: Sequence[Any]) -> Operation:
         )
     except (ValueError, AttributeError, KeyError, TypeError) as error:
         raise DatabaseDamagedError(f"Operation {number} of the journal cannot be read ({error}).") from error
-
-
-def _threads_of(connection: sqlite3.Connection, members: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the runs of members that were said in one thread: a restore once did not say where it puts them."""
-    known = message_rows.turns_of(connection, members)
-    return [(thread_id, len([*run])) for thread_id, run in groupby(known[member][0] for member in members)]
 
 
 def _members(connection: sqlite3.Connection, operation_id: int) -> tuple[int, ...]:
