@@ -51,7 +51,7 @@ from chorus_cli.services.personas.settings import PersonaSettings
 from chorus_cli.services.sessions.idle import IdleServices, IdleTimer
 from chorus_cli.services.sessions.saving import SessionSaving
 from chorus_cli.services.sessions.sessions import Sessions
-from chorus_cli.services.threads.replies import Replies
+from chorus_cli.services.threads.replies import Replies, Surroundings
 from chorus_cli.services.threads.threads import ThreadActivity, Threads
 from chorus_cli.services.tools.built_in import BUILT_IN, BuiltIn, ToolServices
 from chorus_cli.services.tools.toolbox import Toolbox, ToolOffers
@@ -159,10 +159,7 @@ def all_providers(environment: Mapping[str, str], clock: Clock) -> Providers:
 
 
 def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_background: bool) -> Services:
-    """Build the services.
-
-    Conversations are folded where a request is too large, with ``folds_in_background`` also before it comes to that.
-    """
+    """Build the services; with ``folds_in_background`` conversations are folded before a request is too large."""
     store, personas, focus, clock = opened.store, opened.personas, opened.focus, machine.clock
     search = Search(store, clock)
     offers = ToolOffers(store, clock, providers.counter, providers.takes_tools, providers.tools)
@@ -174,12 +171,10 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     summarizer = Summarizer(providers.client, context)
     folding = Folding(context, summarizer, clock)
     folds = FoldSchedule(folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
-    toolbox = Toolbox(ToolServices(store, clock, search, memory, jobs), machine.report_bug, providers.tools)
-    answering = Answering(store, _outside(opened, machine, providers), toolbox)
+    answering = _answering(opened, machine, providers, ToolServices(store, clock, search, memory, jobs))
     rounds = Rounds(context, answering, folds, offers, memory.flashes)
     saving = SessionSaving(personas.folder, clock, context, summarizer)
-    actions = IdleServices(store, focus, saving, journal, saved_line).actions()
-    timer = IdleTimer(clock, actions, lambda: focus.slug, opened.notifier.aside, machine.report_bug)
+    timer = _idle_timer(opened, machine, saving, journal)
     conversation = Conversation(rounds, memory, opened.run, clock.now(), jobs.news, jobs.running)
     replies = _replies(opened, machine, conversation, timer)
     activity = ThreadActivity(opened.is_alive, replies.waiting_in, replies.stop)
@@ -190,9 +185,7 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
         replies=replies,
         threads=Threads(context, focus, activity, clock.now),
         context=ContextServices(context, ContextWindow(settings, clock, focus, context), folding),
-        personas=PersonaServices(
-            personas, Roster(store, clock, personas, opened.paths.deleted_personas), settings, providers.models
-        ),
+        personas=PersonaServices(personas, _roster(opened, machine), settings, providers.models),
         sessions=Sessions(store, clock, personas, focus, saving),
         idle_timer=timer,
         memory=memory,
@@ -211,11 +204,22 @@ def _memory(opened: Opened, machine: Machine, providers: Providers) -> Memory:
 def _replies(opened: Opened, machine: Machine, conversation: Conversation, timer: IdleTimer) -> Replies:
     unsent = UnsentDrafts(opened.paths.drafts, opened.run)
     focus, told = opened.focus, opened.notifier.done
-    return Replies(conversation, unsent, timer.busy, lambda: focus.slug, told, machine.report_bug)
+    return Replies(conversation, unsent, Surroundings(timer.busy, lambda: focus.slug, told, machine.report_bug))
 
 
-def _outside(opened: Opened, machine: Machine, providers: Providers) -> Outside:
-    return Outside(providers.client, machine.clock, providers.counter, machine.rescue, opened.is_alive)
+def _idle_timer(opened: Opened, machine: Machine, saving: SessionSaving, journal: Journal) -> IdleTimer:
+    focus = opened.focus
+    actions = IdleServices(opened.store, focus, saving, journal, saved_line).actions()
+    return IdleTimer(machine.clock, actions, lambda: focus.slug, opened.notifier.aside, machine.report_bug)
+
+
+def _roster(opened: Opened, machine: Machine) -> Roster:
+    return Roster(opened.store, machine.clock, opened.personas, opened.paths.deleted_personas)
+
+
+def _answering(opened: Opened, machine: Machine, providers: Providers, tools: ToolServices) -> Answering:
+    outside = Outside(providers.client, machine.clock, providers.counter, machine.rescue, opened.is_alive)
+    return Answering(opened.store, outside, Toolbox(tools, machine.report_bug, providers.tools))
 
 
 def _editing(opened: Opened, machine: Machine, context: Context) -> EditingServices:

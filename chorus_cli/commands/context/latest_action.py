@@ -6,12 +6,14 @@ from chorus_cli.commands.context.journal import follow_fork, named
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Refill, Reply, Text
 from chorus_cli.commands.framework.services import Services
+from chorus_cli.core.context.target import Target
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.jobs.wording import going_again_line, kept_back_line
 from chorus_cli.core.log.messages import Message as Spoken
 from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.settings import values as setting_values
 from chorus_cli.core.text.phrases import shortened
+from chorus_cli.services.log.journal import Newest
 from chorus_cli.services.personas.settings import Change
 from chorus_cli.services.threads.running_turn import RunningTurn
 
@@ -35,16 +37,31 @@ async def undo(services: Services) -> Reply:
     target = services.focus.target()
     waiting = services.replies.take_back(target.thread_id)
     if waiting is not None:
-        return Refill(f"Not sent: {shortened(waiting.text)}", waiting.text, gives_way=False)
-    slug, unrecorded = target.persona.slug, services.personas.settings.unrecorded
-    news = services.jobs.news
+        return Refill(f"Not sent: {shortened(waiting.text)}", waiting.text)
     try:
         newest = await services.log.journal.newest(target)
     except JournalError as error:
-        if kept_back := news.keep_back(target.thread_id, None):
-            return Text(kept_back_line(kept_back))
-        passed_over = unrecorded.newest(slug, None)
-        raise JournalError(f"{error} {_said_of(passed_over)}" if passed_over else str(error)) from None
+        return _nothing_else(services, target, error)
+    if kept_back := services.jobs.news.keep_back(target.thread_id, newest.at):
+        return Text(kept_back_line(kept_back))
+    return await _undo_unless_doubtful(services, target, newest)
+
+
+def _nothing_else(services: Services, target: Target, error: JournalError) -> Text:
+    """Keep the output of jobs back where there is nothing else to undo.
+
+    Raises:
+        JournalError: there is no output either.
+    """
+    if kept_back := services.jobs.news.keep_back(target.thread_id, None):
+        return Text(kept_back_line(kept_back))
+    passed_over = services.personas.settings.unrecorded.newest(target.persona.slug, None)
+    raise JournalError(f"{error} {_said_of(passed_over)}" if passed_over else str(error)) from None
+
+
+async def _undo_unless_doubtful(services: Services, target: Target, newest: Newest) -> Reply:
+    """Undo an action, after asking if it is not certain that the user means it."""
+    slug, unrecorded = target.persona.slug, services.personas.settings.unrecorded
 
     async def taken_back() -> Reply:
         await services.log.journal.take_back(target, newest)
@@ -53,17 +70,13 @@ async def undo(services: Services) -> Reply:
         return _undone(newest.done, name + await follow_fork(services, newest.done), services)
 
     passed_over = unrecorded.newest(slug, newest.at)
-    if kept_back := news.keep_back(target.thread_id, newest.at):
-        return Text(kept_back_line(kept_back))
     doubts = [_said_of(passed_over)] if passed_over else []
     if isinstance(newest.done, Spoken) and (elsewhere := await services.conversation.made_elsewhere(newest.done)):
         doubts.append(elsewhere)
     if not doubts:
         return await taken_back()
-    question = "\n".join(
-        [*doubts, f"Undo {'the action before it: ' if passed_over else ''}{await named(services, newest.done)}?"]
-    )
-    return Question(question, taken_back, Text("Nothing was undone."))
+    what = f"{'the action before it: ' if passed_over else ''}{await named(services, newest.done)}"
+    return Question("\n".join([*doubts, f"Undo {what}?"]), taken_back, Text("Nothing was undone."))
 
 
 def _undone(done: Operation | Spoken, name: str, services: Services) -> Reply:

@@ -24,7 +24,7 @@ from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.runs import Runs, expanded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.log.messages import Message
@@ -190,9 +190,8 @@ def reasons_outside(
     """Return the reason for each message of a thread that its view does not reach, by the message's id.
 
     ``rows`` are all of the thread and those that operations in effect have put into it from others, ``operations`` all
-    that concern it. A message that was
-    reworded is one with its wordings, and stands where it was said. Where several reasons hold, the first of this order
-    counts.
+    that concern it. A message that was reworded is one with its wordings, and stands where it was said. Where several
+    reasons hold, the first of this order counts.
     """
     by_id = {row.id: row for row in rows}
     reached = _with_originals({row.id for row in (*seen.messages, *seen.taken_back)}, by_id)
@@ -219,11 +218,13 @@ def reasons_outside(
         is_undone = row.introduced_by in undone and row.timestamp > seen.cutoff
         return Reason.TAKEN_BACK if is_undone else Reason.AGE
 
-    def is_original(row: Message) -> bool:
-        return row.revises is None or (row.thread_id != thread_id and row.revises not in by_id)
+    outside = (row for row in by_id.values() if row.id not in reached and (row.content or row.tool_calls))
+    return {row.id: reason(row) for row in outside if _is_original(row, thread_id, by_id)}
 
-    outside = (row for row in by_id.values() if row.id not in reached and is_original(row))
-    return {row.id: reason(row) for row in outside if row.content or row.tool_calls}
+
+def _is_original(row: Message, thread_id: int, rows: Container[int]) -> bool:
+    """Return whether a row is no rewording, or one of another thread whose original is not among ``rows``."""
+    return row.revises is None or (row.thread_id != thread_id and row.revises not in rows)
 
 
 def _with_originals(ids: set[int], rows: dict[int, Message]) -> set[int]:

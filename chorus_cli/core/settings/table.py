@@ -160,13 +160,7 @@ SETTINGS: tuple[Setting, ...] = (
         1000,
         default_words="the model's own",
     ),
-    Setting(
-        "context_usage_threshold",
-        Kind.NUMBER,
-        "The share of the limit that the prompt may fill.",
-        0.1,
-        0.95,
-    ),
+    Setting("context_usage_threshold", Kind.NUMBER, "The share of the limit that the prompt may fill.", 0.1, 0.95),
     Setting("idle_minutes", Kind.WHOLE_NUMBER, "Minutes without a message until `on_idle` happens.", 1, 1440),
     Setting(
         "on_idle",

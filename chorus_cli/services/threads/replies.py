@@ -34,28 +34,26 @@ class Waiting(NamedTuple):
     draft: Path | None
 
 
-class Replies:
-    """Begins turns and keeps those that are running, those that ended unseen, and the messages that wait.
+class Surroundings(NamedTuple):
+    """The chat around the replies.
 
     ``busy`` is entered while a reply is written. ``in_focus`` returns the slug of the persona in focus. ``tell`` takes
-    a sentence when a reply has ended in the background.
+    a sentence when a reply has ended in the background. ``report_bug`` keeps a traceback and returns a sentence.
     """
 
-    def __init__(
-        self,
-        conversation: Conversation,
-        drafts: UnsentDrafts,
-        busy: Callable[[], AbstractContextManager[None]],
-        in_focus: Callable[[], str],
-        tell: Callable[[str], None],
-        report_bug: Callable[[Exception], str],
-    ) -> None:
+    busy: Callable[[], AbstractContextManager[None]]
+    in_focus: Callable[[], str]
+    tell: Callable[[str], None]
+    report_bug: Callable[[Exception], str]
+
+
+class Replies:
+    """Begins turns and keeps those that are running, those that ended unseen, and the messages that wait."""
+
+    def __init__(self, conversation: Conversation, drafts: UnsentDrafts, surroundings: Surroundings) -> None:
         self._conversation = conversation
         self._drafts = drafts
-        self._busy = busy
-        self._in_focus = in_focus
-        self._tell = tell
-        self._report_bug = report_bug
+        self._surroundings = surroundings
         self._running: dict[int, RunningTurn] = {}
         self._unseen: dict[int, RunningTurn] = {}
         self._waiting: list[Waiting] = []
@@ -185,7 +183,7 @@ class Replies:
         return draft or await asyncio.to_thread(self._drafts.keep, sent.target.persona.slug, sent.text)
 
     async def _while_busy(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
-        with self._busy():
+        with self._surroundings.busy():
             async with aclosing(events):
                 async for event in events:
                     yield event
@@ -197,7 +195,7 @@ class Replies:
             return
         if not turn.is_followed:
             self._unseen[thread_id] = turn
-            self._tell(self._told(turn))
+            self._surroundings.tell(self._told(turn))
         following = next((each for each in self._waiting if each.target.thread_id == thread_id), None)
         if following is not None:
             self._waiting.remove(following)
@@ -206,12 +204,12 @@ class Replies:
     def _told(self, turn: RunningTurn) -> str:
         """Return the sentence about a turn that ended in the background."""
         about = f' to "{shortened(turn.text)}"' if turn.text else ""
-        is_here = turn.target.persona.slug == self._in_focus()
+        is_here = turn.target.persona.slug == self._surroundings.in_focus()
         place = f"thread #{turn.target.thread_number}" + ("" if is_here else f" of {turn.target.persona.name}")
         if isinstance(turn.error, ChorusError):
             return f"The message{about} in {place} was not answered: {turn.error}"
         if isinstance(turn.error, Exception):
-            return self._report_bug(turn.error)
+            return self._surroundings.report_bug(turn.error)
         last = turn.events[-1] if turn.events else None
         failed = isinstance(last, TurnDone) and last.error is not None
         way = "" if is_here else f"/persona {turn.target.persona.slug}, then "
