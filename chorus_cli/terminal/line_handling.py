@@ -14,6 +14,7 @@ from chorus_cli.commands.framework.replies import Exit, Question, Refill, Reply
 from chorus_cli.core.errors import PersonaError
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.terminal.prompt.command_sign import is_command, unescaped
+from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
 from chorus_cli.terminal.reply.stream import Arrival, show_events
 from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.progress import Wait
@@ -58,6 +59,7 @@ class LineHandler:
         self._progress = progress
         self._prompt = prompt
         self._stop = stop
+        self._keyboard = ReplyKeyboard(prompt.keyboard, screen, self._keep_waiting)
 
     async def handle(self, line: str) -> bool:
         """Carry out a command or have a message answered; return whether to quit.
@@ -87,6 +89,9 @@ class LineHandler:
         if answer.text:
             self._screen.notice(answer.text)
         return False
+
+    def _keep_waiting(self, typed: str) -> None:
+        self._unsent.hold(self._services.focus.slug, typed)
 
     async def _command(self, line: str) -> bool:
         services = self._services
@@ -140,7 +145,7 @@ class LineHandler:
     async def _show(self, events: AsyncGenerator[TurnEvent, None]) -> None:
         arrival = Arrival()
         try:
-            await show_events(arrival.seen_in(events), self._screen, self._screen)
+            await show_events(arrival.seen_in(events), self._screen, self._screen, self._keyboard)
         except asyncio.CancelledError:
             self._screen.notice(_STOPPED if arrival.has_words else _STOPPED_EARLY)
             raise

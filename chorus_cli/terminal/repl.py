@@ -190,6 +190,9 @@ class Repl:
             raise
         except Compose as wanted:
             return await self._in_foreground(self._compose(wanted.typed))
+        finally:
+            # Of the lines that waited, one was sent.
+            unsent.hold(target.persona.slug, self._prompt.typed_ahead)
         unsent.settle()
         if await self._in_foreground(self._handle(line)):
             return True
@@ -209,7 +212,7 @@ class Repl:
             return await self._foreground.carry_out(work)
 
     def _keep_unsent(self, target: Target) -> None:
-        typed = self._prompt.typed or text_of_keys(self._foreground.typed_ahead)
+        typed = self._prompt.typed + self._prompt.typed_ahead + text_of_keys(self._foreground.typed_ahead)
         self._unsent.keep(target.persona.slug, typed)
 
     def _refuse(self, sentence: str) -> None:

@@ -121,6 +121,8 @@ class UnsentInput:
         self._clock = clock
         self._is_alive = is_alive
         self._draft: Path | None = None
+        self._held: Path | None = None
+        self._held_text = ""
 
     def keep(self, slug: str, typed: str) -> None:
         """Keep input to a persona for the next run, unless it is blank."""
@@ -130,6 +132,20 @@ class UnsentInput:
             with suppress(EditorError):
                 drafts.create(self.folder, _input_name(slug), text, self._run)
                 self.settle()
+                self.hold(slug, "")
+
+    def hold(self, slug: str, typed: str) -> None:
+        """Keep input that waits to be sent as a draft, which replaces the one held before; blank input needs none."""
+        text, _ = cleaned_input(typed)
+        if text == self._held_text:
+            return
+        before = self._held
+        # Without a draft the input only fails to outlive a crash.
+        with suppress(EditorError):
+            self._held = drafts.create(self.folder, _input_name(slug), text, self._run) if text.strip() else None
+            self._held_text = text
+            if before is not None:
+                drafts.delete(before)
 
     def take_up(self, slug: str) -> tuple[Path, ...]:
         """Put the newest input that was kept for a persona into the prompt.

@@ -19,7 +19,7 @@ from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
 from chorus_cli.terminal.prompt.output import is_too_tall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from prompt_toolkit.key_binding import KeyPressEvent
     from prompt_toolkit.key_binding.key_processor import KeyPress
@@ -167,8 +167,13 @@ def presses(keys: str) -> list[KeyPress]:
 
 def text_of_keys(keys: str) -> str:
     """Return the text typed by ``keys``: Enter adds a line break, Backspace removes a character, others do nothing."""
+    return text_of(presses(keys))
+
+
+def text_of(pressed: Iterable[KeyPress]) -> str:
+    """Return the text typed by keys that were pressed, as `text_of_keys`."""
     text = ""
-    for each in presses(keys):
+    for each in pressed:
         if each.key in {Keys.ControlM, Keys.ControlJ}:
             text += "\n"
         elif each.key is Keys.ControlH:

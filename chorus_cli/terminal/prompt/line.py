@@ -12,7 +12,7 @@ from prompt_toolkit.completion import Completer, Completion
 from prompt_toolkit.cursor_shapes import ModalCursorShapeConfig
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.formatted_text import FormattedText
-from prompt_toolkit.input.typeahead import store_typeahead
+from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.output import create_output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import is_dumb_terminal
@@ -20,7 +20,7 @@ from prompt_toolkit.utils import is_dumb_terminal
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import safe_line, safe_text
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
-from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses
+from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses, text_of
 from chorus_cli.terminal.prompt.output import Echo, draw_whole, prompt_output
 from chorus_cli.terminal.prompt.revealing import Revealing, reveal_searches
 from chorus_cli.terminal.screen.terminal import knows_unicode
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.document import Document
     from prompt_toolkit.history import History
+    from prompt_toolkit.input import Input
 
     from chorus_cli.commands.framework.services import Services
     from chorus_cli.core.personas.persona import Persona
@@ -120,6 +121,18 @@ class Prompt:
         """Pass keys to the next prompt as if they were typed there."""
         if keys:
             store_typeahead(self._session.app.input, presses(keys))
+
+    @property
+    def keyboard(self) -> Input:
+        """The keys, which prompts and replies read in turn."""
+        return self._session.app.input
+
+    @property
+    def typed_ahead(self) -> str:
+        """The text of the keys that wait for the next prompt."""
+        keys = get_typeahead(self.keyboard)
+        store_typeahead(self.keyboard, keys)
+        return text_of(keys)
 
     @property
     def typed(self) -> str:

@@ -1,6 +1,7 @@
-"""One reply on a terminal: Markdown painted while it arrives, with one dim line below it.
+"""One reply on a terminal: Markdown painted while it arrives, with dim lines below it.
 
-The line shows the progress of the request, then the model's thoughts, or how long a stalled reply has been silent.
+The first shows the progress of the request, then the model's thoughts, or how long a stalled reply has been silent;
+below it are the lines that the user types meanwhile.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.terminal.markdown.stream import MarkdownStream
+    from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
     from chorus_cli.terminal.screen.output import Screen
+    from chorus_cli.terminal.screen.painted_rows import Row
 
 _FRAME_SECONDS = 1 / 15
 _REST_PER_WORK = 9
@@ -45,7 +48,8 @@ _QUICK_ANSWER_SECONDS = 0.3
 class PaintedReply:
     """Paints the events of a turn in a background task; notices and errors go to ``asides``.
 
-    The task first imports rich in a thread, while the request is under way.
+    The task first imports rich in a thread, while the request is under way. ``keyboard`` is read until the reply is
+    settled.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class PaintedReply:
         asides: Screen,
         monotonic: Callable[[], float] = time.monotonic,
         size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
+        keyboard: ReplyKeyboard | None = None,
     ) -> None:
         self.done: TurnDone | None = None
         self._answers = answers
@@ -61,7 +66,8 @@ class PaintedReply:
         self._monotonic = monotonic
         self._window = WindowSize(monotonic, size)
         self._safe = SafeTextStream()
-        self._progress = Progress(answers, monotonic, size)
+        self._keyboard = keyboard
+        self._progress = Progress(answers, monotonic, size, self._typed)
         self._thinking = Thinking(answers, monotonic)
         self._silence = Silence(answers, monotonic)
         self._arrived: list[str] = []
@@ -71,6 +77,8 @@ class PaintedReply:
         self._painting = asyncio.create_task(self._paint())
         self._progress.begin(_PREPARING)
         answers.painted.append(self._take_down)
+        if keyboard is not None:
+            keyboard.begin(self._show_typed)
 
     def show(self, event: TurnEvent) -> None:
         """Take one event of the turn; it appears with the next frame.
@@ -82,7 +90,7 @@ class PaintedReply:
             self._painting.result()
         match event:
             case Asking(model):
-                self._progress.begin(Wait(f"waiting for {safe_line(model)}", _QUICK_ANSWER_SECONDS))
+                self._wait_for(Wait(f"waiting for {safe_line(model)}", _QUICK_ANSWER_SECONDS))
             case TextDelta(text):
                 self._progress.end()
                 self._thinking.end()
@@ -95,7 +103,7 @@ class PaintedReply:
             case Notice(text):
                 self._tell(text)
             case ToolStarted(call):
-                self._progress.begin(Wait(safe_line(call), _QUICK_ANSWER_SECONDS))
+                self._wait_for(Wait(safe_line(call), _QUICK_ANSWER_SECONDS))
             case ToolUsed():
                 self._tell(tool_line(event, self._window.current().columns, unicode=self._answers.unicode))
             case TurnDone():
@@ -106,6 +114,7 @@ class PaintedReply:
     async def finish(self) -> None:
         """Draw all text that has arrived, however long, without blocking the event loop."""
         self._painting.cancel()
+        self._end_typing()
         await self._window.come_to_rest()
         while await self._advance(self._monotonic() + _FRAME_SECONDS):
             self._markdown.take_down()
@@ -118,6 +127,7 @@ class PaintedReply:
         if self._is_closed:
             return
         self._is_closed = True
+        self._end_typing()
         self._answers.painted.remove(self._take_down)
         self._progress.end()
         self._stop_painting()
@@ -150,6 +160,22 @@ class PaintedReply:
             size=self._window.current,
         )
 
+    def _wait_for(self, wait: Wait) -> None:
+        # The rows typed below the reply move below the line of progress.
+        self._take_down()
+        self._progress.begin(wait)
+
+    def _typed(self, columns: int) -> list[Row]:
+        return [] if self._keyboard is None else self._keyboard.rows(columns)
+
+    def _show_typed(self) -> None:
+        self._progress.refresh()
+        self._news.set()
+
+    def _end_typing(self) -> None:
+        if self._keyboard is not None:
+            self._keyboard.end()
+
     def _tell(self, text: str) -> None:
         """Write a notice above the open block."""
         self._progress.end()
@@ -176,8 +202,7 @@ class PaintedReply:
             more = await self._advance(begun + _FRAME_SECONDS)
             if self._is_stopped:
                 return
-            columns = self._window.current().columns
-            self._markdown.paint(self._thinking.rows(columns) or self._silence.rows(columns))
+            self._markdown.paint(self._rows_below(self._window.current().columns))
             work = self._monotonic() - begun
             if next_second is not None:
                 next_second.cancel()
@@ -186,6 +211,10 @@ class PaintedReply:
             elif self._thinking or self._silence:
                 next_second = asyncio.get_running_loop().call_later(1, self._news.set)
             await asyncio.sleep(0 if more else max(_FRAME_SECONDS, work * _REST_PER_WORK))
+
+    def _rows_below(self, columns: int) -> list[Row]:
+        typed = [] if self._progress.is_shown else self._typed(columns)
+        return [*(self._thinking.rows(columns) or self._silence.rows(columns)), *typed]
 
     async def _advance(self, deadline: float) -> bool:
         """Parse the text that has arrived, step by step until ``deadline``; return whether more is queued."""

@@ -23,23 +23,32 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from chorus_cli.core.models.events import TurnEvent
+    from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
     from chorus_cli.terminal.screen.output import Screen
 
 
-async def show_events(events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen) -> TurnDone | None:
+async def show_events(
+    events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen, keyboard: ReplyKeyboard | None = None
+) -> TurnDone | None:
     """Show the events of a turn and return its last one, ``None`` if it never came; the cursor ends on a new line.
 
+    Text typed on the ``keyboard`` is shown below a painted reply.
     The words before a call of a tool are settled when the tool starts: those after it are painted below its line.
     """
-    kind = PaintedReply if answers.guard.allows_sequences else PlainReply
-    reply = kind(answers, asides)
+
+    def begun() -> PaintedReply | PlainReply:
+        if answers.guard.allows_sequences:
+            return PaintedReply(answers, asides, keyboard=keyboard)
+        return PlainReply(answers, asides)
+
+    reply = begun()
     try:
         async with aclosing(events):
             async for event in events:
                 if isinstance(event, ToolStarted):
                     await reply.finish()
                     reply.close()
-                    reply = kind(answers, asides)
+                    reply = begun()
                 reply.show(event)
         await reply.finish()
     finally:

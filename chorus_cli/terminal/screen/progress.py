@@ -17,7 +17,7 @@ from chorus_cli.terminal.screen.painted_rows import PaintedRows, widest
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.terminal.screen.painted_rows import Row
@@ -35,17 +35,23 @@ class Wait(NamedTuple):
 
 
 class Progress:
-    """The progress line of a screen, painted by a background task; none without escape sequences."""
+    """The progress line of a screen, painted by a background task; none without escape sequences.
+
+    ``below`` returns temporary rows for so many columns; during a wait they are painted below the line.
+    """
 
     def __init__(
         self,
         screen: Screen,
         monotonic: Callable[[], float] = time.monotonic,
         size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
+        below: Callable[[int], list[Row]] = lambda _columns: [],
     ) -> None:
         self._screen = screen
         self._monotonic = monotonic
         self._size = size
+        self._below = below
+        self._line: list[Row] = []
         self._rows = PaintedRows(screen.write, breaks_rows=screen.breaks_rows)
         self._wait: Wait | None = None
         self._painting: asyncio.Task[None] | None = None
@@ -61,6 +67,16 @@ class Progress:
         """Erase the line, because the wait is over; a second call does nothing."""
         self._wait = None
         self._stop()
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is a wait, and the end of the screen belongs to it."""
+        return self._painting is not None
+
+    def refresh(self) -> None:
+        """Paint the rows below the line again, because they have changed."""
+        if self.is_shown:
+            self._show([*self._line, *self._below(self._size().columns)])
 
     @contextmanager
     def of(self, wait: Wait) -> Iterator[None]:
@@ -96,13 +112,16 @@ class Progress:
         self._take_down()
 
     def _take_down(self) -> None:
-        self._show()
+        self._line = []
+        self._show([])
 
     async def _paint(self, wait: Wait) -> None:
         begun = self._monotonic()
+        self.refresh()
         await asyncio.sleep(wait.silent_seconds)
         for sign in cycle(_SIGNS if self._screen.unicode else _PLAIN_SIGNS):
-            self._show(self._row(f"{sign} {wait.label}", self._monotonic() - begun, wait.hint))
+            self._line = [self._row(f"{sign} {wait.label}", self._monotonic() - begun, wait.hint)]
+            self.refresh()
             await asyncio.sleep(_FRAME_SECONDS)
 
     def _row(self, told: str, seconds: float, hint: str) -> Row:
@@ -113,7 +132,7 @@ class Progress:
         line += hint if widest(line + hint) <= columns else ""
         return dim_row(line, columns, colour=self._screen.colour)
 
-    def _show(self, *rows: Row) -> None:
+    def _show(self, rows: Sequence[Row]) -> None:
         columns, lines = self._size()
         self._rows.let_go(columns, lines)
         self._rows.show([], rows, columns, lines)

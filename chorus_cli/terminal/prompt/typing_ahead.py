@@ -1,0 +1,231 @@
+"""Typing while a reply is shown: keys make a line in sight, and lines that end with Enter wait to be sent.
+
+Between two replies all of it is type-ahead of prompt_toolkit, so that the prompts take it up as if it were typed there.
+The parser and the decoder of the prompt's own input are used: a paste may begin at the prompt and end in the reply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
+from prompt_toolkit.key_binding.key_processor import KeyPress
+from prompt_toolkit.keys import Keys
+
+from chorus_cli.core.text.safe_text import safe_line
+from chorus_cli.terminal.screen.dim_row import beginning_of, dim_row, dots, end_of
+from chorus_cli.terminal.screen.painted_rows import widest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from prompt_toolkit.input import Input
+
+    from chorus_cli.terminal.screen.output import Screen
+    from chorus_cli.terminal.screen.painted_rows import Row
+
+_FRAME_SECONDS = 1 / 15
+_ESCAPE_SECONDS = 0.5
+"""Escape and a key within this time are Alt and that key, as at the prompt."""
+
+_SHOWN_LINES = 3
+_SIGN, _PLAIN_SIGN = "❯", ">"
+_ENTER = KeyPress(Keys.ControlM, "\r")
+_HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLNVAL
+
+
+class TypedLine:
+    """The line ``text``, with the cursor at its end, and the lines ``waiting`` to be sent, oldest first.
+
+    A key does what it does at the prompt; those that move the cursor do nothing. Up on an empty line takes back the
+    newest line that waits.
+    """
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.waiting: list[str] = []
+        self._is_escaped = False
+
+    @property
+    def unsent(self) -> str:
+        """Everything that is typed, one line below the other."""
+        return "\n".join([*self.waiting, self.text] if self.text else self.waiting)
+
+    def press(self, press: KeyPress) -> None:
+        """Press a key."""
+        is_escaped, self._is_escaped = self._is_escaped, press.key is Keys.Escape
+        if press.key is Keys.BracketedPaste:
+            self.text += press.data.replace("\r\n", "\n").replace("\r", "\n")
+        elif is_escaped:
+            # A key with Alt; only Alt-Enter has a meaning.
+            self.text += "\n" if press.key is Keys.ControlM else ""
+        elif isinstance(press.key, Keys):
+            self._edit(press.key)
+        else:
+            self.text += press.data
+
+    def forget_escape(self) -> None:
+        """Take the next key by itself, because Escape was pressed a while ago."""
+        self._is_escaped = False
+
+    def presses(self) -> list[KeyPress]:
+        """Return the keys that type all of this at a prompt."""
+        sent = [press for line in self.waiting for press in (*_typing(line), _ENTER)]
+        return [*sent, *_typing(self.text)]
+
+    def _edit(self, key: Keys) -> None:
+        match key:
+            case Keys.ControlM:
+                self._enter()
+            case Keys.ControlJ:
+                self.text += "\n"
+            case Keys.ControlH:
+                self.text = self.text[:-1]
+            case Keys.ControlW:
+                self.text = _without_last_word(self.text)
+            case Keys.ControlU:
+                self.text = _without_last_row(self.text)
+            case Keys.Up if self.waiting and not self.text:
+                self.text = self.waiting.pop()
+
+    def _enter(self) -> None:
+        if self.text.endswith("\\"):
+            self.text = f"{self.text[:-1]}\n"
+        elif self.text.strip():
+            self.waiting.append(self.text)
+            self.text = ""
+
+
+class ReplyKeyboard:
+    """Reads the keyboard ``source`` while a reply is shown; its rows fit ``screen``.
+
+    ``keep`` is called with the unsent text when the lines that wait have changed, and ``on_background`` when Ctrl-B is
+    pressed.
+    """
+
+    def __init__(
+        self,
+        source: Input,
+        screen: Screen,
+        keep: Callable[[str], None],
+        on_background: Callable[[], None] | None = None,
+    ) -> None:
+        self.on_background = on_background
+        self._source = source
+        self._screen = screen
+        self._keep = keep
+        self._line = TypedLine()
+        self._changed: Callable[[], None] | None = None
+        self._frame: asyncio.TimerHandle | None = None
+        self._shown_at = 0.0
+        self._escape: asyncio.TimerHandle | None = None
+
+    def begin(self, changed: Callable[[], None]) -> None:
+        """Read from now on, and call ``changed`` when other rows are to be painted, some times a second at most."""
+        self._changed = changed
+        self._take(get_typeahead(self._source))
+        asyncio.get_running_loop().add_reader(self._source.fileno(), self._read)
+
+    def end(self) -> None:
+        """Stop reading and leave everything typed to the next prompt; a second call does nothing."""
+        if self._changed is None:
+            return
+        self._changed = None
+        asyncio.get_running_loop().remove_reader(self._source.fileno())
+        for timer in (self._frame, self._escape):
+            if timer is not None:
+                timer.cancel()
+        self._frame = self._escape = None
+        # Keys that Ctrl-Z had to rescue are newer than the line.
+        rescued = get_typeahead(self._source)
+        store_typeahead(self._source, [*self._line.presses(), *rescued])
+        self._line = TypedLine()
+
+    def rows(self, columns: int) -> list[Row]:
+        """Return the newest lines that wait and the line being typed, shortened to so many columns."""
+        waiting = self._line.waiting
+        shown = [f"waiting: {safe_line(line[: 2 * columns])}" for line in waiting[-_SHOWN_LINES:]]
+        if len(waiting) > _SHOWN_LINES:
+            shown.insert(0, f"+{len(waiting) - _SHOWN_LINES} more")
+        rows = [beginning_of(line, columns) for line in shown]
+        if self._line.text:
+            rows.append(self._typed(columns))
+        return [dim_row(row, columns, colour=self._screen.colour) for row in rows]
+
+    def _typed(self, columns: int) -> str:
+        unicode = self._screen.unicode
+        sign = f"{_SIGN if unicode else _PLAIN_SIGN} "
+        # The end that fits is at most this long.
+        end = safe_line(self._line.text[-2 * columns :])
+        if len(self._line.text) <= 2 * columns and widest(sign + end) <= columns:
+            return sign + end
+        sign += dots(unicode=unicode)
+        return sign + end_of(end, columns - widest(sign))
+
+    def _read(self) -> None:
+        if _is_hung_up(self._source.fileno()):
+            # The terminal is gone; its signal ends the chat.
+            asyncio.get_running_loop().remove_reader(self._source.fileno())
+            return
+        self._take([*get_typeahead(self._source), *self._source.read_keys()])
+        if self._changed is None:
+            return
+        if self._escape is not None:
+            self._escape.cancel()
+        self._escape = asyncio.get_running_loop().call_later(_ESCAPE_SECONDS, self._end_escape)
+
+    def _end_escape(self) -> None:
+        self._escape = None
+        self._take(self._source.flush_keys())
+        self._line.forget_escape()
+
+    def _take(self, presses: Iterable[KeyPress]) -> None:
+        shown, count = self._line.unsent, len(self._line.waiting)
+        for press in presses:
+            if press.key is Keys.ControlB:
+                self._leave()
+            else:
+                self._line.press(press)
+        if len(self._line.waiting) != count:
+            self._keep(self._line.unsent)
+        if self._line.unsent != shown or len(self._line.waiting) != count:
+            self._show()
+
+    def _leave(self) -> None:
+        if self.on_background is not None:
+            self.on_background()
+
+    def _show(self) -> None:
+        """Have a frame painted, at once if the last one was a while ago."""
+        if self._frame is None:
+            loop = asyncio.get_running_loop()
+            self._frame = loop.call_at(max(loop.time(), self._shown_at + _FRAME_SECONDS), self._show_now)
+
+    def _show_now(self) -> None:
+        self._frame, self._shown_at = None, asyncio.get_running_loop().time()
+        if self._changed is not None:
+            self._changed()
+
+
+def _typing(text: str) -> list[KeyPress]:
+    """Return the keys that type a text as one line; "/" is a key, which replaces a message that is offered again."""
+    slash = [KeyPress("/", "/")] if text.startswith("/") else []
+    rest = text[len(slash) :]
+    return [*slash, *([KeyPress(Keys.BracketedPaste, rest)] if rest else [])]
+
+
+def _without_last_word(text: str) -> str:
+    kept = text.rstrip()
+    return kept[: len(kept) - len(kept.rsplit(maxsplit=1)[-1])] if kept else ""
+
+
+def _without_last_row(text: str) -> str:
+    return text[:-1] if text.endswith("\n") else text[: text.rfind("\n") + 1]
+
+
+def _is_hung_up(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return any(event & _HUNG_UP for _, event in poll.poll(0))

@@ -1,0 +1,171 @@
+"""Keys typed during a reply make the lines that the prompt would have made of them, and none is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prompt_toolkit import PromptSession
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.input.typeahead import clear_typeahead
+from prompt_toolkit.output import DummyOutput
+
+from chorus_cli.terminal.prompt.keys import Compose, Line, key_bindings, presses
+from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard, TypedLine
+from chorus_cli.terminal.screen.output import Screen
+from tests.terminal.markdown.markdown_screens import Size
+from tests.terminal.screen.terminal_file import XTERM, TerminalFile, seen
+
+if TYPE_CHECKING:
+    from prompt_toolkit.input import PipeInput
+
+Typed = tuple[list[str], str]
+
+BACKSPACE, LAST_WORD, ROW, NEW_LINE, ALT_ENTER, ENTER = "\x7f", "\x17", "\x15", "\n", "\x1b\r", "\r"
+EDITOR = "\x18\x05"
+"""Ends the prompts of the test: the line goes to the editor."""
+
+words = st.text(st.sampled_from("ab /\\ü香"), min_size=1, max_size=6)
+pastes = st.text(st.sampled_from("ab /\\\n\r\t香"), max_size=12).map(lambda text: f"\x1b[200~{text}\x1b[201~")
+keys = st.lists(
+    words | pastes | st.sampled_from([BACKSPACE, LAST_WORD, ROW, NEW_LINE, ALT_ENTER, ENTER]), max_size=14
+).map("".join)
+
+
+def typed(pressed: str) -> Typed:
+    """Return the lines that wait and the unfinished one."""
+    line = TypedLine()
+    for press in presses(pressed):
+        line.press(press)
+    return line.waiting, line.text
+
+
+async def read_by_prompts(source: PipeInput) -> Typed:
+    """Return the lines that prompts read, and the one that goes to the editor."""
+    session: PromptSession[str] = PromptSession(
+        multiline=True, input=source, output=DummyOutput(), key_bindings=key_bindings(Line())
+    )
+    lines: list[str] = []
+    while True:
+        try:
+            lines.append(await session.prompt_async())
+        except Compose as wanted:
+            return lines, wanted.typed
+
+
+def keyboard(source: PipeInput) -> ReplyKeyboard:
+    return ReplyKeyboard(source, Screen(TerminalFile(Size(40)), XTERM), lambda _typed: None)
+
+
+@given(keys)
+def test_the_lines_are_those_of_the_prompt(pressed: str) -> None:
+    async def expected() -> Typed:
+        with create_pipe_input() as source:
+            clear_typeahead(source)
+            source.send_text(pressed + EDITOR)
+            return await read_by_prompts(source)
+
+    assert typed(pressed) == asyncio.run(expected())
+
+
+@given(keys, st.lists(st.integers(0, 100), max_size=6))
+def test_nothing_is_lost_whenever_reading_begins_and_ends(pressed: str, cuts: list[int]) -> None:
+    data = pressed.encode()
+    places = [0, *sorted(cut * len(data) // 100 for cut in cuts), len(data)]
+
+    async def read() -> Typed:
+        with create_pipe_input() as source:
+            clear_typeahead(source)
+            reply = keyboard(source)
+            for number, (start, end) in enumerate(pairwise(places)):
+                source.send_bytes(data[start:end])
+                if number % 2:
+                    reply.begin(lambda: None)
+                    await asyncio.sleep(0)
+                    await asyncio.sleep(0)
+                    reply.end()
+            source.send_text(EDITOR)
+            return await read_by_prompts(source)
+
+    assert asyncio.run(read()) == typed(pressed)
+
+
+@pytest.mark.parametrize(
+    ("pressed", "waiting", "text"),
+    [
+        ("one\rtwo", ["one"], "two"),
+        ("\r  \r", [], "  "),
+        ("a\\\rb\r", ["a\nb"], ""),
+        ("one\rtwo\r\x1b[A", ["one"], "two"),
+        ("one\rtwo\r\x1b[A!\r", ["one", "two!"], ""),
+        ("one\rx\x1b[A", ["one"], "x"),
+        ("\x1b[A", [], ""),
+        ("a\x01b\x1b[Dc\td\x04\x0c", [], "abcd"),
+        ("a\x1bbc", [], "ac"),
+        ("a\x1bb\x1b[200~c\x1b[201~", [], "ac"),
+    ],
+)
+def test_up_takes_back_a_line_that_waits_and_other_keys_do_nothing(pressed: str, waiting: list[str], text: str) -> None:
+    assert typed(pressed) == (waiting, text)
+
+
+@pytest.mark.parametrize(
+    ("pressed", "rows"),
+    [
+        ("", []),
+        ("half a line", ["❯ half a line"]),
+        ("one\x1b\rtwo", ["❯ one two"]),
+        ("0123456789" * 6, ["❯ …56789" + "0123456789" * 3]),
+        ("香" * 30, ["❯ …" + "香" * 17]),
+        ("\x1b[200~evil\x9b31m\x1b[2J\x1b[201~", ["❯ evil<9B>31m␛[2J"]),
+        ("one\rtwo\rthree", ["waiting: one", "waiting: two", "❯ three"]),
+        ("1\r2\r3\r4\r5\r", ["+2 more", "waiting: 3", "waiting: 4", "waiting: 5"]),
+        ("0123456789" * 6 + "\r", ["waiting: 0123456789012345678901234567890"]),
+    ],
+)
+async def test_the_rows_are_safe_and_fit(pressed: str, rows: list[str]) -> None:
+    with create_pipe_input() as source:
+        reply = keyboard(source)
+        changed = asyncio.Event()
+        reply.begin(changed.set)
+        source.send_text(pressed)
+        if pressed:
+            await seen(changed.is_set)
+        assert [row.plain for row in reply.rows(40)] == rows
+        reply.end()
+        clear_typeahead(source)
+
+
+async def test_frames_are_few_however_much_is_typed_and_the_first_comes_at_once() -> None:
+    with create_pipe_input() as source:
+        reply, frames = keyboard(source), list[float]()
+        clock = asyncio.get_running_loop().time
+        begun = clock()
+        reply.begin(lambda: frames.append(clock() - begun))
+        while clock() - begun < 0.5:
+            source.send_text("x")
+            await asyncio.sleep(0.001)
+        reply.end()
+        clear_typeahead(source)
+    assert frames[0] < 0.05
+    assert len(frames) <= 9
+
+
+async def test_ctrl_b_leaves_unless_it_is_pasted_and_escape_alone_changes_no_later_key() -> None:
+    with create_pipe_input() as source:
+        reply, left = keyboard(source), list[str]()
+        reply.on_background = lambda: left.append("left")
+        reply.begin(lambda: None)
+        source.send_text("\x1b[200~a\x02\x1b[201~b\x02c\x1b")
+        await seen(lambda: bool(left))
+        await asyncio.sleep(0.6)
+        source.send_text("d")
+        await seen(lambda: reply.rows(40)[0].plain.endswith("d"))
+        assert left == ["left"]
+        reply.end()
+        source.send_text(EDITOR)
+        assert await read_by_prompts(source) == ([], "a\x02bcd")

@@ -1,0 +1,187 @@
+"""Text typed while a reply is shown stands below it, and is sent in its turn."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.terminal.driver import PROMPT, SHELL_PROMPT, Home, Terminal
+from tests.terminal.patient_provider import LATE, LONG, WORD, PatientProvider, patient
+from tests.terminal.small_model import furnish, talking
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+RETURNED = "The text you had typed when the chat ended is at the prompt again."
+PASTE = "\n".join(f"row {number} of the message" for number in range(1, 61))
+LATE_MESSAGE, LONG_MESSAGE = f"a {LATE} one", f"a {LONG} one"
+
+
+@pytest.fixture
+def provider() -> Iterator[PatientProvider]:
+    with patient() as running:
+        yield running
+
+
+@pytest.fixture
+def chat(home: Home, provider: PatientProvider) -> Iterator[Terminal]:
+    furnish(home, 100_000)
+    with talking(home, provider.address) as chat:
+        yield chat
+
+
+def begin_a_long_reply(chat: Terminal) -> None:
+    chat.say(LONG_MESSAGE)
+    chat.await_text(f"\n{WORD}\n")
+
+
+def await_rows(chat: Terminal, *rows: str) -> None:
+    """Look until these rows are the last ones on the screen."""
+    chat.until(lambda: chat.screen_text().splitlines()[-len(rows) :] == list(rows), f"the rows {rows}")
+
+
+def await_replies(home: Home, chat: Terminal, count: int) -> None:
+    chat.until(lambda: [status for _, status in home.replies()] == ["complete"] * count, f"{count} replies")
+    chat.await_line(PROMPT)
+
+
+def unsent(home: Home) -> list[str]:
+    return [path.read_text() for path in (home.path / "state" / "drafts").glob("*-unsent-*")]
+
+
+def test_the_line_is_seen_and_stands_at_the_prompt_after_the_reply(
+    home: Home, chat: Terminal, provider: PatientProvider
+) -> None:
+    begin_a_long_reply(chat)
+    chat.type("half a lime")
+    await_rows(chat, "❯ half a lime")
+    chat.type("\x7f\x7fne and mistakes\x17")
+    await_rows(chat, "❯ half a line and")
+    provider.may_go_on.set()
+    chat.await_text("noted: one.")
+    chat.await_line(f"{PROMPT} half a line and")
+    chat.type("more")
+    chat.await_line(f"{PROMPT} half a line and more")
+    assert chat.screen_text().count("half a line") == 1
+    assert home.said() == [LONG_MESSAGE]
+
+
+def test_before_the_first_word_it_is_seen_below_the_line_that_says_what_is_waited_for(
+    home: Home, chat: Terminal, provider: PatientProvider
+) -> None:
+    chat.say(LATE_MESSAGE)
+    chat.await_text("waiting for openai/small")
+    chat.type("half a line")
+    await_rows(chat, "❯ half a line")
+    assert "waiting for openai/small" in chat.screen_text().splitlines()[-2]
+    chat.press("alt-enter")
+    chat.type("or two")
+    await_rows(chat, "❯ half a line or two")
+    provider.may_go_on.set()
+    chat.await_text("noted: one.")
+    chat.await_line("  or two")
+    assert "waiting" not in chat.screen_text()
+    assert home.said() == [LATE_MESSAGE]
+
+
+def test_enter_has_lines_wait_and_up_takes_them_back(home: Home, chat: Terminal, provider: PatientProvider) -> None:
+    begin_a_long_reply(chat)
+    for line in ("line one", "line two", "line three", "line four"):
+        chat.say(line)
+    await_rows(chat, "+1 more", "waiting: line two", "waiting: line three", "waiting: line four")
+    chat.press("up")
+    await_rows(chat, "waiting: line one", "waiting: line two", "waiting: line three", "❯ line four")
+    chat.say("ty")
+    await_rows(chat, "waiting: line fourty")
+    provider.may_go_on.set()
+    await_replies(home, chat, 5)
+    shown = chat.screen_text()
+    assert home.said()[1:] == ["line one", "line two", "line three", "line fourty"]
+    assert "waiting:" not in shown
+    assert [shown.count(f"{PROMPT} line {word}\n") for word in ("one", "two", "three", "fourty")] == [1] * 4
+    assert unsent(home) == []
+
+
+def test_commands_wait_as_well(home: Home, chat: Terminal, provider: PatientProvider) -> None:
+    chat.ask("line one", "noted: one.")
+    begin_a_long_reply(chat)
+    chat.say("/undo")
+    chat.say("/undo")
+    await_rows(chat, "waiting: /undo", "waiting: /undo")
+    provider.may_go_on.set()
+    chat.await_line(f"{PROMPT} line one")
+    assert home.seen() == []
+
+
+def test_a_paste_of_many_lines_is_one_message(home: Home, chat: Terminal, provider: PatientProvider) -> None:
+    begin_a_long_reply(chat)
+    chat.paste(PASTE)
+    chat.until(lambda: chat.screen_text().endswith("row 60 of the message"), "the end of the paste")
+    assert chat.screen_text().splitlines()[-1].startswith("❯ …")
+    chat.press("enter")
+    chat.await_text("\nwaiting: row 1 of the message row 2")
+    provider.may_go_on.set()
+    await_replies(home, chat, 2)
+    assert home.said() == [LONG_MESSAGE, PASTE]
+
+
+def kill(chat: Terminal) -> None:
+    os.kill(chat.pid, signal.SIGKILL)
+    assert chat.await_end() == -signal.SIGKILL
+
+
+def terminate(chat: Terminal) -> None:
+    os.kill(chat.pid, signal.SIGTERM)
+    assert chat.await_end() == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("end", "returned"), [(kill, ["line three"]), (terminate, ["line three", "half"])], ids=["SIGKILL", "SIGTERM"]
+)
+def test_waiting_lines_outlive_the_program(
+    home: Home, chat: Terminal, provider: PatientProvider, end: Callable[[Terminal], None], returned: list[str]
+) -> None:
+    begin_a_long_reply(chat)
+    chat.say(LATE_MESSAGE)
+    chat.say("line three")
+    await_rows(chat, f"waiting: {LATE_MESSAGE}", "waiting: line three")
+    chat.press("ctrl-c")
+    chat.await_text("Stopped.")
+    chat.await_text(f"{PROMPT} {LATE_MESSAGE}\n")
+    chat.type("half")
+    await_rows(chat, "waiting: line three", "❯ half")
+    end(chat)
+    provider.may_go_on.set()
+    last = f"  {returned[-1]}" if len(returned) > 1 else f"{PROMPT} {returned[0]}"
+    with home.chat(last, OPENAI_BASE_URL=provider.address, OPENAI_API_KEY="sk-of-nobody") as later:
+        later.await_text(RETURNED)
+        later.await_text(f"{PROMPT} " + "\n  ".join(returned))
+        later.press("enter")
+        later.await_text(f"noted: {returned[-1].split()[-1]}.")
+        later.await_line(PROMPT)
+    assert home.said() == [LONG_MESSAGE, LATE_MESSAGE, "\n".join(returned)]
+    assert unsent(home) == []
+
+
+def test_the_order_of_keys_survives_ctrl_z(home: Home, provider: PatientProvider) -> None:
+    furnish(home, 100_000)
+    with home.shell_in_terminal(OPENAI_BASE_URL=provider.address, OPENAI_API_KEY="sk-of-nobody") as shell:
+        shell.say(f"{sys.executable} -m chorus_cli")
+        shell.await_line(PROMPT)
+        begin_a_long_reply(shell)
+        shell.say("line two")
+        shell.type("half")
+        await_rows(shell, "waiting: line two", "❯ half")
+        shell.press("ctrl-z")
+        shell.await_line(SHELL_PROMPT)
+        assert "waiting:" not in shell.screen_text()
+        shell.say("fg")
+        shell.type(" a line")
+        await_rows(shell, "waiting: line two", "❯ half a line")
+        provider.may_go_on.set()
+        shell.await_line(f"{PROMPT} half a line")
+    assert home.said() == [LONG_MESSAGE, "line two"]
