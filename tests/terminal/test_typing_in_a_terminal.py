@@ -64,7 +64,7 @@ def test_the_line_is_seen_and_stands_at_the_prompt_after_the_reply(
     provider.may_go_on.set()
     chat.await_text("noted: one.")
     chat.await_line(f"{PROMPT} half a line and")
-    chat.type(" more")
+    chat.type("more")
     chat.await_line(f"{PROMPT} half a line and more")
     assert chat.screen_text().count("half a line") == 1
     assert home.said() == [LONG_MESSAGE]
