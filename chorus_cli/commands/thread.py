@@ -109,7 +109,7 @@ async def switch(services: Services, thread: Annotated[str, THREAD]) -> Report |
     """
     chosen = await _found(services, thread)
     await services.focus.turn_to_thread(chosen.id)
-    turn = services.replies.in_thread(chosen.id) or services.replies.unseen_in(chosen.id)
+    turn = services.replies.in_thread(chosen.id)
     if turn is not None:
         return turn
     opened = [Text(f"Thread #{chosen.number} is open again.")] if chosen.closed_at is not None else []

@@ -15,21 +15,12 @@ from chorus_cli.core.tools.calls import calls_in_words
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from chorus_cli.core.context.target import Target
     from chorus_cli.core.log.marks import LogMarks
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.log.operations import Numbers
     from chorus_cli.core.time.timespan import Span, WindowChoice
     from chorus_cli.services.context.window import WindowState
     from chorus_cli.services.personas.focus import Focus
-
-
-def waiting_line(target: Target) -> str:
-    """Say that a message waits for the end of the reply in its thread."""
-    return (
-        f"Your message waits for the reply in thread #{target.thread_number}; /undo takes it back. "
-        "/thread new opens a thread that answers now."
-    )
 
 
 def local(moment: datetime) -> str:
