@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.models.events import ReplyEnd, TextDelta
+from chorus_cli.core.models.events import ReplyEnd, TextDelta, WaitBegun
 from tests.services.world import words_come
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ async def busy(world: World) -> AsyncGenerator[World, None]:
 async def waiting(world: World, text: str) -> RunningTurn:
     turn = await world.services.replies.send(world.focus.target(), text)
     assert turn is not None
-    while not turn.is_waiting:
-        await asyncio.sleep(0.001)
+    assert isinstance(await anext(turn.followed()), WaitBegun)
     return turn
 
 
