@@ -122,6 +122,20 @@ async def test_a_waiting_message_is_taken_back_newest_first(world: World) -> Non
     assert [row.content for row in await world.log()] == ["first", "first"]
 
 
+async def test_undoing_a_fork_breaks_its_reply_off_and_keeps_what_waits_there(world: World) -> None:
+    await world.say("first")
+    await world.told("/thread fork")
+    forked = world.focus.target()
+    slow_reply(world, "half")
+    await sent(world, forked, "second")
+    await replies(world).send(forked, "third")
+    await world.told("/thread 1")
+    assert (await world.told("/context undo 1")).endswith("Thread #2 is closed; you are in thread #1.")
+    assert (replies(world).running, replies(world).waiting) == ((), ())
+    assert (await rows(world, forked))[-1] == (Role.ASSISTANT, "half", Status.INTERRUPTED)
+    assert [draft.read_text() for draft in drafts(world)] == ["third"]
+
+
 async def test_leaving_the_chat_keeps_what_waits_and_what_has_come(world: World) -> None:
     here = world.focus.target()
     slow_reply(world, "half")
