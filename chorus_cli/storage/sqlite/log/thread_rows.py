@@ -259,10 +259,6 @@ def _key(connection: sqlite3.Connection, thread_id: int) -> ThreadKey:
     return ThreadKey(*connection.execute("SELECT id, number FROM threads WHERE id = ?", (thread_id,)).fetchone())
 
 
-def _closed(number: int) -> ThreadError:
-    return ThreadError(f"Thread #{number} is closed. /thread lists the open ones.")
-
-
 def _unknown(number: int) -> ThreadError:
     return ThreadError(f"There is no thread #{number} here. /thread lists them, /thread new opens one.")
 
