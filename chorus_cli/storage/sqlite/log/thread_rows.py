@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.log.messages import Message
 
-_FIRST_WORDS = 400
+_FIRST_WORDS = (
+    "(SELECT SUBSTR(content, 1, 400) FROM messages INDEXED BY messages_of_thread "
+    "WHERE thread_id = {thread} AND role = 'user' ORDER BY timestamp, id LIMIT 1)"
+)
+"""The beginning of a thread's first message: the name of a thread without a title."""
 _OWN = "id > COALESCE((SELECT value FROM meta WHERE key = :before), 0) + 0"
 """The threads of a persona, without those of an earlier one of its folder."""
 
@@ -76,14 +80,15 @@ def numbered(connection: sqlite3.Connection, persona: str, number: int) -> Threa
     return ThreadKey(*row)
 
 
-def title(connection: sqlite3.Connection, thread_id: int) -> str:
-    """Return the title of a thread or, if it has none, its first words."""
-    (found,) = connection.execute(
-        "SELECT COALESCE(NULLIF((SELECT title FROM threads WHERE id = :id), ''), (SELECT content FROM messages "
-        "WHERE thread_id = :id AND role = 'user' ORDER BY timestamp LIMIT 1), '')",
+def number_and_name(connection: sqlite3.Connection, thread_id: int) -> tuple[int, str]:
+    """Return the number of a thread, and its title or, if it has none, the beginning of its first message."""
+    number, name = connection.execute(
+        "SELECT COALESCE((SELECT number FROM threads WHERE id = :id), :id), "
+        "COALESCE(NULLIF((SELECT title FROM threads WHERE id = :id), ''), "
+        f"{_FIRST_WORDS.format(thread=':id')}, '')",
         {"id": thread_id},
     ).fetchone()
-    return str(found)
+    return int(number), str(name)
 
 
 def titles(connection: sqlite3.Connection, persona: str) -> set[str]:
@@ -183,8 +188,7 @@ def all_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
     """Return the threads of a persona, also closed ones, oldest first; not those of an earlier one of its folder."""
     found = connection.execute(
         "SELECT id, number, title, "
-        f"(SELECT SUBSTR(content, 1, {_FIRST_WORDS}) FROM messages "
-        "WHERE thread_id = threads.id AND role = 'user' ORDER BY timestamp LIMIT 1), "
+        f"{_FIRST_WORDS.format(thread='threads.id')}, "
         "created_at, closed_at, (SELECT COUNT(*) FROM messages WHERE thread_id = threads.id), "
         "(SELECT MAX(timestamp) FROM messages WHERE thread_id = threads.id) "
         f"FROM threads WHERE persona = :persona AND {_OWN} "
