@@ -25,6 +25,6 @@ async def background(services: Services, message: Annotated[str, MESSAGE]) -> Te
     Examples:
         /bg Write a long story about a lighthouse.
     """
-    target = await services.focus.target_aside()
+    target = await services.threads.new_aside()
     await services.replies.send(target, message)
     return Text(f'Thread #{target.thread_number} answers "{shortened(message)}" in the background.')

@@ -99,7 +99,7 @@ def test_a_row_put_in_with_plain_sql_opens_its_thread(connection: sqlite3.Connec
     for thread_id in (7, 7, 4):
         connection.execute(MESSAGE, ("sam", thread_id))
     assert thread_rows.numbers(connection, "sam") == {7: 1, 4: 2}
-    assert [each.messages for each in thread_rows.open_threads(connection, "sam")] == [1, 2]
+    assert [each.messages for each in thread_rows.all_threads(connection, "sam")] == [1, 2]
     assert thread_rows.numbered(connection, "sam", 2) == (4, 2)
     with pytest.raises(ThreadError, match=r"There is no thread #7 here\."):
         thread_rows.numbered(connection, "sam", 7)

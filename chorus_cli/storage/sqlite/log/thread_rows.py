@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import ThreadError
+from chorus_cli.core.errors import ThreadError, UnknownThreadError
 from chorus_cli.core.log.acts import ACTS, Fork, Restore
 from chorus_cli.core.log.threads import Thread
 from chorus_cli.core.time import timestamps
@@ -69,14 +69,14 @@ def numbered(connection: sqlite3.Connection, persona: str, number: int) -> Threa
     """Return the thread of a persona with a number.
 
     Raises:
-        ThreadError: there is none.
+        UnknownThreadError: there is none.
     """
     row = connection.execute(
         f"SELECT id, number FROM threads WHERE persona = :persona AND number = :number AND {_OWN}",
         {"persona": persona, "number": number, "before": meta_rows.threads_before_key(persona)},
     ).fetchone()
     if row is None:
-        raise _unknown(number)
+        raise UnknownThreadError(f"#{number}")
     return ThreadKey(*row)
 
 
@@ -109,7 +109,8 @@ def open_numbered(connection: sqlite3.Connection, persona: str, number: int) -> 
     """Return the open thread of a persona with a number.
 
     Raises:
-        ThreadError: there is none, or it is closed.
+        UnknownThreadError: there is none.
+        ThreadError: it is closed.
     """
     found = numbered(connection, persona, number)
     if not is_open(connection, persona, found.id):
@@ -136,13 +137,14 @@ def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadK
     """Remember the thread to go on with, open it again if it is closed, and return it.
 
     Raises:
-        ThreadError: the persona has no such thread.
+        UnknownThreadError: the persona has no such thread.
     """
     cursor = connection.execute(
         "UPDATE threads SET closed_at = NULL WHERE id = ? AND persona = ?", (thread_id, persona)
     )
     if not cursor.rowcount:
-        raise _unknown(thread_id)
+        number, _ = number_and_name(connection, thread_id)
+        raise UnknownThreadError(f"#{number}")
     meta_rows.store(connection, meta_rows.last_thread_key(persona), str(thread_id))
     return _key(connection, thread_id)
 
@@ -177,11 +179,6 @@ def had(connection: sqlite3.Connection, persona: str, number: int, after: int = 
         named = f"Its threads are {listed}." if known else "It has no thread yet."
         raise ThreadError(f"There is no thread #{number} of {persona}. {named}")
     return ThreadKey(known[number], number)
-
-
-def open_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
-    """Return the open threads of a persona, oldest first."""
-    return [thread for thread in all_threads(connection, persona) if thread.closed_at is None]
 
 
 def all_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
@@ -261,10 +258,6 @@ def titles_in_context(
 
 def _key(connection: sqlite3.Connection, thread_id: int) -> ThreadKey:
     return ThreadKey(*connection.execute("SELECT id, number FROM threads WHERE id = ?", (thread_id,)).fetchone())
-
-
-def _unknown(number: int) -> ThreadError:
-    return ThreadError(f"There is no thread #{number} here. /thread lists them, /thread new opens one.")
 
 
 def _thread(
