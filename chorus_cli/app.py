@@ -180,7 +180,7 @@ async def opened(
     with file_lock.hold(places.run / run):
         try:
             await app.store.open()
-            mended = await app.store.write(orphans.settle, app.is_alive, app.clock.now())
+            mended = await app.store.write(orphans.mend, app.is_alive, app.clock.now())
             if mended.interrupted:
                 app.interrupted = await app.store.read(orphans.places, mended.interrupted)
             await app.focus.open(options.persona)

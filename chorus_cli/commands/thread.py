@@ -124,7 +124,7 @@ async def new(services: Services, title: Annotated[str, TITLE] = "") -> Report:
         /thread new
         /thread new The trip to Rome
     """
-    await services.focus.open_thread(shortened(title))
+    await services.threads.new(shortened(title))
     return await _arrived(services)
 
 
@@ -224,8 +224,7 @@ async def _found(services: Services, typed: str) -> Thread:
     try:
         return await services.threads.found(typed)
     except UnknownThreadError as error:
-        meant = _meant(services, typed)
-        raise UnknownThreadError(f"{error}{meant} /thread lists them, /thread new opens one.") from error
+        raise UnknownThreadError(error.wanted, _meant(services, typed)) from error
 
 
 def _meant(services: Services, typed: str) -> str:
@@ -237,7 +236,7 @@ def _meant(services: Services, typed: str) -> str:
     commands = {word: f"/thread {word}" for word in GROUP.words if word}
     beginning = [word for word in commands if word.startswith(first_word)]
     near = get_close_matches(typed.casefold(), titles, 1) or beginning or get_close_matches(first_word, commands, 1)
-    return f" Did you mean {(titles | commands)[near[0]]}?" if near else ""
+    return f"Did you mean {(titles | commands)[near[0]]}?" if near else ""
 
 
 async def _arrived(services: Services, *told: str) -> Report:
@@ -253,7 +252,7 @@ async def _thread_and_title(services: Services, typed: str) -> tuple[Thread, str
             if thread.number == number:
                 return thread, rest
         if first.startswith("#"):
-            raise UnknownThreadError(f"There is no thread #{number} here. /thread lists them.")
+            raise UnknownThreadError(f"#{number}")
     return await services.threads.current(), typed
 
 

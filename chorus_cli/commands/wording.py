@@ -15,12 +15,12 @@ from chorus_cli.core.tools.calls import calls_in_words
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from chorus_cli.commands.framework.services import Services
     from chorus_cli.core.log.marks import LogMarks
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.log.operations import Numbers
     from chorus_cli.core.time.timespan import Span, WindowChoice
     from chorus_cli.services.context.window import WindowState
-    from chorus_cli.services.personas.focus import Focus
 
 
 def local(moment: datetime) -> str:
@@ -105,10 +105,10 @@ def turn(question: Message) -> str:
     return f'your message "{said}" and its reply' if question.role is Role.USER else f'the message "{said}"'
 
 
-async def all_threads(focus: Focus) -> str:
+async def all_threads(services: Services) -> str:
     """Say how many threads an act on all of them concerns: `` in all 3 threads of Frodo``; empty if there is one."""
-    number = len(await focus.threads())
-    return f" in all {number} threads of {focus.target().persona.name}" if number > 1 else ""
+    number = len(await services.threads.open_threads())
+    return f" in all {number} threads of {services.focus.target().persona.name}" if number > 1 else ""
 
 
 def in_threads(number: int) -> str:

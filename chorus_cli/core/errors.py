@@ -103,7 +103,15 @@ class ThreadError(ChorusError):
 
 
 class UnknownThreadError(ThreadError):
-    """A number or title that no thread has."""
+    """A number or title that no thread has.
+
+    ``wanted`` is such as ``#7`` or ``called 'rome'``; ``meant`` may be a sentence about another thread.
+    """
+
+    def __init__(self, wanted: str, meant: str = "") -> None:
+        self.wanted = wanted
+        sentences = (f"There is no thread {wanted} here.", meant, "/thread lists them, /thread new opens one.")
+        super().__init__(" ".join(filter(None, sentences)))
 
 
 class ThreadBusyError(ThreadError):

@@ -61,7 +61,7 @@ async def _ask_model(message: str, chosen: argparse.Namespace, environment: Mapp
         if target.choice.model != ELIZA:
             app.warm_up()
         asked = one_shot.ask_as_json if "ask_json" in chosen else one_shot.ask
-        async with app.focus.aside() if "ask_new" in chosen else nullcontext(target) as addressed:
+        async with app.services().threads.aside() if "ask_new" in chosen else nullcontext(target) as addressed:
             return await asked(message, addressed, app.services(), standard_output(), standard_error())
 
 

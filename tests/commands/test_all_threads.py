@@ -26,7 +26,7 @@ async def seen_in_each(world: World) -> list[list[str]]:
     """Return what is in context in the three threads."""
     seen = []
     for number in (1, 2, 3):
-        await world.focus.turn_to_number(number)
+        await world.told(f"/thread {number}")
         seen.append(await world.seen())
     return seen
 
@@ -75,9 +75,9 @@ async def test_a_saved_session_says_from_how_many_threads_and_a_restore_brings_e
 async def test_a_restore_opens_threads_again_that_were_closed_since(three: World) -> None:
     name = (await three.told("/context save Tests")).split()[2].rstrip(":")
     await three.store.write(thread_rows.close, [2, 3], three.clock.now())
-    await three.focus.turn_to_number(1)
+    await three.told("/thread 1")
     await three.told(f"/context restore {name}")
-    assert [thread.number for thread in await three.focus.threads()] == [1, 2, 3]
+    assert [thread.number for thread in await three.threads.open_threads()] == [1, 2, 3]
     assert await seen_in_each(three) == EACH
 
 

@@ -79,7 +79,7 @@ async def test_a_fork_up_to_a_message_ends_with_its_turn(talk: World, typed: str
 )
 async def test_what_cannot_be_forked_is_a_sentence(world: World, line: str, sentence: str) -> None:
     assert (await world.told(line)).startswith(sentence)
-    assert len(await world.focus.threads()) == 1
+    assert len(await world.threads.open_threads()) == 1
 
 
 async def test_undo_closes_the_fork_and_goes_back_and_redo_opens_it(talk: World) -> None:

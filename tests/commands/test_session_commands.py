@@ -164,7 +164,7 @@ async def test_show_has_what_is_known_the_summary_and_the_transcript(desk: Desk)
 
 
 async def test_show_parts_the_threads_and_marks_what_broke_off(desk: Desk) -> None:
-    await desk.world.focus.open_thread("Rome")
+    await desk.world.threads.new("Rome")
     desk.world.model.enqueue(ModelError("no"))
     desk.world.model.say("half a", finish_reason=None)
     await desk.world.say("Broken")
@@ -192,7 +192,7 @@ async def test_restoring_says_which_thread_it_is_and_what_was_not_in_the_log(des
     await desk.save()
     path = desk.world.folder / "personas" / "chorus" / "sessions" / f"{NAME}.json"
     path.write_text(path.read_text().replace('"Hello"', '"Hello, edited"'))
-    await desk.world.focus.open_thread("Other")
+    await desk.world.threads.new("Other")
     told = (await desk.told(f"/context restore {NAME}")).splitlines()
     assert told[1:] == ["Messages added to the log from the file: 1.", "You are now in thread #1."]
     assert await desk.world.seen() == ["Hello, edited", "ok"]

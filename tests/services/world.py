@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.personas.roster import Roster
     from chorus_cli.services.personas.settings import PersonaSettings
     from chorus_cli.services.sessions.sessions import Sessions
+    from chorus_cli.services.threads.threads import Threads
     from chorus_cli.services.tools.built_in import BuiltIn
     from chorus_cli.services.turns.conversation import Conversation
     from chorus_cli.storage.sqlite.store import Store
@@ -112,6 +113,10 @@ class World:
     @property
     def focus(self) -> Focus:
         return self.services.focus
+
+    @property
+    def threads(self) -> Threads:
+        return self.services.threads
 
     @property
     def personas(self) -> Personas:

@@ -35,7 +35,7 @@ async def clear(services: Services) -> Text:
     """
     target = services.focus.target()
     await services.log.journal.clear(target)
-    return Text(f"--- New conversation ---{await all_threads(services.focus)}")
+    return Text(f"--- New conversation ---{await all_threads(services)}")
 
 
 @GROUP.command("undo")
@@ -145,7 +145,7 @@ async def named(services: Services, done: Operation | Spoken) -> str:
     if not isinstance(done, Operation):
         return turn(done)
     concerns_all = done.act.is_boundary and done.thread_id is None
-    return done.describe() + (await all_threads(services.focus) if concerns_all else "")
+    return done.describe() + (await all_threads(services) if concerns_all else "")
 
 
 async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.target import Target
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.models.choice import ModelChoice, Naming, detected_model, way_to_a_model
 from chorus_cli.core.personas.persona import DEFAULT_PERSONA
-from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.personas.greeting import SHARED, notices
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.context.thread_views import last_exchange_of
@@ -19,9 +17,7 @@ from chorus_cli.storage.sqlite.log import thread_rows
 from chorus_cli.storage.sqlite.log.thread_rows import ThreadKey
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from chorus_cli.core.log.threads import Exchange, Thread
+    from chorus_cli.core.log.threads import Exchange
     from chorus_cli.ports import Clock
     from chorus_cli.services.personas.personas import Personas
     from chorus_cli.storage.files.open_threads import OpenThreads
@@ -74,24 +70,16 @@ class Focus:
         """Switch to another thread of the persona in focus, also for the next run; a closed one is opened again.
 
         Raises:
-            ThreadError: it has no such thread.
+            UnknownThreadError: it has no such thread.
         """
         self.go_on_in(await self._store.write(thread_rows.use, self.slug, thread_id))
-
-    async def turn_to_number(self, number: int) -> None:
-        """Switch to the thread with a number of the persona in focus, also for the next run.
-
-        Raises:
-            ThreadError: there is no thread of that number.
-        """
-        thread = await self._store.read(thread_rows.numbered, self.slug, number)
-        await self.turn_to_thread(thread.id)
 
     async def look_into(self, number: int) -> None:
         """Switch to the open thread with a number, for this run; a message in it makes it the last used.
 
         Raises:
-            ThreadError: there is no thread of that number, or it is closed.
+            UnknownThreadError: there is no thread of that number.
+            ThreadError: it is closed.
         """
         self.go_on_in(await self._store.read(thread_rows.open_numbered, self.slug, number))
 
@@ -102,29 +90,6 @@ class Focus:
     async def turn_to_last_thread(self) -> None:
         """Switch to the thread of the persona in focus that the log has as the last used."""
         await self._enter(self.slug)
-
-    async def open_thread(self, title: str) -> None:
-        """Open a new thread of the persona in focus and switch to it."""
-        opened = await self._store.write(thread_rows.new, self.slug, title, self._clock.now())
-        await self.turn_to_thread(opened.id)
-
-    async def target_aside(self) -> Target:
-        """Open a new thread of the persona in focus, and return it as a target without switching to it."""
-        thread = await self._store.write(thread_rows.new, self.slug, "", self._clock.now())
-        return replace(self.target(), thread_id=thread.id, thread_number=thread.number, is_aside=True)
-
-    @asynccontextmanager
-    async def aside(self) -> AsyncGenerator[Target, None]:
-        """Open a new thread as `target_aside` does, for the block; it is closed at the end."""
-        target = await self.target_aside()
-        try:
-            yield target
-        finally:
-            await run_to_completion(self._store.write(thread_rows.close, [target.thread_id], self._clock.now()))
-
-    async def threads(self) -> list[Thread]:
-        """Return the open threads of the persona in focus."""
-        return await self._store.read(thread_rows.open_threads, self.slug)
 
     def use_model(self, slug: str, model: str | None) -> None:
         """Let ``model`` answer for the persona ``slug`` in this run, before the environment and the files.

@@ -1,10 +1,10 @@
-"""The threads of the persona in focus: listed with their states, found, renamed, closed."""
+"""The threads of the persona in focus: listed with their states, found, opened, renamed, closed."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import StorageError, ThreadError, UnknownThreadError
@@ -13,12 +13,13 @@ from chorus_cli.core.log.marks import log_marks
 from chorus_cli.core.log.threads import ThreadState, state_of
 from chorus_cli.core.text.cutting import quoted
 from chorus_cli.core.text.surrogates import cleaned_input
+from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.log.transcript import Selection, transcript
 from chorus_cli.storage.sqlite.context.thread_views import newest_in_context, number_in_view
 from chorus_cli.storage.sqlite.log import operation_rows, thread_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.context.target import Target
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.threads import Thread
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.personas.focus import Focus
+    from chorus_cli.storage.sqlite.log.thread_rows import ThreadKey
     from chorus_cli.storage.sqlite.store import Connection
 
 
@@ -84,10 +86,14 @@ class Threads:
         self._offers = slug, found
         return found
 
+    async def open_threads(self) -> list[Thread]:
+        """Return the open threads, oldest first."""
+        return [thread for thread in await self.all() if thread.closed_at is None]
+
     async def listed(self, *, closed: bool) -> list[ListedThread]:
         """Return the open threads with their states, with ``closed`` also the closed ones, oldest first."""
         target, now = self._focus.target(), self._now()
-        threads = [thread for thread in await self.all() if closed or thread.closed_at is None]
+        threads = await (self.all() if closed else self.open_threads())
         waiting = {thread.id: self._activity.waiting(thread.id) for thread in threads}
         return await self._context.store.read(self._read, target, threads, waiting, now)
 
@@ -107,8 +113,26 @@ class Threads:
         if found:
             *others, last = (f"#{thread.number} ({thread.name})" for thread in found)
             raise ThreadError(f"{quoted(typed)} may be {', '.join(others)} or {last}. Give the number or more letters.")
-        wanted = f"no thread #{number}" if number is not None else f"no thread called {quoted(typed)}"
-        raise UnknownThreadError(f"There is {wanted} here.")
+        raise UnknownThreadError(f"called {quoted(typed)}" if number is None else f"#{number}")
+
+    async def new(self, title: str = "") -> None:
+        """Open a new thread and switch to it."""
+        opened = await self._new(title)
+        await self._focus.turn_to_thread(opened.id)
+
+    async def new_aside(self) -> Target:
+        """Open a new thread, and return it as a target without switching to it."""
+        opened = await self._new()
+        return replace(self._focus.target(), thread_id=opened.id, thread_number=opened.number, is_aside=True)
+
+    @asynccontextmanager
+    async def aside(self) -> AsyncGenerator[Target, None]:
+        """Open a new thread as `new_aside` does, for the block; it is closed at the end."""
+        target = await self.new_aside()
+        try:
+            yield target
+        finally:
+            await run_to_completion(self._context.store.write(thread_rows.close, [target.thread_id], self._now()))
 
     async def rename(self, thread: Thread, title: str) -> Thread:
         """Give a thread a title, with an empty one its first words again; return it as it is now."""
@@ -148,12 +172,15 @@ class Threads:
         with suppress(StorageError, RuntimeError):
             await self.all()
 
+    async def _new(self, title: str = "") -> ThreadKey:
+        return await self._context.store.write(thread_rows.new, self._focus.slug, title, self._now())
+
     async def _leave(self) -> None:
-        left = [thread for thread in await self.all() if thread.closed_at is None]
+        left = await self.open_threads()
         if left:
             await self._focus.turn_to_thread(max(left, key=lambda each: (each.last_active, each.id)).id)
         else:
-            await self._focus.open_thread("")
+            await self.new()
 
     def _running(self, connection: Connection) -> set[int]:
         """Return the threads in which a live process writes a reply."""

@@ -122,7 +122,7 @@ class Answering:
 
     def mend(self, connection: Connection, now: datetime) -> Sequence[int]:
         """Mark replies and calls as interrupted that no process is writing; return the ids of those in progress."""
-        return orphans.settle(connection, self.outside.is_alive, now, frozenset(self.given_up)).in_progress
+        return orphans.mend(connection, self.outside.is_alive, now, frozenset(self.given_up)).in_progress
 
     def refuse_busy(self, connection: Connection, target: Target, run: str) -> None:
         """Check that no reply is being written in the thread of ``target``; ``run`` names this process.

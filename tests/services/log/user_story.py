@@ -112,10 +112,10 @@ class UserStory:
         return replace(target, persona=persona, thread_id=thread or target.thread_id)
 
     def open_threads(self) -> list[int]:
-        return [thread.id for thread in self.run(self.world.focus.threads())]
+        return [thread.id for thread in self.run(self.world.threads.open_threads())]
 
     def number_of(self, thread: int) -> int:
-        [number] = [each.number for each in self.run(self.world.focus.threads()) if each.id == thread]
+        [number] = [each.number for each in self.run(self.world.threads.open_threads()) if each.id == thread]
         return number
 
     # What is said

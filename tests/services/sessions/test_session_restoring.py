@@ -75,10 +75,10 @@ async def test_undo_brings_the_earlier_context_back_exactly(talked: World) -> No
 
 
 async def test_restore_is_one_operation_of_all_threads(talked: World) -> None:
-    await talked.focus.open_thread("Rome")
+    await talked.threads.new("Rome")
     await talked.say("To Rome")
     await save(talked)
-    await talked.focus.open_thread("Athens")
+    await talked.threads.new("Athens")
     await talked.say("To Athens")
     await restore(talked)
     assert talked.focus.target().thread_id == 2
@@ -93,7 +93,7 @@ async def test_restore_is_one_operation_of_all_threads(talked: World) -> None:
 
 async def test_the_active_thread_is_turned_to_also_after_a_restart_and_although_it_was_closed(talked: World) -> None:
     await save(talked)
-    await talked.focus.open_thread("Other")
+    await talked.threads.new("Other")
     await sql(talked, "UPDATE threads SET closed_at = '2026-02-12T15:00:00Z' WHERE id = 1")
     await restore(talked)
     assert talked.focus.target().thread_id == 1
@@ -102,7 +102,7 @@ async def test_the_active_thread_is_turned_to_also_after_a_restart_and_although_
 
 
 async def test_an_active_thread_in_which_nothing_was_said_is_turned_to_as_well(talked: World) -> None:
-    await talked.focus.open_thread("Silent")
+    await talked.threads.new("Silent")
     await save(talked)
     await talked.focus.turn_to_thread(1)
     await restore(talked)

@@ -101,9 +101,9 @@ async def test_only_what_the_window_and_the_boundary_hold_is_saved(talked: World
 
 
 async def test_all_threads_are_saved_and_the_active_one_is_named(talked: World) -> None:
-    await talked.focus.open_thread("Rome")
+    await talked.threads.new("Rome")
     await talked.say("To Rome")
-    await talked.focus.open_thread("Silent")
+    await talked.threads.new("Silent")
     saved = await save(talked)
     document = file_of(talked)
     assert saved.row.message_count == 6

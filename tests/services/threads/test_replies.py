@@ -61,7 +61,7 @@ async def settled(world: World) -> None:
 
 
 async def test_three_threads_wait_at_once_and_each_reply_is_in_its_own(world: World) -> None:
-    targets = [world.focus.target(), await world.focus.target_aside(), await world.focus.target_aside()]
+    targets = [world.focus.target(), await world.threads.new_aside(), await world.threads.new_aside()]
     gates = [slow_reply(world, f"one {n}", f" two {n}") for n in range(3)]
     turns = [await sent(world, target, f"question {n}") for n, target in enumerate(targets)]
     assert replies(world).running == tuple(turns)
@@ -79,7 +79,7 @@ async def test_three_threads_wait_at_once_and_each_reply_is_in_its_own(world: Wo
 
 
 async def test_stopping_one_leaves_the_others(world: World) -> None:
-    here, aside = world.focus.target(), await world.focus.target_aside()
+    here, aside = world.focus.target(), await world.threads.new_aside()
     slow_reply(world, "half")
     gate = slow_reply(world, "half", " whole")
     await sent(world, here, "first")
@@ -219,7 +219,7 @@ async def test_a_message_that_is_refused_in_the_background_is_told_and_kept(worl
 
 async def test_neither_a_stopped_reply_nor_a_killed_one_is_told_as_done(world: World) -> None:
     told: list[str] = []
-    here, aside = world.focus.target(), await world.focus.target_aside()
+    here, aside = world.focus.target(), await world.services.threads.new_aside()
     slow_reply(world, "half")
     slow_reply(world, "half")
     followed, killed = await sent(world, here, "first"), await sent(world, aside, "second")

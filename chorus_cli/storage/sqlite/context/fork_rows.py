@@ -37,9 +37,9 @@ def fork(connection: sqlite3.Connection, snapshot: ContextSnapshot, through_id: 
     if through_id is not None:
         through_id = _present_wording(connection, snapshot.view, through_id)
     seen = forkable(snapshot.view, through_id)
-    title = title_of_fork(thread_rows.title(connection, origin), thread_rows.titles(connection, persona))
+    origin_number, name = thread_rows.number_and_name(connection, origin)
+    title = title_of_fork(name, thread_rows.titles(connection, persona))
     thread_id = thread_rows.new(connection, persona, title, now).id
-    origin_number = thread_rows.numbers(connection, persona).get(origin, origin)
     act = Fork(origin=origin, origin_number=origin_number, summarised=seen.folded_number)
     members = tuple(row.id for row in seen.messages)
     operation = operation_rows.introduce(connection, NewOperation(persona, act, now, thread_id, members=members))

@@ -8,7 +8,7 @@ from chorus_cli.core.context.preamble import ActiveThread
 from chorus_cli.core.log.messages import Role
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.tools.calls import called_name
-from chorus_cli.storage.sqlite.log import message_rows
+from chorus_cli.storage.sqlite.log import message_rows, thread_rows
 
 if TYPE_CHECKING:
     import sqlite3
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.log.messages import Message
-
-_TITLE_CHARACTERS = 400
 
 
 def others(
@@ -32,8 +30,8 @@ def others(
 
 def beginning(connection: sqlite3.Connection, thread_id: int, question: str, now: datetime) -> ActiveThread:
     """Return the thread whose next turn begins ``now`` with ``question``."""
-    number, title = _number_and_title(connection, thread_id)
-    return ActiveThread(number, title or question, now)
+    number, name = thread_rows.number_and_name(connection, thread_id)
+    return ActiveThread(number, name or question, now)
 
 
 def _active(connection: sqlite3.Connection, row: Message) -> ActiveThread:
@@ -41,7 +39,7 @@ def _active(connection: sqlite3.Connection, row: Message) -> ActiveThread:
     turn = message_rows.replies(connection, question)
     replies = [each for each in turn if each.role is Role.ASSISTANT and each.introduced_by == row.introduced_by]
     return ActiveThread(
-        *_number_and_title(connection, row.thread_id),
+        *thread_rows.number_and_name(connection, row.thread_id),
         _retried_at(connection, row.introduced_by) or question.timestamp,
         max(1, len(replies)),
         has_words=bool(row.content.strip()),
@@ -52,15 +50,3 @@ def _active(connection: sqlite3.Connection, row: Message) -> ActiveThread:
 def _retried_at(connection: sqlite3.Connection, retry_id: int | None) -> datetime | None:
     found = connection.execute("SELECT created_at FROM operations WHERE id = ?", (retry_id,)).fetchone()
     return timestamps.from_text(found[0]) if found else None
-
-
-def _number_and_title(connection: sqlite3.Connection, thread_id: int) -> tuple[int, str]:
-    """Return the number of a thread, and its title or the beginning of its first message."""
-    number, title = connection.execute(
-        "SELECT COALESCE((SELECT number FROM threads WHERE id = :thread), :thread), "
-        "COALESCE(NULLIF((SELECT title FROM threads WHERE id = :thread), ''), "
-        "(SELECT SUBSTR(content, 1, :characters) FROM messages INDEXED BY messages_of_thread "
-        "WHERE thread_id = :thread AND role = 'user' ORDER BY timestamp, id LIMIT 1), '')",
-        {"thread": thread_id, "characters": _TITLE_CHARACTERS},
-    ).fetchone()
-    return int(number), str(title)

@@ -26,13 +26,6 @@ class Mended(NamedTuple):
 
 def mend(
     connection: sqlite3.Connection, is_alive: Callable[[str], bool], now: datetime, given_up: Collection[int] = ()
-) -> int:
-    """Mark replies and calls as interrupted that no process is writing; return their number."""
-    return len(settle(connection, is_alive, now, given_up).interrupted)
-
-
-def settle(
-    connection: sqlite3.Connection, is_alive: Callable[[str], bool], now: datetime, given_up: Collection[int] = ()
 ) -> Mended:
     """Mark replies and calls as interrupted whose process is gone, and take their empty retries back.
 

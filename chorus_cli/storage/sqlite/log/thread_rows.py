@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import ThreadError
+from chorus_cli.core.errors import ThreadError, UnknownThreadError
 from chorus_cli.core.log.acts import ACTS, Fork, Restore
 from chorus_cli.core.log.threads import Thread
 from chorus_cli.core.time import timestamps
@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.log.messages import Message
 
-_FIRST_WORDS = 400
+_FIRST_WORDS = (
+    "(SELECT SUBSTR(content, 1, 400) FROM messages INDEXED BY messages_of_thread "
+    "WHERE thread_id = {thread} AND role = 'user' ORDER BY timestamp, id LIMIT 1)"
+)
+"""The beginning of a thread's first message: the name of a thread without a title."""
 _OWN = "id > COALESCE((SELECT value FROM meta WHERE key = :before), 0) + 0"
 """The threads of a persona, without those of an earlier one of its folder."""
 
@@ -65,25 +69,26 @@ def numbered(connection: sqlite3.Connection, persona: str, number: int) -> Threa
     """Return the thread of a persona with a number.
 
     Raises:
-        ThreadError: there is none.
+        UnknownThreadError: there is none.
     """
     row = connection.execute(
         f"SELECT id, number FROM threads WHERE persona = :persona AND number = :number AND {_OWN}",
         {"persona": persona, "number": number, "before": meta_rows.threads_before_key(persona)},
     ).fetchone()
     if row is None:
-        raise _unknown(number)
+        raise UnknownThreadError(f"#{number}")
     return ThreadKey(*row)
 
 
-def title(connection: sqlite3.Connection, thread_id: int) -> str:
-    """Return the title of a thread or, if it has none, its first words."""
-    (found,) = connection.execute(
-        "SELECT COALESCE(NULLIF((SELECT title FROM threads WHERE id = :id), ''), (SELECT content FROM messages "
-        "WHERE thread_id = :id AND role = 'user' ORDER BY timestamp LIMIT 1), '')",
+def number_and_name(connection: sqlite3.Connection, thread_id: int) -> tuple[int, str]:
+    """Return the number of a thread, and its title or, if it has none, the beginning of its first message."""
+    number, name = connection.execute(
+        "SELECT COALESCE((SELECT number FROM threads WHERE id = :id), :id), "
+        "COALESCE(NULLIF((SELECT title FROM threads WHERE id = :id), ''), "
+        f"{_FIRST_WORDS.format(thread=':id')}, '')",
         {"id": thread_id},
     ).fetchone()
-    return str(found)
+    return int(number), str(name)
 
 
 def titles(connection: sqlite3.Connection, persona: str) -> set[str]:
@@ -104,7 +109,8 @@ def open_numbered(connection: sqlite3.Connection, persona: str, number: int) -> 
     """Return the open thread of a persona with a number.
 
     Raises:
-        ThreadError: there is none, or it is closed.
+        UnknownThreadError: there is none.
+        ThreadError: it is closed.
     """
     found = numbered(connection, persona, number)
     if not is_open(connection, persona, found.id):
@@ -131,13 +137,14 @@ def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadK
     """Remember the thread to go on with, open it again if it is closed, and return it.
 
     Raises:
-        ThreadError: the persona has no such thread.
+        UnknownThreadError: the persona has no such thread.
     """
     cursor = connection.execute(
         "UPDATE threads SET closed_at = NULL WHERE id = ? AND persona = ?", (thread_id, persona)
     )
     if not cursor.rowcount:
-        raise _unknown(thread_id)
+        number, _ = number_and_name(connection, thread_id)
+        raise UnknownThreadError(f"#{number}")
     meta_rows.store(connection, meta_rows.last_thread_key(persona), str(thread_id))
     return _key(connection, thread_id)
 
@@ -174,17 +181,11 @@ def had(connection: sqlite3.Connection, persona: str, number: int, after: int = 
     return ThreadKey(known[number], number)
 
 
-def open_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
-    """Return the open threads of a persona, oldest first."""
-    return [thread for thread in all_threads(connection, persona) if thread.closed_at is None]
-
-
 def all_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
     """Return the threads of a persona, also closed ones, oldest first; not those of an earlier one of its folder."""
     found = connection.execute(
         "SELECT id, number, title, "
-        f"(SELECT SUBSTR(content, 1, {_FIRST_WORDS}) FROM messages "
-        "WHERE thread_id = threads.id AND role = 'user' ORDER BY timestamp LIMIT 1), "
+        f"{_FIRST_WORDS.format(thread='threads.id')}, "
         "created_at, closed_at, (SELECT COUNT(*) FROM messages WHERE thread_id = threads.id), "
         "(SELECT MAX(timestamp) FROM messages WHERE thread_id = threads.id) "
         f"FROM threads WHERE persona = :persona AND {_OWN} "
@@ -257,14 +258,6 @@ def titles_in_context(
 
 def _key(connection: sqlite3.Connection, thread_id: int) -> ThreadKey:
     return ThreadKey(*connection.execute("SELECT id, number FROM threads WHERE id = ?", (thread_id,)).fetchone())
-
-
-def _closed(number: int) -> ThreadError:
-    return ThreadError(f"Thread #{number} is closed. /thread lists the open ones.")
-
-
-def _unknown(number: int) -> ThreadError:
-    return ThreadError(f"There is no thread #{number} here. /thread lists them, /thread new opens one.")
 
 
 def _thread(
