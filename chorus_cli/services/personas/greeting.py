@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.text.phrases import enumerated, shortened
-from chorus_cli.core.time.timeline import gap
+from chorus_cli.core.time.timeline import age
 from chorus_cli.core.time.window import cutoff, window_reaching
 from chorus_cli.storage.sqlite.context.thread_counts import window_fill
 from chorus_cli.storage.sqlite.log import orphans
@@ -69,7 +68,7 @@ def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
     """Return a sentence that says how much the window leaves out, and which window has all; empty if it has all."""
     if fill.last_spoken is None or (fill.held == fill.reachable > 0):
         return ""
-    talked = f"Last talked {_ago(now - fill.last_spoken)} ago"
+    talked = f"Last talked {age(now - fill.last_spoken)} ago"
     if fill.oldest is None:
         return (
             f"{talked}; the {hours}h window is empty, and no window reaches back that far. "
@@ -80,8 +79,3 @@ def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
         f"{talked}; the {hours}h window holds {fill.held:,} of {fill.reachable:,} messages. "
         f"/context {wider}h brings them back."
     )
-
-
-def _ago(elapsed: timedelta) -> str:
-    """Format a duration in its largest unit: ``14 h``."""
-    return " ".join(gap(max(elapsed, timedelta())).split()[:2])
