@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.sqlite.log.orphans import Place
     from chorus_cli.storage.sqlite.store import Store
 
+_UNSENT = re.compile(r"-unsent-.*\.md$")
 SHARED = "Another Chorus is open in this thread."
 
 
@@ -56,12 +58,21 @@ def interrupted_elsewhere(interrupted: Sequence[Place], persona: str, thread_num
 
 
 def drafts_notices(kept: Sequence[Path]) -> tuple[str, ...]:
-    """Return a sentence that says where the unused drafts are; ``kept`` has the newest last."""
+    """Return sentences that say where unused edits and unsent messages are; ``kept`` has the newest last."""
+    unsent = [path for path in kept if _UNSENT.search(path.name)]
+    edits = [path for path in kept if path not in unsent]
+    return (
+        *_kept_notice(edits, "An edit that was not used", "edits that were not used"),
+        *_kept_notice(unsent, "A message that was not sent", "messages that were not sent"),
+    )
+
+
+def _kept_notice(kept: Sequence[Path], one: str, several: str) -> tuple[str, ...]:
     if not kept:
         return ()
     if len(kept) == 1:
-        return (f"An edit that was not used is kept in {kept[0]}.",)
-    return (f"{len(kept):,} edits that were not used are kept in {kept[-1].parent}; the newest is {kept[-1].name}.",)
+        return (f"{one} is kept in {kept[0]}.",)
+    return (f"{len(kept):,} {several} are kept in {kept[-1].parent}; the newest is {kept[-1].name}.",)
 
 
 def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
