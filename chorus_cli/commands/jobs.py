@@ -13,6 +13,7 @@ from chorus_cli.commands.framework.replies import Output, Table, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.core.jobs.wording import elapsed, started_line
 from chorus_cli.core.text.phrases import shortened
+from chorus_cli.services.jobs.job import Job
 
 GROUP: CommandGroup[Services] = CommandGroup("jobs", "Commands of your shell; !CMD runs one in the foreground.")
 
@@ -27,14 +28,17 @@ class ChosenJobs:
     number: int | None
 
 
-def _jobs(services: Services, _text: str) -> Sequence[Candidate]:
-    found = services.jobs.of_persona(services.focus.slug)
-    return [Candidate(str(job.number), f"{job.state}: {shortened(job.command)}") for job in reversed(found)]
+def _every(services: Services, _text: str) -> Sequence[Candidate]:
+    return _candidates(services.jobs.all)
 
 
-def _running_jobs(services: Services, text: str) -> Sequence[Candidate]:
-    running = {str(job.number) for job in services.jobs.running(services.focus.slug)}
-    return [*(each for each in _jobs(services, text) if each.text in running), Candidate(_ALL, "all that run")]
+def _running(services: Services, _text: str) -> Sequence[Candidate]:
+    running = [job for job in services.jobs.all if job.ending is None]
+    return [*_candidates(running), Candidate(_ALL, "all that run")]
+
+
+def _candidates(jobs: Sequence[Job]) -> list[Candidate]:
+    return [Candidate(str(job.number), f"{job.state}: {shortened(job.command)}") for job in reversed(jobs)]
 
 
 def _chosen(text: str, now: datetime) -> ChosenJobs:
@@ -42,8 +46,8 @@ def _chosen(text: str, now: datetime) -> ChosenJobs:
 
 
 COMMAND_LINE = replace(TEXT, name="command", help="a command of your shell, as typed")
-JOB = replace(NUMBER, name="job", help="a job's number, such as 1 or #1", complete=_jobs)
-CHOSEN_JOBS = Parameter("job", _chosen, "a job's number, such as 1 or #1, or all", _running_jobs)
+JOB = replace(NUMBER, name="job", help="a job's number, such as 1 or #1", complete=_every)
+CHOSEN_JOBS = Parameter("job", _chosen, "a job's number, such as 1 or #1, or all", _running)
 
 
 @GROUP.command("run", aliases=("run",))
@@ -63,24 +67,29 @@ async def run(services: Services, command: Annotated[str, COMMAND_LINE]) -> Text
 
 @GROUP.command("", "list")
 async def listing(services: Services) -> Table | Text:
-    """List the jobs of this run: those of ! and of /run.
+    """List the jobs of this run: those of ! and of /run, of all personas.
 
     Examples:
         /jobs
     """
-    found = services.jobs.of_persona(services.focus.slug)
+    found = services.jobs.all
     if not found:
         return Text("No job has run yet. !CMD runs a command of your shell, /run CMD runs one in the background.")
-    rows = tuple(
-        (f"#{job.number}", job.state, elapsed(job.seconds), job.output.last_line(_LONGEST_LINE), job.command)
-        for job in found
-    )
-    return Table("", ("Job", "State", "Time", "Last line", "Command"), rows, frozenset({"Last line", "Command"}))
+    has_several = len({job.target.persona.slug for job in found}) > 1
+    columns = ("Job", *(["Persona"] if has_several else []), "State", "Time", "Last line", "Command")
+    rows = tuple(_row(job, job.target.persona.name if has_several else "") for job in found)
+    return Table("", columns, rows, frozenset({"Last line", "Command"}))
+
+
+def _row(job: Job, name: str) -> tuple[str, ...]:
+    """Return the cells of a job; an empty name is left out."""
+    last_line = job.output.last_line(_LONGEST_LINE)
+    return (f"#{job.number}", *([name] if name else []), job.state, elapsed(job.seconds), last_line, job.command)
 
 
 @GROUP.command("kill", guesses=("kill",))
 async def kill(services: Services, job: Annotated[ChosenJobs, CHOSEN_JOBS]) -> Text:
-    """Stop a job with all its processes, or all jobs that run.
+    """Stop a job with all its processes, or all jobs that run, of all personas.
 
     A job that does not end within two seconds is killed.
 
@@ -88,8 +97,7 @@ async def kill(services: Services, job: Annotated[ChosenJobs, CHOSEN_JOBS]) -> T
         /jobs kill 1
         /jobs kill all
     """
-    slug = services.focus.slug
-    jobs = services.jobs.of_persona(slug) if job.number is None else (services.jobs.find(slug, job.number),)
+    jobs = services.jobs.all if job.number is None else (services.jobs.find(job.number),)
     lines = await services.jobs.stop([each for each in jobs if each.ending is None or each.has_leftovers])
     if lines:
         return Text("\n".join(lines))
@@ -103,6 +111,6 @@ async def log(services: Services, job: Annotated[int, JOB]) -> Output | Text:
     Examples:
         /jobs log 1
     """
-    found = services.jobs.find(services.focus.slug, job)
+    found = services.jobs.find(job)
     text = found.output.text()
     return Output(text.removesuffix("\n")) if text else Text(f"Job #{found.number} has printed nothing so far.")

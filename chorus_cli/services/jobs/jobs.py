@@ -55,6 +55,11 @@ class Jobs:
         """The number of jobs that run, of all personas."""
         return sum(job.ending is None for job in self._jobs)
 
+    @property
+    def all(self) -> tuple[Job, ...]:
+        """The jobs of all personas, oldest first."""
+        return tuple(self._jobs)
+
     def running(self, slug: str) -> tuple[RunningJob, ...]:
         """Return the running jobs of a persona, oldest first."""
         return tuple(job.running() for job in self.of_persona(slug) if job.ending is None)
@@ -63,13 +68,14 @@ class Jobs:
         """Return the jobs of a persona, oldest first."""
         return tuple(job for job in self._jobs if job.target.persona.slug == slug)
 
-    def find(self, slug: str, number: int) -> Job:
-        """Return a job of a persona.
+    def find(self, number: int, slug: str | None = None) -> Job:
+        """Return a job; with ``slug``, only if it is one of that persona.
 
         Raises:
             JobError: there is none of this number.
         """
-        found = next((job for job in self.of_persona(slug) if job.number == number), None)
+        candidates = self.all if slug is None else self.of_persona(slug)
+        found = next((job for job in candidates if job.number == number), None)
         if found is None:
             raise JobError(f"There is no job #{number} here. /jobs lists those of this run.")
         return found

@@ -173,7 +173,7 @@ async def remember(services: ToolServices, caller: Caller, arguments: Arguments)
 )
 async def job_output(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
     """Read the output of a job."""
-    job = services.jobs.find(caller.persona.slug, arguments.number("id"))
+    job = services.jobs.find(arguments.number("id"), caller.persona.slug)
     output = cut_to_characters(readable(job.output.text()), _MOST_READ_CHARACTERS)
     heading = f"Job #{job.number} ({job.command}), {job.state}, {elapsed(job.seconds)}:"
     return Answer(f"{heading}\n{output or '(no output)'}", counted(job.output.line_count, "line"))

@@ -195,6 +195,23 @@ async def test_the_jobs_are_listed_and_their_output_shown(world: World) -> None:
     assert "/run needs <command>." in await world.told("/run")
 
 
+async def test_the_jobs_of_all_personas_are_listed_shown_and_stopped(world: World) -> None:
+    await in_foreground(world, "make")
+    world.shell.enqueue(b"begun\n", asyncio.Event())
+    await world.carry_out("/run yes")
+    await world.carry_out("/persona new Ada")
+    assert "Persona" not in await world.told("/jobs")
+    await in_foreground(world, "ls")
+    heads, *rows = [" ".join(row.split()) for row in (await world.told("/jobs")).splitlines()]
+    assert (heads, rows[0], rows[2]) == (
+        "Job Persona State Time Last line Command",
+        "#1 chorus done 0.0 s ok make",
+        "#3 Ada done 0.0 s ok ls",
+    )
+    assert await world.told("/jobs log 2") == "begun"
+    assert (await world.told("/jobs kill all")).startswith("Job #2 (yes): stopped after ")
+
+
 async def test_numbers_are_completed_with_their_commands(world: World) -> None:
     from chorus_cli.commands.framework.command_line import completions  # noqa: PLC0415 - only this test needs it
 
