@@ -64,7 +64,7 @@ async def _undo_unless_doubtful(services: Services, target: Target, newest: Newe
 
     async def taken_back() -> Reply:
         await services.log.journal.take_back(target, newest)
-        if isinstance(newest.done, Spoken):
+        if isinstance(newest.done, Spoken) and await services.conversation.is_answering(newest.done):
             await services.replies.break_off(target.thread_id)
         unrecorded.forget(slug, newest.at)
         name = await named(services, newest.done)

@@ -120,6 +120,11 @@ class Conversation:
             return _WRITTEN_ELSEWHERE
         return _SENT_ELSEWHERE if question.timestamp >= self.began_at else ""
 
+    async def is_answering(self, question: Message) -> bool:
+        """Return whether this process is writing a reply to ``question``."""
+        rows = await self.context.store.read(message_rows.replies, question)
+        return any(row.status is Status.STREAMING and row.run == self.run for row in rows)
+
     async def _turn(self, thread_id: int, store: _Storing) -> AsyncGenerator[TurnEvent, None]:
         """Have ``store`` open a turn once no other reply is being written in the thread, and have it answered."""
         opened, stopped = await run_to_completion(_unless_busy(store))

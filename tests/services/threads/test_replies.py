@@ -131,7 +131,7 @@ async def test_undoing_a_fork_breaks_its_reply_off_and_keeps_what_waits_there(wo
     await replies(world).send(forked, "third")
     await world.told("/thread 1")
     assert (await world.told("/context undo 1")).endswith("Thread #2 is closed; you are in thread #1.")
-    assert (replies(world).running, replies(world).waiting) == ((), ())
+    assert (replies(world).running, replies(world).waiting_count) == ((), 0)
     assert (await rows(world, forked))[-1] == (Role.ASSISTANT, "half", Status.INTERRUPTED)
     assert [draft.read_text() for draft in drafts(world)] == ["third"]
 
