@@ -166,7 +166,7 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     context = Context(store, providers.counter, providers.limit_of, providers.input_cost, offer=offers.of_target)
     settings = PersonaSettings(store, clock, personas)
     memory = _memory(opened, machine, providers)
-    jobs = Jobs(machine.shell, clock, memory, opened.notifier.done, machine.report_bug)
+    jobs = _jobs(opened, machine, memory)
     journal = Journal(context, clock, personas, memory)
     summarizer = Summarizer(providers.client, context)
     folding = Folding(context, summarizer, clock)
@@ -199,6 +199,11 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
 def _memory(opened: Opened, machine: Machine, providers: Providers) -> Memory:
     access = MemoryAccess(opened.store, machine.clock, providers.counter, opened.notifier.aside)
     return Memory(access, FlashSaves(access))
+
+
+def _jobs(opened: Opened, machine: Machine, memory: Memory) -> Jobs:
+    focus, told = opened.focus, opened.notifier.done
+    return Jobs(machine.shell, machine.clock, memory, lambda: (focus.slug, focus.thread_id), told, machine.report_bug)
 
 
 def _replies(opened: Opened, machine: Machine, conversation: Conversation, timer: IdleTimer) -> Replies:

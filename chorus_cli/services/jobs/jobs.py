@@ -37,12 +37,14 @@ _MOST_LOOKS, _LOOK_SECONDS = 3, 0.1
 class Jobs:
     """The jobs of all personas, numbered from 1 in each run.
 
-    ``done`` tells the user about a job that has ended in the background; ``report_bug`` keeps a traceback.
+    ``in_focus`` returns the slug of the persona and the id of the thread in focus. ``done`` tells the user about a job
+    that has ended in the background; ``report_bug`` keeps a traceback.
     """
 
     shell: Shell
     clock: Clock
     memory: Memory
+    in_focus: Callable[[], tuple[str, int]]
     done: Callable[[str], None]
     report_bug: Callable[[Exception], str]
     news: NewsDesk = field(default_factory=NewsDesk, init=False)
@@ -161,9 +163,14 @@ class Jobs:
         going = ""
         if ended.last_lines or not (says_nothing_of_silence and ending.code == 0):
             self.news.add(job.target.thread_id, ended, self.clock.now())
-            going = going_line(ended)
+            going = going_line(ended, self._elsewhere(job.target))
         told = " ".join(filter(None, (first, withheld)))
         return [*filter(None, (told, captured, *leftover_lines(job.number, job.leftovers), going))]
+
+    def _elsewhere(self, target: Target) -> str:
+        """Name the thread of a job; empty if it is in focus."""
+        slug, thread_id = self.in_focus()
+        return "" if (target.persona.slug, target.thread_id) == (slug, thread_id) else target.thread_label(slug)
 
     async def _look_for_leftovers(self, job: Job) -> None:
         """Find the processes that outlive a job; most that are found at once are about to end too."""

@@ -89,6 +89,22 @@ async def test_a_job_in_the_background_says_when_it_begins_and_when_it_ends(worl
     ]
 
 
+@pytest.mark.parametrize(
+    ("away", "place"),
+    [("/thread 1", ""), ("/thread new", "thread #1"), ("/persona frodo", "thread #1 of chorus")],
+)
+async def test_a_job_of_a_thread_that_was_left_names_it_and_not_undo(world: World, away: str, place: str) -> None:
+    may_end = asyncio.Event()
+    world.shell.enqueue(b"one\n", may_end)
+    await world.roster.create("Frodo")
+    await world.carry_out("/run make")
+    await world.carry_out(away)
+    may_end.set()
+    (lines,) = await asyncio.gather(*world.services.jobs._tasks.values())
+    here = "1 line goes with your next message; /undo keeps it back."
+    assert lines[-1] == (f"1 line goes with the next message in {place}." if place else here)
+
+
 async def test_a_running_job_is_told_to_the_model_with_its_last_line(world: World) -> None:
     may_end = asyncio.Event()
     world.shell.enqueue(b"collecting\n", may_end)
