@@ -50,6 +50,7 @@ class Jobs:
     news: NewsDesk = field(default_factory=NewsDesk, init=False)
     _jobs: list[Job] = field(default_factory=list, init=False)
     _tasks: dict[int, asyncio.Task[list[str]]] = field(default_factory=dict, init=False)
+    _forgotten: set[int] = field(default_factory=set, init=False)
     _is_closing: bool = field(default=False, init=False)
 
     @property
@@ -63,7 +64,8 @@ class Jobs:
 
     def of_persona(self, slug: str) -> tuple[Job, ...]:
         """Return the jobs of a persona, oldest first."""
-        return tuple(job for job in self._jobs if job.target.persona.slug == slug)
+        own = (job for job in self._jobs if job.target.persona.slug == slug)
+        return tuple(job for job in own if job.number not in self._forgotten)
 
     def find(self, slug: str, number: int) -> Job:
         """Return a job of a persona.
@@ -116,6 +118,12 @@ class Jobs:
             await job.close()
         return lines
 
+    async def forget(self, slug: str) -> list[str]:
+        """Stop the jobs of a persona that is gone, and return the lines about them; a new one of its name has none."""
+        jobs = self.of_persona(slug)
+        self._forgotten.update(job.number for job in jobs)
+        return await self.stop([job for job in jobs if job.ending is None or job.has_leftovers])
+
     async def close(self) -> list[str]:
         """Stop all jobs within a second, and return a line for each and for the processes that left their jobs."""
         self._is_closing = True
@@ -157,6 +165,8 @@ class Jobs:
         await self._look_for_leftovers(job)
         if not job.leftovers:
             await job.close()
+        if job.number in self._forgotten:
+            return [first, *leftover_lines(job.number, job.leftovers)]
         withheld = withheld_line(self.shell.withheld) if ending.is_failure else ""
         captured = await self._captured(job)
         ended = job.ended(ending)
