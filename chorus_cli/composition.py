@@ -229,4 +229,4 @@ def _answering(opened: Opened, machine: Machine, providers: Providers, tools: To
 
 def _editing(opened: Opened, machine: Machine, context: Context) -> EditingServices:
     drafts = Editing(machine.editor, opened.paths.drafts, machine.clock, opened.run)
-    return EditingServices(drafts, ContextEditing(context, machine.clock, opened.is_alive))
+    return EditingServices(drafts, ContextEditing(context, machine.clock, opened.is_alive, opened.run))
