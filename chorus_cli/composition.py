@@ -167,7 +167,7 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     context = Context(store, providers.counter, providers.limit_of, providers.input_cost, offer=offers.of_target)
     settings = PersonaSettings(store, clock, personas)
     memory = _memory(opened, machine, providers)
-    jobs = Jobs(machine.shell, clock, memory, opened.notifier.done, machine.report_bug)
+    jobs = _jobs(opened, machine, memory)
     journal = Journal(context, clock, personas, memory)
     summarizer = Summarizer(providers.client, context)
     folding = Folding(context, summarizer, clock)
@@ -202,6 +202,11 @@ def _memory(opened: Opened, machine: Machine, providers: Providers) -> Memory:
     return Memory(access, FlashSaves(access))
 
 
+def _jobs(opened: Opened, machine: Machine, memory: Memory) -> Jobs:
+    focus, told = opened.focus, opened.notifier.done
+    return Jobs(machine.shell, machine.clock, memory, lambda: (focus.slug, focus.thread_id), told, machine.report_bug)
+
+
 def _replies(opened: Opened, machine: Machine, conversation: Conversation, timer: IdleTimer) -> Replies:
     outbox = Outbox(UnsentDrafts(opened.paths.drafts, opened.run))
     focus, told = opened.focus, opened.notifier.done
@@ -225,4 +230,4 @@ def _answering(opened: Opened, machine: Machine, providers: Providers, tools: To
 
 def _editing(opened: Opened, machine: Machine, context: Context) -> EditingServices:
     drafts = Editing(machine.editor, opened.paths.drafts, machine.clock, opened.run)
-    return EditingServices(drafts, ContextEditing(context, machine.clock, opened.is_alive))
+    return EditingServices(drafts, ContextEditing(context, machine.clock, opened.is_alive, opened.run))

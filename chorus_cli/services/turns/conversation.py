@@ -31,6 +31,7 @@ from chorus_cli.services.turns.notices import (
     refuse_unfitting,
     refuse_unreadable,
     refuse_unreadable_settings,
+    reopened,
 )
 from chorus_cli.services.turns.preamble import OTHER_TOKENS, JobsBeside, PreambleWriter
 from chorus_cli.services.turns.rounds import OpenedTurn
@@ -204,7 +205,7 @@ class Conversation:
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=target.is_aside)
         pause = pause_notice(snapshot.last_spoken, now) if told.has_gap else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
-        notices = (pause, left, recall_notice(told.recalled) if told.recalled else "")
+        notices = (*reopened(connection, target), pause, left, recall_notice(told.recalled))
         return OpenedTurn(replace(snapshot, view=view), reply, now, tuple(filter(None, notices)))
 
     def _members_notice(self, snapshot: ContextSnapshot, now: datetime) -> str:
@@ -244,8 +245,8 @@ class Conversation:
         new = NewOperation(question.persona, act, now, frame.target.thread_id)
         retry = operation_rows.introduce(connection, new)
         reply = message_rows.open_retry(connection, question, retry, frame.target.choice.model, self.run)
-        view = snapshot.view.through(asked + 1)
-        return OpenedTurn(replace(snapshot, view=view, newest_operation_id=retry.id), reply, now)
+        snapshot = replace(snapshot, view=snapshot.view.through(asked + 1), newest_operation_id=retry.id)
+        return OpenedTurn(snapshot, reply, now, reopened(connection, frame.target))
 
     async def _reply(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
         """Have a stored question answered, and remember what the turn has for the memory."""

@@ -107,6 +107,19 @@ async def test_a_message_to_a_busy_thread_waits_as_a_draft_until_its_turn_is_sto
     assert world.asked() == [("user", "first"), ("assistant", "first reply"), ("user", "second")]
 
 
+async def test_killing_a_thread_says_how_many_messages_waited_and_keeps_them_as_drafts(world: World) -> None:
+    here, aside = world.focus.target(), await world.focus.target_aside()
+    for target, waiting in ((here, ["second"]), (aside, ["third", "fourth"])):
+        slow_reply(world, "half")
+        await sent(world, target, "first")
+        for text in waiting:
+            await replies(world).send(target, text)
+    assert "\n2 messages that waited there are kept as drafts." in await world.told("/thread kill 2")
+    assert "\n1 message that waited there is kept as a draft." in await world.told("/thread kill 1")
+    assert sorted(draft.read_text() for draft in drafts(world)) == ["fourth", "second", "third"]
+    assert "waited there" not in await world.told("/thread kill 3")
+
+
 async def test_a_waiting_message_is_taken_back_newest_first(world: World) -> None:
     here = world.focus.target()
     gate = slow_reply(world, "first")
