@@ -95,26 +95,31 @@ class App:
         threading.Thread(target=self._load, name="warm-up", daemon=True).start()
         self._indexing = asyncio.create_task(self._keep_index())
 
-    async def stop_jobs(self) -> list[str]:
-        """Stop the jobs that run, and return the lines that say so; a second call finds none."""
+    async def break_off(self) -> list[str]:
+        """Stop the replies and the jobs that run, and return the lines that say so; a second call finds none."""
         if self._services is None:
             return []
-        lines, stopped = await run_to_completion(self._services.jobs.close())
-        if stopped:
+        told, is_hurried = await run_to_completion(self._services.replies.close())
+        lines, is_stopped = await run_to_completion(self._services.jobs.close())
+        if is_hurried or is_stopped:
             raise asyncio.CancelledError
-        return lines
+        return [*told, *lines]
 
     async def close(self) -> None:
         """Stop the work in the background."""
-        await self.stop_jobs()
+        try:
+            await self.break_off()
+        finally:
+            # A second signal must not close the store under what follows.
+            await run_to_completion(self._end_tasks())
+
+    async def _end_tasks(self) -> None:
         if self._services is not None:
-            await run_to_completion(self._services.replies.close())
-            await run_to_completion(self._services.idle_timer.close())
+            await self._services.idle_timer.close()
             await self._services.conversation.rounds.folds.close()
         if self._indexing is not None:
             self._indexing.cancel()
-            # A second signal must not close the store under it.
-            await run_to_completion(asyncio.wait({self._indexing}))
+            await asyncio.wait({self._indexing})
 
     def report_bug(self, error: Exception) -> str:
         """Keep a traceback, and return the sentence that says where."""

@@ -37,7 +37,7 @@ async def run_chat(options: Options, environment: Mapping[str, str], typed_early
         try:
             await Repl(backend, screen, progress, typed_early).run(app.warm_up)
         finally:
-            for line in await app.stop_jobs():
+            for line in await app.break_off():
                 screen.notice(line)
 
 

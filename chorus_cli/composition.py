@@ -51,6 +51,7 @@ from chorus_cli.services.personas.settings import PersonaSettings
 from chorus_cli.services.sessions.idle import IdleServices, IdleTimer
 from chorus_cli.services.sessions.saving import SessionSaving
 from chorus_cli.services.sessions.sessions import Sessions
+from chorus_cli.services.threads.outbox import Outbox
 from chorus_cli.services.threads.replies import Replies, Surroundings
 from chorus_cli.services.threads.threads import ThreadActivity, Threads
 from chorus_cli.services.tools.built_in import BUILT_IN, BuiltIn, ToolServices
@@ -202,9 +203,9 @@ def _memory(opened: Opened, machine: Machine, providers: Providers) -> Memory:
 
 
 def _replies(opened: Opened, machine: Machine, conversation: Conversation, timer: IdleTimer) -> Replies:
-    unsent = UnsentDrafts(opened.paths.drafts, opened.run)
+    outbox = Outbox(UnsentDrafts(opened.paths.drafts, opened.run))
     focus, told = opened.focus, opened.notifier.done
-    return Replies(conversation, unsent, Surroundings(timer.busy, lambda: focus.slug, told, machine.report_bug))
+    return Replies(conversation, outbox, Surroundings(timer.busy, lambda: focus.slug, told, machine.report_bug))
 
 
 def _idle_timer(opened: Opened, machine: Machine, saving: SessionSaving, journal: Journal) -> IdleTimer:

@@ -25,6 +25,7 @@ ASSERTING = (
     "tests.core.time.reading_time",
     "tests.services.log.acting_user",
     "tests.services.log.expecting_user",
+    "tests.services.threads.threads_user",
     "tests.terminal.reply.shown_turns",
 )
 

@@ -25,6 +25,8 @@ async def background(services: Services, message: Annotated[str, MESSAGE]) -> Te
     Examples:
         /bg Write a long story about a lighthouse.
     """
+    # The next run goes on where the user is, also if that thread was not talked in yet.
+    await services.focus.turn_to_thread(services.focus.thread_id)
     target = await services.threads.new_aside()
-    await services.replies.send(target, message)
+    await services.replies.send_aside(target, message)
     return Text(f'Thread #{target.thread_number} answers "{shortened(message)}" in the background.')

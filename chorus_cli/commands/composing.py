@@ -5,8 +5,8 @@ from __future__ import annotations
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Refill, Text
 from chorus_cli.commands.framework.services import Services
-from chorus_cli.commands.wording import waiting_line
 from chorus_cli.services.threads.running_turn import RunningTurn
+from chorus_cli.services.threads.wording import waiting_line
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 

@@ -17,7 +17,7 @@ from chorus_cli.core.errors import CommandError, UnknownThreadError
 from chorus_cli.core.log.messages import Message, is_reply_of_calls
 from chorus_cli.core.log.threads import Thread, ThreadState, number_in
 from chorus_cli.core.text.cutting import quoted
-from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.core.text.phrases import counted, enumerated, shortened
 from chorus_cli.services.threads.running_turn import RunningTurn
 from chorus_cli.services.threads.threads import ListedThread
 
@@ -109,7 +109,7 @@ async def switch(services: Services, thread: Annotated[str, THREAD]) -> Report |
     """
     chosen = await _found(services, thread)
     await services.focus.turn_to_thread(chosen.id)
-    turn = services.replies.in_thread(chosen.id) or services.replies.unseen_in(chosen.id)
+    turn = services.replies.in_thread(chosen.id)
     if turn is not None:
         return turn
     opened = [Text(f"Thread #{chosen.number} is open again.")] if chosen.closed_at is not None else []
@@ -271,7 +271,7 @@ async def _kill_all(services: Services) -> Question:
 async def _closed(services: Services, threads: Sequence[Thread]) -> Report:
     before = services.focus.thread_id
     written_elsewhere = await services.threads.close(threads)
-    numbers = " and ".join(f"#{thread.number}" for thread in written_elsewhere)
+    numbers = enumerated([f"#{thread.number}" for thread in written_elsewhere])
     lines = [_closing(threads), f"Another Chorus goes on writing a reply in {numbers}." if numbers else ""]
     done = Text("\n".join(filter(None, lines)))
     return Report((done, *(await _arrived(services)).parts)) if services.focus.thread_id != before else Report((done,))

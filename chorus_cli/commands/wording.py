@@ -16,20 +16,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.commands.framework.services import Services
-    from chorus_cli.core.context.target import Target
     from chorus_cli.core.log.marks import LogMarks
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.log.operations import Numbers
     from chorus_cli.core.time.timespan import Span, WindowChoice
     from chorus_cli.services.context.window import WindowState
-
-
-def waiting_line(target: Target) -> str:
-    """Say that a message waits for the end of the reply in its thread."""
-    return (
-        f"Your message waits for the reply in thread #{target.thread_number}; /undo takes it back. "
-        "/thread new opens a thread that answers now."
-    )
 
 
 def local(moment: datetime) -> str:

@@ -45,7 +45,7 @@ async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mappi
     async with opened(options(chosen, environment), environment) as app:
         await _turn_to_thread(app, chosen)
         code = await one_shot.carry_out(line, app.services(), standard_output(), asides := standard_error())
-        for stopped in await app.stop_jobs():
+        for stopped in await app.break_off():
             asides.notice(stopped)
         return code
 

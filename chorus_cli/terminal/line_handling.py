@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, TypeVar
 from chorus_cli.commands.composing import edited_line
 from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.replies import Exit, Question, Refill, Reply
-from chorus_cli.commands.wording import waiting_line
-from chorus_cli.core.errors import CommandError, PersonaError, SettingsError
-from chorus_cli.core.text.phrases import counted, enumerated, shortened
+from chorus_cli.core.errors import CommandError, PersonaError
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.services.cancellation import run_to_completion
+from chorus_cli.services.threads.wording import waiting_line
+from chorus_cli.terminal.following import Following
 from chorus_cli.terminal.job_output import JobOutput
 from chorus_cli.terminal.prompt.command_sign import is_command, is_shell_command, unescaped_line
-from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
-from chorus_cli.terminal.reply.stream import Arrival, show_events
 from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.exchange import show_exchange
 from chorus_cli.terminal.screen.progress import Wait
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.commands.framework.replies import Answer
     from chorus_cli.commands.framework.services import Services
-    from chorus_cli.core.context.target import Target
     from chorus_cli.services.editing.drafts import UnsentInput
-    from chorus_cli.services.threads.running_turn import RunningTurn
     from chorus_cli.terminal.prompt.line import Prompt
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.terminal.screen.progress import Progress
@@ -38,12 +35,7 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 _PATIENCE_SECONDS = 1.0
-_STOPPED = "Stopped. The part that arrived is kept; /retry asks again."
-_STOPPED_EARLY = "Stopped before the reply began; /retry asks again."
-_NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
 _ASKED = "Your message:"
-_NEXT = "Next, your waiting message:"
-_RETRY = "/retry"
 _UNSENT = (
     " Your message was not sent and is at the prompt again. "
     "Ctrl-C clears it; then switch to another persona with /persona NAME."
@@ -68,8 +60,7 @@ class LineHandler:
         self._progress = progress
         self._prompt = prompt
         self._stop = stop
-        self._followed: RunningTurn | None = None
-        self._keyboard = ReplyKeyboard(prompt.keyboard, screen, self._keep_waiting, self._leave)
+        self._following = Following(services, unsent, screen, prompt.keyboard)
 
     async def handle(self, line: str) -> bool:
         """Carry out a command or have a message answered; return whether to quit.
@@ -95,7 +86,7 @@ class LineHandler:
         if turn is None:
             self._screen.notice(waiting_line(target))
         else:
-            await self._follow(turn)
+            await self._following.follow(turn)
         return False
 
     async def compose(self, typed: str) -> bool:
@@ -106,17 +97,6 @@ class LineHandler:
         if answer.text:
             self._screen.notice(answer.text)
         return False
-
-    def say_goodbye(self) -> None:
-        """Say what the end of the chat breaks off."""
-        running, waiting = self._services.replies.running, self._services.replies.waiting
-        if running:
-            replies = counted(len(running), "reply", "replies")
-            places = enumerated([f"thread #{turn.target.thread_number}" for turn in running])
-            self._screen.notice(f"Stopped: {replies} in {places}. What has come is kept; /retry asks again.")
-        if waiting:
-            messages = counted(len(waiting), "message")
-            self._screen.notice(f"Not sent: {messages}, kept as drafts for the next start.")
 
     async def _shell_command(self, command: str) -> None:
         """Run a command of the shell and show its output as it comes; Ctrl-C stops it, a second one kills it.
@@ -134,9 +114,6 @@ class LineHandler:
             output.close()
         for line in lines:
             self._screen.notice(line)
-
-    def _keep_waiting(self, typed: str) -> None:
-        self._unsent.hold(self._services.focus.slug, typed)
 
     async def _command(self, line: str) -> bool:
         services = self._services
@@ -158,7 +135,7 @@ class LineHandler:
         else:
             if answer.events and answer.text:
                 self._screen.notice(f"{_ASKED} {shortened(answer.text)}")
-            await self._follow(answer)
+            await self._following.follow(answer)
         return False
 
     async def _show_exchange_unless_in(self, slug: str, thread_id: int) -> None:
@@ -196,53 +173,3 @@ class LineHandler:
         if is_stopped:
             self._stop()
         return outcome
-
-    async def _follow(self, turn: RunningTurn) -> None:
-        """Show a reply while it comes, and those to the messages that waited for it; Ctrl-C stops it."""
-        following: RunningTurn | None = turn
-        while following is not None:
-            try:
-                await self._show(following)
-            except SettingsError:
-                self._unsent.text = _typed(following.text)
-                raise
-            if not following.is_over:
-                self._screen.notice(_goes_on(following.target))
-                return
-            following = self._services.replies.in_thread(turn.target.thread_id)
-            if following is not None:
-                self._screen.notice(f"{_NEXT} {shortened(following.text)}")
-
-    async def _show(self, turn: RunningTurn) -> None:
-        """Show a turn; if it is stopped before it was stored, its text comes back to the prompt."""
-        arrival = Arrival()
-        self._followed = turn
-        try:
-            await show_events(arrival.seen_in(turn.followed()), self._screen, self._screen, self._keyboard)
-        except asyncio.CancelledError:
-            await turn.stop()
-            if turn.is_waiting:
-                self._unsent.text = _typed(self._services.replies.give_back(turn))
-                self._screen.notice(_NOT_SENT)
-            else:
-                self._screen.notice(_STOPPED if arrival.has_words else _STOPPED_EARLY)
-            raise
-        finally:
-            self._followed = None
-
-    def _leave(self) -> None:
-        """Let the reply on the screen go on in the background, if there is one."""
-        if self._followed is not None:
-            self._followed.leave()
-
-
-def _typed(text: str) -> str:
-    """Return a line that sends ``text`` again; the empty one stands for the message that a retry answers."""
-    return f"/{text}" if is_command(text) else text or _RETRY
-
-
-def _goes_on(target: Target) -> str:
-    return (
-        f"The reply goes on in the background; /thread {target.thread_number} shows it. "
-        "Messages here wait for it; /thread new opens another thread."
-    )

@@ -87,7 +87,7 @@ class Backend(NamedTuple):
         """Count the work in the background."""
         services = self.services()
         running = sum(not turn.is_followed for turn in services.replies.running)
-        return Background(running, services.jobs.running_count, len(services.replies.waiting))
+        return Background(running, services.jobs.running_count, services.replies.waiting_count)
 
 
 class Repl:
@@ -199,8 +199,6 @@ class Repl:
             except Exception as error:  # noqa: BLE001 - a bug must not end the chat
                 self._errors.survive(error)
                 self._refuse(self._backend.report_bug(error))
-        if self._lines is not None:
-            self._lines.say_goodbye()
 
     async def _next(self, target: Target) -> bool:
         """Read a line and handle it; return whether to quit."""

@@ -50,6 +50,7 @@ def test_three_threads_answer_at_once_and_ctrl_c_stops_only_the_one_on_the_scree
         chat.press("ctrl-c")
         chat.await_text("Stopped. The part that arrived is kept")
         chat.await_line(PROMPT)
+        assert b"\a" not in chat.drawn
         chat.type("half a li")
         provider.finish("one", "two")
         chat.await_text('The reply to "one goes on" in thread #1 is done; /thread 1 shows it.')

@@ -24,7 +24,7 @@ from chorus_cli.core.text.surrogates import join_surrogates
 from chorus_cli.core.tools.calls import CallAssembly
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, MutableSequence, Sequence
 
     from chorus_cli.adapters.models.model_map import ModelMap
     from chorus_cli.core.models.events import ModelEvent
@@ -35,6 +35,7 @@ _Answer = TypeVar("_Answer")
 # litellm's own limit on a silent socket; the timeouts here are always shorter.
 _SOCKET_TIMEOUT_SECONDS = 600
 _CLOSING_SECONDS = 1.0
+_MOST_CHUNKS = 32
 _VERTEX = ("vertex_ai", "vertex_ai_beta")
 _USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
 
@@ -66,7 +67,7 @@ class _Stream(Protocol):
 
     received_finish_reason: str | None
     intermittent_finish_reason: str | None
-    chunks: Sequence[_Chunk]
+    chunks: MutableSequence[_Chunk]
 
     async def __anext__(self) -> _Chunk: ...
 
@@ -122,9 +123,12 @@ class LiteLLMClient:
                 chunk = await self._in_time(_next_chunk(stream), request, patience, begun=begun)
                 if chunk is None:
                     break
+                _forget_texts(stream)
                 for event in reply.events(chunk):
                     begun = True
                     yield event
+                # Chunks that arrived together are read without a pause; the keyboard and other replies need one.
+                await asyncio.sleep(0)
             for event in reply.end(stream):
                 yield event
         finally:
@@ -265,6 +269,15 @@ async def _next_chunk(stream: _Stream) -> _Chunk | None:
         return await stream.__anext__()
     except StopAsyncIteration:
         return None
+
+
+def _forget_texts(stream: _Stream) -> None:
+    """Keep few of the chunks of litellm, which at the end would put them all together for a log that nobody reads.
+
+    It compares the last two, takes the names from the first, and the usage from those that have one.
+    """
+    if len(stream.chunks) > _MOST_CHUNKS:
+        stream.chunks[1:-2] = [chunk for chunk in stream.chunks[1:-2] if getattr(chunk, "usage", None)]
 
 
 async def _close(stream: _Stream) -> None:

@@ -124,13 +124,17 @@ async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
 
 
 async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
-    """Switch to the thread that an undo or a redo of a fork leads to, and say so; ``""`` for anything else."""
+    """Switch to the thread that an undo or a redo of a fork leads to, and say so; ``""`` for anything else.
+
+    In a thread that an undo has closed, a reply in progress is broken off, and messages that wait stay drafts.
+    """
     if not isinstance(reversed_, Operation) or not isinstance(reversed_.act, Fork):
         return ""
     await services.focus.turn_to_last_thread()
     target = services.focus.target()
     if target.thread_id == reversed_.thread_id:
         return f".\nThread #{target.thread_number} is open again, and you are in it."
+    await services.replies.stop(reversed_.thread_id or 0)
     numbers = await numbers_of(services.context.planner.store, target.persona.slug)
     closed = numbers.thread(reversed_.thread_id or 0)
     return f".\nThread #{closed} is closed; you are in thread #{target.thread_number}."

@@ -35,9 +35,8 @@ async def undo(services: Services) -> Reply:
         /undo
     """
     target = services.focus.target()
-    waiting = services.replies.take_back(target.thread_id)
-    if waiting is not None:
-        return Refill(f"Not sent: {shortened(waiting.text)}", waiting.text)
+    if unsent := await services.replies.take_back(target.thread_id):
+        return Refill(f"Not sent: {shortened(unsent)}", unsent)
     try:
         newest = await services.log.journal.newest(target)
     except JournalError as error:
@@ -65,6 +64,8 @@ async def _undo_unless_doubtful(services: Services, target: Target, newest: Newe
 
     async def taken_back() -> Reply:
         await services.log.journal.take_back(target, newest)
+        if isinstance(newest.done, Spoken):
+            await services.replies.break_off(target.thread_id)
         unrecorded.forget(slug, newest.at)
         name = await named(services, newest.done)
         return _undone(newest.done, name + await follow_fork(services, newest.done), services)

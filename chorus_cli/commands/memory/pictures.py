@@ -9,11 +9,11 @@ from chorus_cli.commands.wording import local
 from chorus_cli.core.memory.importance import importance
 from chorus_cli.core.memory.items import Item, Tier
 from chorus_cli.core.text.phrases import counted, shortened
-from chorus_cli.core.time.timeline import bar, gap
+from chorus_cli.core.time.timeline import age, bar, gap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
     from chorus_cli.core.memory.checkpoint import FlashReport, MemoryStatistics
 
@@ -106,15 +106,10 @@ def _row(item: Item, now: datetime) -> tuple[str, ...]:
         f"{parts.total:.2f}",
         "+".join(f"{part:.2f}".removeprefix("0") for part in parts),
         f"{item.access_count:,}",
-        _age(now - item.created_at),
+        age(now - item.created_at),
         source(item),
         shortened(item.content, _LONGEST_CONTENT),
     )
-
-
-def _age(elapsed: timedelta) -> str:
-    """Write the age of an item in its largest unit: ``3 d``, ``7 h``."""
-    return " ".join(gap(elapsed).split()[:2])
 
 
 def _share(part: int, whole: int) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.text.phrases import counted, shortened
+from chorus_cli.core.text.phrases import counted, enumerated, shortened
+from chorus_cli.core.time.timeline import duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,16 +21,12 @@ MOST_CHARACTERS = 8_000
 _LONGEST_COMMAND = 200
 _MOST_NAMED = 5
 _ITEM, _LINE = "\n  ", "\n    "
-_TENTHS_UNTIL_SECONDS = 10
-_MINUTE = 60
+_TENTHS_BELOW_SECONDS = 10
 
 
 def elapsed(seconds: float) -> str:
-    """Write how long something ran: ``0.4 s``, ``12 s``, ``3 m 20 s``."""
-    if seconds < _TENTHS_UNTIL_SECONDS:
-        return f"{seconds:.1f} s"
-    whole = int(seconds)
-    return f"{whole} s" if whole < _MINUTE else f"{whole // _MINUTE} m {whole % _MINUTE} s"
+    """Write how long a job ran: ``0.4 s``, ``12 s``, ``3 m 20 s``, ``3 h 20 m``."""
+    return duration(timedelta(seconds=seconds), _TENTHS_BELOW_SECONDS)
 
 
 def started_line(number: int, command: str) -> str:
@@ -138,5 +136,4 @@ def _named(leftovers: Sequence[Leftover]) -> str:
 def _listed(names: Sequence[str]) -> str:
     """List the first names, and the number of the others."""
     more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
-    *others, last = *names[:_MOST_NAMED], *more
-    return f"{', '.join(others)} and {last}" if others else last
+    return enumerated([*names[:_MOST_NAMED], *more])

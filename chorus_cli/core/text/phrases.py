@@ -21,6 +21,6 @@ def shortened(text: str, longest: int = _LONGEST_LINE) -> str:
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
-def enumerated(names: Sequence[str]) -> str:
-    """Write a list of names: ``one``, ``one and two``, ``one, two and three``."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+def enumerated(names: Sequence[str], word: str = "and") -> str:
+    """Write a list of names: ``one``, ``one and two``, ``one, two and three``, or with another ``word``."""
+    return f" {word} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
 BOUNDARY = "│"
 NOTHING = "·"
@@ -54,8 +55,18 @@ def gap(elapsed: timedelta) -> str:
     return " ".join(shown[:2]) or "0 m"
 
 
-def duration(elapsed: timedelta) -> str:
-    """Write a time in progress, to the second below an hour: ``14 s``, ``3 m 14 s``, ``7 h 12 m``."""
+def age(elapsed: timedelta) -> str:
+    """Write how long ago something was, in its largest unit: ``3 d``, ``14 h``; a moment to come as ``0 m``."""
+    return " ".join(gap(max(elapsed, timedelta())).split()[:2])
+
+
+def duration(elapsed: timedelta, tenths_below: float = 0) -> str:
+    """Write how long something took, to the second below an hour: ``14 s``, ``3 m 14 s``, ``7 h 12 m``.
+
+    Times of less than ``tenths_below`` seconds are written with tenths: ``0.4 s``.
+    """
+    if 0 <= elapsed.total_seconds() < tenths_below:
+        return f"{elapsed.total_seconds():.1f} s"
     seconds = max(0, int(elapsed.total_seconds()))
     if seconds >= _SECONDS_OF_AN_HOUR:
         return gap(elapsed)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import re
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.text.phrases import enumerated, shortened
-from chorus_cli.core.time.timeline import gap
+from chorus_cli.core.time.timeline import age
 from chorus_cli.core.time.window import cutoff, window_reaching
 from chorus_cli.storage.sqlite.context.thread_counts import window_fill
 from chorus_cli.storage.sqlite.log import orphans
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.sqlite.log.orphans import Place
     from chorus_cli.storage.sqlite.store import Store
 
+_UNSENT = re.compile(r"-unsent-.*\.md$")
 SHARED = "Another Chorus is open in this thread."
 
 
@@ -57,19 +58,28 @@ def interrupted_elsewhere(interrupted: Sequence[Place], persona: str, thread_num
 
 
 def drafts_notices(kept: Sequence[Path]) -> tuple[str, ...]:
-    """Return a sentence that says where the unused drafts are; ``kept`` has the newest last."""
+    """Return sentences that say where unused edits and unsent messages are; ``kept`` has the newest last."""
+    unsent = [path for path in kept if _UNSENT.search(path.name)]
+    edits = [path for path in kept if path not in unsent]
+    return (
+        *_kept_notice(edits, "An edit that was not used", "edits that were not used"),
+        *_kept_notice(unsent, "A message that was not sent", "messages that were not sent"),
+    )
+
+
+def _kept_notice(kept: Sequence[Path], one: str, several: str) -> tuple[str, ...]:
     if not kept:
         return ()
     if len(kept) == 1:
-        return (f"An edit that was not used is kept in {kept[0]}.",)
-    return (f"{len(kept):,} edits that were not used are kept in {kept[-1].parent}; the newest is {kept[-1].name}.",)
+        return (f"{one} is kept in {kept[0]}.",)
+    return (f"{len(kept):,} {several} are kept in {kept[-1].parent}; the newest is {kept[-1].name}.",)
 
 
 def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
     """Return a sentence that says how much the window leaves out, and which window has all; empty if it has all."""
     if fill.last_spoken is None or (fill.held == fill.reachable > 0):
         return ""
-    talked = f"Last talked {_ago(now - fill.last_spoken)} ago"
+    talked = f"Last talked {age(now - fill.last_spoken)} ago"
     if fill.oldest is None:
         return (
             f"{talked}; the {hours}h window is empty, and no window reaches back that far. "
@@ -80,8 +90,3 @@ def window_notice(fill: WindowFill, hours: int, now: datetime) -> str:
         f"{talked}; the {hours}h window holds {fill.held:,} of {fill.reachable:,} messages. "
         f"/context {wider}h brings them back."
     )
-
-
-def _ago(elapsed: timedelta) -> str:
-    """Format a duration in its largest unit: ``14 h``."""
-    return " ".join(gap(max(elapsed, timedelta())).split()[:2])

@@ -20,7 +20,7 @@ class RunningTurn:
     """A turn to ``target``, answered in a task of its own, whose events can be followed by one listener at a time.
 
     ``text`` is the message, empty if the last one is answered again. ``ended`` is called with the turn when it
-    ``is_over``.
+    ``is_over``; ``next`` is then the turn of a message that has waited for it.
     """
 
     def __init__(
@@ -34,6 +34,8 @@ class RunningTurn:
         self.text = text
         self.is_followed = False
         self.is_over = False
+        self.is_stopped = False
+        self.next: RunningTurn | None = None
         self._came: list[TurnEvent] = []
         self._news = asyncio.Event()
         self._is_begun = asyncio.Event()
@@ -52,9 +54,10 @@ class RunningTurn:
         return bool(self._came) and isinstance(self._came[-1], WaitBegun)
 
     @property
-    def error(self) -> BaseException | None:
+    def error(self) -> Exception | None:
         """The error that prevented the turn, if it is over; an error of the reply is in its last event."""
-        return self._task.exception() if self.is_over and not self._task.cancelled() else None
+        error = self._task.exception() if self.is_over and not self._task.cancelled() else None
+        return error if isinstance(error, Exception) else None
 
     async def followed(self) -> AsyncGenerator[TurnEvent, None]:
         """Yield the events from the first one on, until the turn is over or is left.
@@ -94,6 +97,7 @@ class RunningTurn:
     async def _stop(self) -> None:
         # Cancelled before its first step, the task would not even store the message.
         await self._is_begun.wait()
+        self.is_stopped = not self.is_over
         self._task.cancel()
         await self.over()
 
@@ -106,5 +110,7 @@ class RunningTurn:
 
     def _end(self, ended: Callable[[RunningTurn], None]) -> None:
         self.is_over = True
-        ended(self)
-        self._news.set()
+        try:
+            ended(self)
+        finally:
+            self._news.set()

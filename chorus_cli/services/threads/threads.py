@@ -12,6 +12,7 @@ from chorus_cli.core.log import threads as core_threads
 from chorus_cli.core.log.marks import log_marks
 from chorus_cli.core.log.threads import ThreadState, state_of
 from chorus_cli.core.text.cutting import quoted
+from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.log.transcript import Selection, transcript
@@ -111,8 +112,8 @@ class Threads:
         if len(found) == 1:
             return found[0]
         if found:
-            *others, last = (f"#{thread.number} ({thread.name})" for thread in found)
-            raise ThreadError(f"{quoted(typed)} may be {', '.join(others)} or {last}. Give the number or more letters.")
+            meant = enumerated([f"#{thread.number} ({thread.name})" for thread in found], "or")
+            raise ThreadError(f"{quoted(typed)} may be {meant}. Give the number or more letters.")
         raise UnknownThreadError(f"called {quoted(typed)}" if number is None else f"#{number}")
 
     async def new(self, title: str = "") -> None:

@@ -34,7 +34,7 @@ from chorus_cli.services.turns.notices import (
 )
 from chorus_cli.services.turns.preamble import OTHER_TOKENS, JobsBeside, PreambleWriter
 from chorus_cli.services.turns.rounds import OpenedTurn
-from chorus_cli.storage.sqlite.log import message_rows, operation_rows, orphans
+from chorus_cli.storage.sqlite.log import message_rows, operation_rows, orphans, thread_rows
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -105,6 +105,11 @@ class Conversation:
             async for event in events:
                 yield event
 
+    async def close_unused(self, target: Target) -> None:
+        """Close a thread that was opened for a message that was refused."""
+        now = self.answering.outside.clock.now()
+        await self.context.store.write(thread_rows.close, [target.thread_id], now)
+
     async def made_elsewhere(self, question: Message) -> str:
         """Return a sentence if another chat made the turn of ``question`` while this one runs, or is writing it now."""
         replies = [row for row in await self.context.store.read(message_rows.replies, question) if row.run is not None]
@@ -120,10 +125,10 @@ class Conversation:
         opened, stopped = await run_to_completion(_unless_busy(store))
         has_waited = False
         while isinstance(opened, ThreadBusyError):
-            if stopped:
-                raise asyncio.CancelledError
             if not has_waited:
                 yield WaitBegun(str(opened))
+            if stopped:
+                raise asyncio.CancelledError
             has_waited = True
             await self.answering.wait_until_free(thread_id)
             opened, stopped = await run_to_completion(_unless_busy(store))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import aclosing
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.adapters.models import litellm_library
 from chorus_cli.adapters.models.litellm_client import LiteLLMClient
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
@@ -28,7 +30,7 @@ from tests.adapters.models.asked_models import (
 from tests.adapters.models.fault_server import DONE, HTML_ANSWER, STREAM_HEAD, chunk, serving, usage_chunk
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from chorus_cli.core.models.events import ModelEvent
     from tests.mock_provider import MockProvider
@@ -209,3 +211,38 @@ async def test_many_replies_may_be_awaited_at_once(test_key: str) -> None:
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
         replies = await asyncio.gather(*(events_of(server.address, test_key) for _ in range(10)))
     assert [text_of(events) for events in replies] == ["hi"] * 10
+
+
+async def test_chunks_that_arrived_together_let_other_tasks_go_on_between_them(test_key: str) -> None:
+    async def go_on() -> None:
+        while True:
+            went_on.append(None)
+            await asyncio.sleep(0)
+
+    went_on: list[None] = []
+    other = asyncio.create_task(go_on())
+    async with serving(STREAM_HEAD, *(chunk(f" {number}") for number in range(50)), STOP) as server:
+        client = LiteLLMClient({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key}, MODEL_MAP)
+        before = [len(went_on) async for event in client.stream(ModelRequest("openai/m", HELLO)) if event]
+    other.cancel()
+    assert all(later > earlier for earlier, later in pairwise(before[:50]))
+
+
+async def test_litellm_does_not_put_a_long_reply_together_again(test_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    litellm = litellm_library.load()
+    put_together = litellm.stream_chunk_builder
+    sizes: list[int] = []
+
+    def counting(chunks: Sequence[object], **arguments: object) -> object:
+        sizes.append(len(chunks))
+        return put_together(chunks, **arguments)
+
+    monkeypatch.setattr(litellm, "stream_chunk_builder", counting)
+    words = [f" {number}" for number in range(300)]
+    pieces = (*map(chunk, words), chunk(finish_reason="stop"), usage_chunk(5, 300), DONE)
+    async with serving(STREAM_HEAD, *pieces) as server:
+        events = await events_of(server.address, test_key)
+    assert text_of(events) == "".join(words)
+    assert events[-1] == ReplyEnd("stop", {"prompt_tokens": 5, "completion_tokens": 300, "total_tokens": 305})
+    assert sizes
+    assert max(sizes) < 50

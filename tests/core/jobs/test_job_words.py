@@ -25,7 +25,9 @@ def test_the_end_of_a_job_in_words(code: int, *, is_stopped: bool, state: str) -
     assert Ending(code, 1.0, is_stopped).describe() == state
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(0.04, "0.0 s"), (9.96, "10.0 s"), (12.7, "12 s"), (200, "3 m 20 s")])
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.04, "0.0 s"), (9.96, "10.0 s"), (12.7, "12 s"), (200, "3 m 20 s"), (12_005, "3 h 20 m")]
+)
 def test_a_time_in_words(seconds: float, words: str) -> None:
     assert elapsed(seconds) == words
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.core.time.timeline import bar, counts_by_slot, duration, slot_length, slot_of, timeline
+from chorus_cli.core.time.timeline import age, bar, counts_by_slot, duration, slot_length, slot_of, timeline
 from chorus_cli.core.time.window import window_reaching
 
 SINCE = datetime(2026, 2, 12, 6, tzinfo=UTC)
@@ -57,6 +57,18 @@ def test_a_bar_is_as_long_as_its_share(share: float, drawn: str) -> None:
 )
 def test_a_time_in_progress_is_written_to_the_second_below_an_hour(seconds: float, written: str) -> None:
     assert duration(timedelta(seconds=seconds)) == written
+
+
+@pytest.mark.parametrize(
+    ("seconds", "written"), [(0.04, "0.0 s"), (9.96, "10.0 s"), (10, "10 s"), (12_005, "3 h 20 m"), (-3, "0 s")]
+)
+def test_a_short_time_may_be_written_with_tenths(seconds: float, written: str) -> None:
+    assert duration(timedelta(seconds=seconds), tenths_below=10) == written
+
+
+@pytest.mark.parametrize(("seconds", "written"), [(-3, "0 m"), (59, "0 m"), (26_000, "7 h"), (300_000, "3 d")])
+def test_an_age_is_written_in_its_largest_unit(seconds: float, written: str) -> None:
+    assert age(timedelta(seconds=seconds)) == written
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.log.messages import Role, Status
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
+from chorus_cli.storage.sqlite.log import thread_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,14 +113,27 @@ async def test_a_waiting_message_is_taken_back_newest_first(world: World) -> Non
     await sent(world, here, "first")
     for text in ("second", "third"):
         await replies(world).send(here, text)
-    taken = replies(world).take_back(here.thread_id)
-    assert taken is not None
-    assert (taken.text, [each.text for each in replies(world).waiting]) == ("third", ["second"])
+    assert await replies(world).take_back(here.thread_id) == "third"
+    assert [draft.read_text() for draft in drafts(world)] == ["second"]
     assert await world.told("/undo") == "Not sent: second"
-    assert (replies(world).take_back(here.thread_id), drafts(world)) == (None, [])
+    assert (await replies(world).take_back(here.thread_id), drafts(world)) == ("", [])
     gate.set()
     await settled(world)
     assert [row.content for row in await world.log()] == ["first", "first"]
+
+
+async def test_undoing_a_fork_breaks_its_reply_off_and_keeps_what_waits_there(world: World) -> None:
+    await world.say("first")
+    await world.told("/thread fork")
+    forked = world.focus.target()
+    slow_reply(world, "half")
+    await sent(world, forked, "second")
+    await replies(world).send(forked, "third")
+    await world.told("/thread 1")
+    assert (await world.told("/context undo 1")).endswith("Thread #2 is closed; you are in thread #1.")
+    assert (replies(world).running, replies(world).waiting) == ((), ())
+    assert (await rows(world, forked))[-1] == (Role.ASSISTANT, "half", Status.INTERRUPTED)
+    assert [draft.read_text() for draft in drafts(world)] == ["third"]
 
 
 async def test_leaving_the_chat_keeps_what_waits_and_what_has_come(world: World) -> None:
@@ -127,7 +141,10 @@ async def test_leaving_the_chat_keeps_what_waits_and_what_has_come(world: World)
     slow_reply(world, "half")
     await sent(world, here, "first")
     await replies(world).send(here, "second")
-    await replies(world).close()
+    assert await replies(world).close() == [
+        "Stopped: 1 reply in thread #1. What has come is kept; /retry asks again.",
+        "Not sent: 1 message, kept as a draft for the next start.",
+    ]
     assert await rows(world, here) == [
         (Role.USER, "first", Status.COMPLETE),
         (Role.ASSISTANT, "half", Status.INTERRUPTED),
@@ -144,9 +161,9 @@ async def test_a_reply_that_is_left_goes_on_and_is_shown_whole_later(world: Worl
         gate.set()
         await settled(world)
     assert told == ['The reply to "question" in thread #1 is done; /thread 1 shows it.']
-    assert replies(world).unseen_in(here.thread_id) is turn
+    assert replies(world).in_thread(here.thread_id) is turn
     words = [event.text async for event in turn.followed() if isinstance(event, TextDelta)]
-    assert (words, replies(world).unseen_in(here.thread_id)) == (["one", " two"], None)
+    assert (words, replies(world).in_thread(here.thread_id)) == (["one", " two"], None)
 
 
 async def test_a_reply_that_is_followed_to_its_end_is_not_told(world: World) -> None:
@@ -155,7 +172,7 @@ async def test_a_reply_that_is_followed_to_its_end_is_not_told(world: World) -> 
         turn = await replies(world).send(world.focus.target(), "question")
         assert turn is not None
         assert [event async for event in turn.followed()] == list(turn.events)
-    assert (told, replies(world).unseen_in(world.focus.target().thread_id)) == ([], None)
+    assert (told, replies(world).in_thread(world.focus.target().thread_id)) == ([], None)
 
 
 async def test_leaving_ends_the_following_and_nothing_else(world: World) -> None:
@@ -198,6 +215,88 @@ async def test_a_message_that_is_refused_in_the_background_is_told_and_kept(worl
     assert "was not answered" in told[-1]
     (draft,) = drafts(world)
     assert f"Your text is kept in {draft}." in told[-1]
+
+
+async def test_neither_a_stopped_reply_nor_a_killed_one_is_told_as_done(world: World) -> None:
+    told: list[str] = []
+    here, aside = world.focus.target(), await world.services.threads.new_aside()
+    slow_reply(world, "half")
+    slow_reply(world, "half")
+    followed, killed = await sent(world, here, "first"), await sent(world, aside, "second")
+    with world.services.machine.notifier.heard_by(told.append, told.append):
+        await followed.stop()
+        await replies(world).stop(killed.target.thread_id)
+    assert (told, replies(world).in_thread(here.thread_id), replies(world).in_thread(aside.thread_id)) == (
+        [],
+        None,
+        None,
+    )
+
+
+async def test_a_message_that_has_waited_follows_the_turn_that_it_waited_for(world: World) -> None:
+    here = world.focus.target()
+    gate = slow_reply(world, "first")
+    turn = await sent(world, here, "first")
+    await replies(world).send(here, "second")
+    gate.set()
+    await settled(world)
+    assert turn.next is not None
+    assert (turn.next.text, turn.next.is_over, turn.next.target.is_aside) == ("second", True, True)
+
+
+async def test_after_a_stopped_reply_the_message_that_waits_is_next(world: World) -> None:
+    here = world.focus.target()
+    slow_reply(world, "half")
+    turn = await sent(world, here, "first")
+    await replies(world).send(here, "second")
+    await turn.stop()
+    assert turn.next is not None
+    await settled(world)
+    assert [row.content for row in await world.log()] == ["first", "half", "second", "ok"]
+
+
+async def test_an_undone_turn_is_answered_no_further(world: World) -> None:
+    here = world.focus.target()
+    slow_reply(world, "half")
+    await sent(world, here, "first")
+    assert await world.told("/undo") == 'Undone: your message "first" and its reply'
+    assert replies(world).running == ()
+    assert (await world.log())[-1].status is Status.INTERRUPTED
+
+
+async def test_a_refused_message_aside_is_kept_and_leaves_no_thread(world: World) -> None:
+    told: list[str] = []
+    with world.services.machine.notifier.heard_by(told.append, told.append):
+        await world.told("/bg " + "word " * 200_000)
+        await settled(world)
+    (draft,) = drafts(world)
+    assert draft.read_text().startswith("word word")
+    assert "in thread #2 was not answered: " in told[-1]
+    assert f"Your text is kept in {draft}." in told[-1]
+    assert [thread.thread.number for thread in await world.services.threads.listed(closed=False)] == [1]
+
+
+async def test_a_failing_notice_does_not_hold_up_the_message_that_waits(world: World) -> None:
+    def fail(_line: str) -> None:
+        raise OSError
+
+    here = world.focus.target()
+    gate = slow_reply(world, "first")
+    await sent(world, here, "first")
+    await replies(world).send(here, "second")
+    failures: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context["exception"]))
+    with world.services.machine.notifier.heard_by(fail, fail):
+        gate.set()
+        await settled(world)
+    assert [row.content for row in await world.log()] == ["first", "first", "second", "ok"]
+    assert {type(failure) for failure in failures} == {OSError}
+
+
+async def test_the_next_run_goes_on_where_the_user_is(world: World) -> None:
+    await world.told("/bg aside")
+    await settled(world)
+    assert (await world.store.read(thread_rows.last_used, world.focus.slug)) == (world.focus.thread_id, 1)
 
 
 async def test_no_silence_is_kept_while_a_reply_is_written_in_the_background(world: World) -> None:

@@ -131,7 +131,7 @@ def test_what_was_typed_to_one_persona_does_not_come_to_another(home: Home) -> N
         chat.hang_up()
     home.run("ask", "/persona frodo")
     with home.chat("Frodo ❯") as chat:
-        chat.await_text("An edit that was not used is kept in")
+        chat.await_text("A message that was not sent is kept in")
     assert unsent(home) == ["for Chorus alone"]
 
 

@@ -14,11 +14,12 @@ from chorus_cli.core.log.runs import runs
 from chorus_cli.core.sessions import matching as session_matching
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.context import summary_rows
+from chorus_cli.storage.sqlite.context.thread_views import newest_in_context
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, thread_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from chorus_cli.core.log.messages import Message
@@ -44,7 +45,7 @@ class Restored:
 
 
 def restore(connection: sqlite3.Connection, persona: str, session: Session, now: datetime) -> Restored:
-    """Make the session's messages the members of a new boundary of every thread of the persona."""
+    """Make the session's messages, and after them turns in progress, members of a new boundary of every thread."""
     rows = _rows_like(connection, persona, session)
     forks = operation_rows.forks_with(connection, (row.id for row in rows))
     known = session_matching.known_threads(session, rows, forks)
@@ -54,9 +55,11 @@ def restore(connection: sqlite3.Connection, persona: str, session: Session, now:
         if thread.id in spoken_in and thread.id not in thread_of:
             thread_of[thread.id] = thread_rows.new(connection, persona, thread.title, now).id
     members = session_matching.members(session, rows, thread_of, forks)
-    threads = tuple((thread_of[each], len([*run])) for each, run in groupby(m.thread_id for m in session.messages))
-    after = _before_running(connection, persona)
-    new = NewOperation(persona, Restore(threads=threads), now, after_message_id=after, members=members)
+    running = _running(connection, persona, {member for member in members if isinstance(member, int)})
+    said_in = [*(thread_of[message.thread_id] for message in session.messages), *(row.thread_id for row in running)]
+    threads = tuple((each, len([*run])) for each, run in groupby(said_in))
+    whole = (*members, *(row.id for row in running))
+    new = NewOperation(persona, Restore(threads=threads), now, members=whole)
     operation = operation_rows.introduce(connection, new)
     _restore_summaries(connection, persona, session, operation, thread_of)
     added = sum(not isinstance(member, int) for member in members)
@@ -73,11 +76,11 @@ def _restore_summaries(
     restored: Operation,
     thread_of: Mapping[int, int],
 ) -> None:
-    """Restore the summaries of a session's threads, each for its messages."""
+    """Restore the summaries of a session's threads, each for its messages, which are the first members."""
     for thread in session.threads:
         ids = [
             member
-            for member, message in zip(restored.members, session.messages, strict=True)
+            for member, message in zip(restored.members, session.messages, strict=False)
             if message.thread_id == thread.id
         ][: thread.summarised]
         if not thread.summary or not ids:
@@ -118,13 +121,23 @@ def _spellings(moment: datetime) -> Iterator[str]:
         yield f"{text.rstrip('.')}Z"
 
 
-def _before_running(connection: sqlite3.Connection, persona: str) -> int:
-    """Return the id of the newest message, or of the one before the first running turn, whose replies follow."""
-    (running,) = connection.execute(
-        "SELECT MIN(COALESCE(turn_id, id)) FROM messages WHERE status = 'streaming' AND persona = ?", (persona,)
-    ).fetchone()
-    newest = message_rows.newest_id(connection)
-    return newest if running is None else min(newest, int(running) - 1)
+def _running(connection: sqlite3.Connection, persona: str, restored: Collection[int]) -> list[Message]:
+    """Return the rows of turns in progress that are in context or whose question is ``restored``, thread by thread.
+
+    They go on after the session; those that are members already are left out.
+    """
+    found: list[Message] = []
+    writing = connection.execute(
+        "SELECT id FROM messages WHERE status = 'streaming' AND persona = ? ORDER BY thread_id", (persona,)
+    ).fetchall()
+    for reply in message_rows.rows(connection, (id_ for (id_,) in writing)):
+        operations = operation_rows.since_boundary(connection, persona, reply.thread_id)
+        seen = newest_in_context(connection, reply.thread_id, operations)
+        turn = [row for row in seen if row.turn_id == reply.turn_id]
+        if reply not in turn:
+            turn = [reply] if reply.turn_id in restored else []
+        found += [row._replace(thread_id=reply.thread_id) for row in turn if row.id not in restored]
+    return found
 
 
 def _silent(connection: sqlite3.Connection, persona: str, session: Session, known: Mapping[int, int]) -> int:

@@ -1,0 +1,90 @@
+"""Turns on the screen: followed until they end, are stopped by Ctrl-C, or are left to the background by Ctrl-B."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import SettingsError
+from chorus_cli.services.threads.wording import left_line, next_line
+from chorus_cli.terminal.prompt.command_sign import is_command
+from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
+from chorus_cli.terminal.reply.stream import Arrival, show_events
+
+if TYPE_CHECKING:
+    from prompt_toolkit.input import Input
+
+    from chorus_cli.commands.framework.services import Services
+    from chorus_cli.services.editing.drafts import UnsentInput
+    from chorus_cli.services.threads.running_turn import RunningTurn
+    from chorus_cli.terminal.screen.output import Screen
+
+_STOPPED = "Stopped. The part that arrived is kept; /retry asks again."
+_STOPPED_EARLY = "Stopped before the reply began; /retry asks again."
+_NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
+_RETRY = "/retry"
+
+
+class Following:
+    """Shows turns on ``screen``; keys typed at ``keyboard`` meanwhile are for the next prompt."""
+
+    def __init__(self, services: Services, unsent: UnsentInput, screen: Screen, keyboard: Input) -> None:
+        self._services = services
+        self._unsent = unsent
+        self._screen = screen
+        self._keyboard = ReplyKeyboard(keyboard, screen, self._keep_waiting, self._leave)
+        self._turn: RunningTurn | None = None
+
+    async def follow(self, turn: RunningTurn) -> None:
+        """Show a turn while it comes, and then those of the messages that waited for it; Ctrl-C stops it.
+
+        Raises:
+            ChorusError: the turn was prevented.
+        """
+        following: RunningTurn | None = turn
+        while following is not None:
+            await self._show(following)
+            if not following.is_over:
+                self._screen.notice(left_line(following.target))
+                return
+            following = following.next
+            if following is not None:
+                self._screen.notice(next_line(following))
+
+    async def _show(self, turn: RunningTurn) -> None:
+        """Show a turn; if it does not come to be stored, its text comes back to the prompt."""
+        arrival = Arrival()
+        self._turn = turn
+        try:
+            await show_events(arrival.seen_in(turn.followed()), self._screen, self._screen, self._keyboard)
+        except asyncio.CancelledError:
+            await turn.stop()
+            self._tell_stopped(turn, has_words=arrival.has_words)
+            raise
+        except SettingsError:
+            self._unsent.text = _typed(turn.text)
+            raise
+        finally:
+            self._turn = None
+
+    def _tell_stopped(self, turn: RunningTurn, *, has_words: bool) -> None:
+        if turn.is_waiting:
+            self._unsent.text = _typed(self._services.replies.give_back(turn))
+            self._screen.notice(_NOT_SENT)
+        else:
+            self._screen.notice(_STOPPED if has_words else _STOPPED_EARLY)
+        if turn.next is not None:
+            self._screen.notice(f"{next_line(turn.next)}\n{left_line(turn.target)}")
+
+    def _leave(self) -> None:
+        """Let the turn on the screen go on in the background, if there is one."""
+        if self._turn is not None:
+            self._turn.leave()
+
+    def _keep_waiting(self, typed: str) -> None:
+        self._unsent.hold(self._services.focus.slug, typed)
+
+
+def _typed(text: str) -> str:
+    """Return a line that sends ``text`` again; the empty one stands for the message that a retry answers."""
+    return f"/{text}" if is_command(text) else text or _RETRY

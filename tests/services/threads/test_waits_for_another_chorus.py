@@ -1,0 +1,65 @@
+"""A message that waits for the reply of another process waits like one for a reply of this one."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.models.events import ReplyEnd, TextDelta, WaitBegun
+from tests.services.world import words_come
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from chorus_cli.services.threads.running_turn import RunningTurn
+    from tests.services.world import World
+
+
+@pytest.fixture
+async def busy(world: World) -> AsyncGenerator[World, None]:
+    """A world whose thread another process is writing in."""
+    hold = asyncio.Event()
+    world.model.enqueue(TextDelta("Half"), hold, ReplyEnd("stop"))
+    events = replace(world.conversation, run="another").answer(world.focus.target(), "First")
+    await words_come(events)
+    yield world
+    hold.set()
+    assert [event async for event in events]
+
+
+async def waiting(world: World, text: str) -> RunningTurn:
+    turn = await world.services.replies.send(world.focus.target(), text)
+    assert turn is not None
+    assert isinstance(await anext(turn.followed()), WaitBegun)
+    return turn
+
+
+def drafts(world: World) -> list[str]:
+    return [draft.read_text() for draft in (world.folder / "drafts").glob("*")]
+
+
+async def test_it_counts_as_waiting_and_undo_takes_it_back(busy: World) -> None:
+    replies = busy.services.replies
+    await waiting(busy, "Second")
+    assert (replies.running, replies.waiting_count, drafts(busy)) == ((), 1, ["Second"])
+    assert await busy.told("/undo") == "Not sent: Second"
+    assert (replies.waiting_count, drafts(busy)) == (0, [])
+    assert [message.content for message in await busy.log() if message.role == "user"] == ["First"]
+
+
+async def test_the_end_of_the_chat_says_that_it_was_not_sent(busy: World) -> None:
+    await waiting(busy, "Second")
+    assert await busy.services.replies.close() == ["Not sent: 1 message, kept as a draft for the next start."]
+    assert drafts(busy) == ["Second"]
+
+
+async def test_it_is_kept_even_if_it_is_stopped_before_it_is_known_to_wait(busy: World) -> None:
+    turn = await busy.services.replies.send(busy.focus.target(), "Second")
+    assert turn is not None
+    await turn.stop()
+    assert (turn.is_waiting, drafts(busy)) == (True, ["Second"])
+    assert busy.services.replies.give_back(turn) == "Second"
+    assert drafts(busy) == []
