@@ -214,8 +214,6 @@ def _row(listed: ListedThread, *, here: bool) -> tuple[str, ...]:
 
 
 def _state(listed: ListedThread) -> str:
-    if listed.state is ThreadState.IDLE and not listed.thread.messages:
-        return "empty"
     is_answered = listed.state is ThreadState.RUNNING and listed.waiting
     return f"{listed.state}, {listed.waiting} waiting" if is_answered else str(listed.state)
 

@@ -1,4 +1,4 @@
-"""Undo and redo while another chat acts on the same context, or something was said in another thread."""
+"""Undo and redo while another Chorus acts on the same context, or something was said in another thread."""
 
 from __future__ import annotations
 
