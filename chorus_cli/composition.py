@@ -57,6 +57,7 @@ from chorus_cli.services.tools.built_in import BUILT_IN, BuiltIn, ToolServices
 from chorus_cli.services.tools.toolbox import Toolbox, ToolOffers
 from chorus_cli.services.turns.conversation import Conversation
 from chorus_cli.services.turns.reply import Answering, Outside
+from chorus_cli.services.turns.reply_rows import ReplyRows
 from chorus_cli.services.turns.rounds import Rounds
 from chorus_cli.storage.files.durable_files import rescue
 
@@ -175,7 +176,8 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     folding = Folding(context, summarizer, clock)
     folds = FoldSchedule(folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
     toolbox = Toolbox(ToolServices(store, clock, search, memory, jobs), machine.report_bug, providers.tools)
-    answering = Answering(store, _outside(opened, machine, providers), toolbox)
+    rows = ReplyRows(store, providers.counter, clock)
+    answering = Answering(store, rows, _outside(opened, machine, providers), toolbox)
     rounds = Rounds(context, answering, folds, offers, memory.flashes)
     saving = SessionSaving(personas.folder, clock, context, summarizer)
     actions = IdleServices(store, focus, saving, journal, saved_line).actions()
