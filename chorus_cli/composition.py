@@ -58,6 +58,7 @@ from chorus_cli.services.tools.built_in import BUILT_IN, BuiltIn, ToolServices
 from chorus_cli.services.tools.toolbox import Toolbox, ToolOffers
 from chorus_cli.services.turns.conversation import Conversation
 from chorus_cli.services.turns.reply import Answering, Outside
+from chorus_cli.services.turns.reply_rows import ReplyRows
 from chorus_cli.services.turns.rounds import Rounds
 from chorus_cli.storage.files.durable_files import rescue
 
@@ -225,7 +226,8 @@ def _roster(opened: Opened, machine: Machine) -> Roster:
 
 def _answering(opened: Opened, machine: Machine, providers: Providers, tools: ToolServices) -> Answering:
     outside = Outside(providers.client, machine.clock, providers.counter, machine.rescue, opened.is_alive)
-    return Answering(opened.store, outside, Toolbox(tools, machine.report_bug, providers.tools))
+    rows = ReplyRows(opened.store, providers.counter, machine.clock)
+    return Answering(opened.store, rows, outside, Toolbox(tools, machine.report_bug, providers.tools))
 
 
 def _editing(opened: Opened, machine: Machine, context: Context) -> EditingServices:
