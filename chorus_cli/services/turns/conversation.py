@@ -17,7 +17,7 @@ from chorus_cli.core.context.budget import text_tokens
 from chorus_cli.core.context.preamble import pause_notice
 from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError, ThreadBusyError
 from chorus_cli.core.log.acts import Retry
-from chorus_cli.core.log.messages import MessageContent, Role, Status, last_question
+from chorus_cli.core.log.messages import MessageContent, Role, last_question
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.memory.capture import capture_notice
 from chorus_cli.core.models.events import Notice, TextDelta, ToolStarted, TurnDone, WaitBegun, WaitOver
@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 
     _Storing = Callable[[], Awaitable[OpenedTurn]]
 
-_SENT_ELSEWHERE = "The newest message here was sent from another chat."
-_WRITTEN_ELSEWHERE = f"{_SENT_ELSEWHERE[:-1]}, where it is being answered now."
 _ALTERED = "Some characters of your message are not valid text and were replaced."
 
 
@@ -110,21 +108,6 @@ class Conversation:
         """Close a thread that was opened for a message that was refused."""
         now = self.answering.outside.clock.now()
         await self.context.store.write(thread_rows.close, [target.thread_id], now)
-
-    async def made_elsewhere(self, question: Message) -> str:
-        """Return a sentence if another chat made the turn of ``question`` while this one runs, or is writing it now."""
-        replies = [row for row in await self.context.store.read(message_rows.replies, question) if row.run is not None]
-        if not replies or any(row.run == self.run for row in replies):
-            return ""
-        is_alive = self.answering.outside.is_alive
-        if any(row.status is Status.STREAMING and is_alive(row.run or "") for row in replies):
-            return _WRITTEN_ELSEWHERE
-        return _SENT_ELSEWHERE if question.timestamp >= self.began_at else ""
-
-    async def is_answering(self, question: Message) -> bool:
-        """Return whether this process is writing a reply to ``question``."""
-        rows = await self.context.store.read(message_rows.replies, question)
-        return any(row.status is Status.STREAMING and row.run == self.run for row in rows)
 
     async def _turn(self, thread_id: int, store: _Storing) -> AsyncGenerator[TurnEvent, None]:
         """Have ``store`` open a turn once no other reply is being written in the thread, and have it answered."""

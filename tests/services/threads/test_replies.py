@@ -65,7 +65,7 @@ async def test_a_message_to_a_busy_thread_waits_as_a_draft_until_its_turn_is_sto
 
 
 async def test_killing_a_thread_says_how_many_messages_waited_and_keeps_them_as_drafts(world: World) -> None:
-    here, aside = world.focus.target(), await world.focus.target_aside()
+    here, aside = world.focus.target(), await world.services.threads.new_aside()
     for target, waiting in ((here, ["second"]), (aside, ["third", "fourth"])):
         slow_reply(world, "half")
         await sent(world, target, "first")
