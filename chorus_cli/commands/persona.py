@@ -201,7 +201,7 @@ async def _created(services: Services, name: str) -> Report:
     done = f"Created {name} in {services.personas.files.settings_path(slug).parent}. /persona edit opens its settings."
     if await services.personas.roster.had_a_namesake(slug):
         done += " The log has messages of an earlier persona of that folder; this one does not see them."
-    # The earlier one may have been deleted in another chat.
+    # The earlier one may have been deleted by another Chorus.
     done = "\n".join([done, *await services.jobs.forget(slug)])
     arrived = await _turn_to(services, slug)
     return Report((Text(done), *arrived.parts))

@@ -88,7 +88,7 @@ class ContextEditing:
                 "Edit the context when it is done."
             )
         if writers:
-            raise JournalError("Another reply is being written in another window. Edit the context when it is done.")
+            raise JournalError("A reply is being written by another Chorus. Edit the context when it is done.")
 
     def _read(
         self, connection: Connection, frame: Frame, now: datetime, shown_since: datetime | None

@@ -101,7 +101,7 @@ def reopened(connection: Connection, target: Target) -> tuple[str, ...]:
     """Open the thread of a turn again if it is closed, and return a sentence that says so; none if it was open."""
     if not thread_rows.reopen(connection, target.persona.slug, target.thread_id):
         return ()
-    return (f"Thread #{target.thread_number} was closed by another chat; it is open again.",)
+    return (f"Thread #{target.thread_number} was closed by another Chorus; it is open again.",)
 
 
 def recall_notice(items: Sequence[Item]) -> str:

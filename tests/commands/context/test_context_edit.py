@@ -161,7 +161,7 @@ async def test_while_a_retry_runs_the_context_cannot_be_edited(talk: World) -> N
     running = asyncio.create_task(retry())
     await talk.log_row_with_status(6, Status.STREAMING)
     here = "The last message of thread #1 is being answered again here; /thread 1 shows the reply."
-    elsewhere = "Another reply is being written in another window."
+    elsewhere = "A reply is being written by another Chorus."
     assert await talk.told("/context edit") == f"{here} Edit the context when it is done."
     await give_to(talk, "other-run")
     assert await talk.told("/context edit") == f"{elsewhere} Edit the context when it is done."

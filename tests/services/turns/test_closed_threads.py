@@ -13,7 +13,7 @@ from chorus_cli.storage.sqlite.log import thread_rows
 if TYPE_CHECKING:
     from tests.services.world import World
 
-AGAIN = "Thread #2 was closed by another chat; it is open again."
+AGAIN = "Thread #2 was closed by another Chorus; it is open again."
 
 
 async def close_here(world: World) -> None:
