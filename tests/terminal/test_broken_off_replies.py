@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -40,3 +42,21 @@ def test_killing_all_threads_breaks_off_both_replies_and_keeps_what_waited(home:
         chat.await_text("1 message that waited there is kept as a draft.")
         assert [status for _, status in home.replies()] == ["interrupted", "interrupted"]
         assert home.said() == ["one goes on", "two is aside"]
+
+
+def test_after_a_kill_the_next_chat_names_the_thread_once_whatever_ran_before(
+    home: Home, provider: SlowProvider
+) -> None:
+    with home.chat(**provider.variables) as chat:
+        begin_two(chat, provider)
+        os.kill(chat.pid, signal.SIGKILL)
+        assert chat.await_end() == -signal.SIGKILL
+    assert home.run("log").code == 0
+    assert home.run("context").code == 0
+    assert [status for _, status in home.replies()] == ["interrupted", "interrupted"]
+    names = "The reply in thread #2 was interrupted; /retry there asks again."
+    with home.chat() as chat:
+        chat.await_text(names)
+    with home.chat() as chat:
+        chat.await_text('The reply to "one goes on" was interrupted; /retry asks again.')
+        assert names not in chat.screen_text()

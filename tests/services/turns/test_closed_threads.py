@@ -22,7 +22,7 @@ async def close_here(world: World) -> None:
 
 
 async def open_numbers(world: World) -> list[int]:
-    return [thread.number for thread in await world.focus.threads()]
+    return [thread.number for thread in await world.services.threads.open_threads()]
 
 
 async def test_a_message_opens_the_thread_again_and_the_next_one_says_nothing(world: World) -> None:
