@@ -13,9 +13,9 @@ from chorus_cli.commands.framework.replies import Question, Reply, Report, Table
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.settings import edit_settings
 from chorus_cli.commands.wording import local
-from chorus_cli.core.errors import UnknownPersonaError
+from chorus_cli.core.errors import PersonaError, UnknownPersonaError
 from chorus_cli.core.personas.persona import DEFAULT_PERSONA
-from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.services.personas.personas import Personas
 from chorus_cli.services.personas.roster import PersonaEntry
 
@@ -123,7 +123,8 @@ async def info(services: Services, name: Annotated[str | None, PERSONA] = None) 
 async def archive(services: Services, name: Annotated[str | None, TO_ARCHIVE] = None) -> Text | Report:
     """Archive a persona: you can no longer switch to it, but nothing is lost.
 
-    Without a name, the current persona is archived and the default one takes over.
+    Without a name, the current persona is archived and the default one takes over. One with replies or jobs that run
+    is refused.
 
     Examples:
         /persona archive
@@ -131,6 +132,8 @@ async def archive(services: Services, name: Annotated[str | None, TO_ARCHIVE] = 
     """
     slug = services.focus.slug if name is None else services.personas.files.find(name)
     shown = services.personas.files.load(slug).name
+    if slug != DEFAULT_PERSONA:
+        _refuse_busy(services, slug, shown)
     await services.personas.roster.archive(slug)
     done = Text(f"Archived {shown}. /persona unarchive {slug} brings it back.")
     if slug != services.focus.slug:
@@ -205,6 +208,28 @@ async def _created(services: Services, name: str) -> Report:
     done = "\n".join([done, *await services.jobs.forget(slug)])
     arrived = await _turn_to(services, slug)
     return Report((Text(done), *arrived.parts))
+
+
+def _refuse_busy(services: Services, slug: str, name: str) -> None:
+    """Refuse to archive a persona that is at work.
+
+    Raises:
+        PersonaError: a reply of it is being written, a message waits for it, or a job of it runs.
+    """
+    talk = services.replies.unfinished(slug)
+    jobs = [job.number for job in services.jobs.running(slug)]
+    numbers = {
+        counted(talk.replies, "reply", "replies"): talk.replies,
+        counted(talk.waiting, "waiting message"): talk.waiting,
+        counted(len(jobs), "job"): len(jobs),
+    }
+    if not any(numbers.values()):
+        return
+    work = enumerated([words for words, number in numbers.items() if number])
+    way = f"/persona {slug}, then " if talk.threads and slug != services.focus.slug else ""
+    stops = [*(f"/thread kill {each}" for each in talk.threads), *(f"/jobs kill {each}" for each in jobs)]
+    them = "it" if sum(numbers.values()) == 1 else "them"
+    raise PersonaError(f"{name} is still busy: {work}. Stop {them} first: {way}{enumerated(stops)}.")
 
 
 async def _turn_to(services: Services, slug: str) -> Report:

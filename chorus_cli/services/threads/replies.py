@@ -38,6 +38,14 @@ class Surroundings(NamedTuple):
     report_bug: Callable[[Exception], str]
 
 
+class Unfinished(NamedTuple):
+    """Numbers of the replies in progress and of the messages that wait, and the numbers of their threads."""
+
+    replies: int
+    waiting: int
+    threads: tuple[int, ...]
+
+
 class Replies:
     """Begins turns, and keeps those that are running and those that ended unseen."""
 
@@ -63,6 +71,14 @@ class Replies:
     def waiting_in(self, thread_id: int) -> int:
         """Return the number of messages that wait in a thread for a reply of this process."""
         return len(self._outbox.waiting_in(thread_id))
+
+    def unfinished(self, slug: str) -> Unfinished:
+        """Return the replies in progress and the messages that wait in the threads of a persona."""
+        turns = [turn for turn in self._turns.values() if turn.target.persona.slug == slug]
+        unsent = [each for each in self._outbox.waiting() if each.target.persona.slug == slug]
+        replies = sum(not turn.is_waiting for turn in turns)
+        threads = sorted({each.target.thread_number for each in (*turns, *unsent)})
+        return Unfinished(replies, len(turns) - replies + len(unsent), tuple(threads))
 
     def in_thread(self, thread_id: int) -> RunningTurn | None:
         """Return the oldest turn of a thread that is being answered or that the user has not seen, to be followed."""
