@@ -77,7 +77,8 @@ class Replies:
         turns = [turn for turn in self._turns.values() if turn.target.persona.slug == slug]
         unsent = [each for each in self._outbox.waiting() if each.target.persona.slug == slug]
         replies = sum(not turn.is_waiting for turn in turns)
-        threads = sorted({each.target.thread_number for each in (*turns, *unsent)})
+        targets = [*(turn.target for turn in turns), *(each.target for each in unsent)]
+        threads = sorted({target.thread_number for target in targets})
         return Unfinished(replies, len(turns) - replies + len(unsent), tuple(threads))
 
     def in_thread(self, thread_id: int) -> RunningTurn | None:
