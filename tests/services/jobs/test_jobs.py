@@ -112,7 +112,9 @@ async def test_a_persona_made_anew_has_no_jobs_of_the_deleted_one(world: World) 
     world.shell.enqueue(b"serving\n", asyncio.Event())
     await world.carry_out("/run serve")
     await asyncio.sleep(0.01)
-    await world.carry_out("/persona archive frodo")
+    await world.carry_out("/persona chorus")
+    # Another Chorus does not know of the job.
+    await world.roster.archive("frodo")
     deleted = plain(await (await world.asked_back("/persona delete frodo")).confirmed())
     assert deleted.splitlines()[1:] == ["Job #2 (serve): stopped after 0.0 s."]
     await world.carry_out("/persona new Frodo")
