@@ -23,6 +23,7 @@ from benchmarks import (
     search,
     start_up,
     streaming,
+    streams_at_once,
 )
 from benchmarks.figures import table
 
@@ -42,6 +43,7 @@ _ROWS: Mapping[str, _Row] = {
     "key-echo": key_echo.measure,
     "interrupt": interrupt.measure,
     "jobs": jobs.measure,
+    "streams-at-once": streams_at_once.measure,
     "long-log": long_log.measure,
     "assembly": assembly.measure,
     "recall": recall.measure,

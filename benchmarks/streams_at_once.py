@@ -15,7 +15,7 @@ import threading
 import time
 from contextlib import closing, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import islice, takewhile
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -27,9 +27,10 @@ from benchmarks.pseudo_terminal import PseudoTerminal
 from benchmarks.surroundings import isolated, temporary_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from benchmarks.figures import Figure
+    from benchmarks.key_echo import Echo
 
 ECHO_GOAL, LATENESS_GOAL, CPU_GOAL = 5, 1, 1
 _REPLIES = 8
@@ -38,6 +39,7 @@ _SECONDS, _QUICK_SECONDS = 10.0, 4.0
 _LATEST_SECONDS = 0.2
 _KEYS = 60
 _LOOK_SECONDS = 0.02
+_ERRANDS_SECONDS = 3.0
 _PATIENCE_SECONDS = 60.0
 _WHOLE = (
     "SELECT question.content FROM messages AS reply JOIN messages AS question ON question.id = reply.turn_id "
@@ -57,6 +59,18 @@ class Streams:
         self.ends: dict[int, float] = {}
         self.tokens = int(seconds * _TOKENS_A_SECOND)
         self.all_came = threading.Barrier(_REPLIES + 1)
+
+    def wait_until_held(self) -> None:
+        """Wait until all requests have come.
+
+        Raises:
+            RuntimeError: they never do.
+        """
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while self.all_came.n_waiting < _REPLIES:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"Only {self.all_came.n_waiting} of {_REPLIES} replies were asked for.")
+            time.sleep(_LOOK_SECONDS)
 
     def number_of(self, body: bytes) -> int:
         """Return the number of a question."""
@@ -83,7 +97,7 @@ def streaming(seconds: float) -> Iterator[Streams]:
                     time.sleep(max(0.0, begun + position / _TOKENS_A_SECOND - time.monotonic()))
                     self.wfile.write(_chunk({"content": f" word{position}"}))
                 streams.ends[number] = time.time()
-                self.wfile.write(_chunk({}, "stop") + b"data: [DONE]\n\n")
+                self.wfile.write(_chunk({}, "stop") + _usage(streams.tokens) + b"data: [DONE]\n\n")
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""
@@ -101,11 +115,15 @@ def streaming(seconds: float) -> Iterator[Streams]:
 
 
 class _Ends:
-    """Watches a log, and notes in seconds since the epoch when the reply to each question was stored whole."""
+    """Notes in seconds since the epoch when the reply to each question was stored whole.
 
-    def __init__(self, database: Path) -> None:
+    The log is read only once a reply has been sent whole, because reading delays the writes of the chat.
+    """
+
+    def __init__(self, database: Path, streams: Streams) -> None:
         self.stored: dict[int, float] = {}
         self._database = database
+        self._streams = streams
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
@@ -121,6 +139,8 @@ class _Ends:
 
     def _watch(self) -> None:
         deadline = time.monotonic() + _PATIENCE_SECONDS
+        while not self._streams.ends and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
         with closing(sqlite3.connect(self._database)) as connection:
             while len(self.stored) < _REPLIES and time.monotonic() < deadline:
                 for (question,) in connection.execute(_WHOLE).fetchall():
@@ -145,10 +165,13 @@ def measure(*, quick: bool) -> Iterator[Figure]:
                 terminal.type(CLEAR_LINE + f"/bg Tell me story {number}.\r".encode())
                 terminal.wait_for(b"in the background")
                 terminal.wait_for_prompt(SIGN)
-            ends = _Ends(home / "chorus.db")
+            ends = _Ends(home / "chorus.db", streams)
+            streams.wait_until_held()
+            # The imports behind the prompt are over, and the errands of a start.
+            time.sleep(_ERRANDS_SECONDS)
             streams.all_came.wait(_PATIENCE_SECONDS)
             cpu_before, until = _cpu_seconds(terminal.process_id), time.monotonic() + seconds - 1
-            busy = [echo.seconds for echo in takewhile(lambda _echo: time.monotonic() < until, echoes(terminal))]
+            busy = list(seconds_until(until, echoes(terminal)))
             ends.join()
             cpu = _cpu_seconds(terminal.process_id) - cpu_before
             idle = [echo.seconds for echo in islice(echoes(terminal), _KEYS)]
@@ -158,10 +181,29 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     yield figure("CPU of eight replies and the keys", "the time they stream", [(cpu, seconds)], CPU_GOAL)
 
 
-def _chunk(delta: dict[str, str], finish_reason: str | None = None) -> bytes:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-    chunk = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "streams", "choices": [choice]}
-    return f"data: {json.dumps(chunk)}\n\n".encode()
+def seconds_until(moment: float, typed: Iterable[Echo]) -> Iterator[float]:
+    """Yield the seconds of the keys that are shown before a moment of the monotonic clock, and of the next one.
+
+    So there is always one, however slow the machine is.
+    """
+    for echo in typed:
+        yield echo.seconds
+        if time.monotonic() >= moment:
+            return
+
+
+def _chunk(delta: Mapping[str, str], finish_reason: str | None = None) -> bytes:
+    return _event(choices=[{"index": 0, "delta": delta, "finish_reason": finish_reason}])
+
+
+def _usage(tokens: int) -> bytes:
+    """Return the last chunk, which Chorus asks for; litellm would load a vocabulary to estimate a missing usage."""
+    return _event(choices=[], usage={"prompt_tokens": 5, "completion_tokens": tokens, "total_tokens": 5 + tokens})
+
+
+def _event(choices: Sequence[object], usage: Mapping[str, int] | None = None) -> bytes:
+    head = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "streams"}
+    return f"data: {json.dumps({**head, 'choices': choices, 'usage': usage})}\n\n".encode()
 
 
 def _cpu_seconds(process_id: int) -> float:

@@ -16,12 +16,15 @@ from chorus_cli.adapters.machine.clock import SystemClock
 from chorus_cli.adapters.machine.paths import Paths, paths, shipped_personas
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.models.choice import Naming
+from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
+from chorus_cli.core.time.window import cutoff
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.notifier import Notifier
 from chorus_cli.services.personas.focus import Focus
 from chorus_cli.services.personas.personas import Personas
 from chorus_cli.storage.files import file_lock, persona_files
 from chorus_cli.storage.files.open_threads import OpenThreads
+from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.log import orphans
 from chorus_cli.storage.sqlite.store import Store
 
@@ -56,10 +59,7 @@ _ONE_SHOT = Frontend()
 
 
 class App:
-    """A running Chorus. ``run`` names this process in the rows that it is writing.
-
-    ``interrupted`` are the threads whose replies ended with a process that is gone.
-    """
+    """A running Chorus. ``run`` names this process in the rows that it is writing."""
 
     def __init__(
         self, paths: Paths, run: str, environment: Mapping[str, str], model: str | None, frontend: Frontend
@@ -72,7 +72,6 @@ class App:
         self.personas = Personas(paths.personas, paths.config_file)
         naming = Naming(model, environment, self._ask_ollama)
         self.focus = Focus(self.personas, self.store, self.clock, naming, OpenThreads(paths.run, run))
-        self.interrupted: tuple[orphans.Place, ...] = ()
         self._environment = environment
         self._frontend = frontend
         self._composing = threading.Lock()
@@ -89,6 +88,12 @@ class App:
     def is_alive(self, run: str) -> bool:
         """Return whether the process that writes replies under the name ``run`` still runs."""
         return file_lock.is_locked(self.paths.run / run)
+
+    async def take_broken_off(self) -> tuple[orphans.Place, ...]:
+        """Return the threads whose replies ended with a process that is gone, unless another chat has named them."""
+        if await self.store.read(meta_rows.value, meta_rows.BROKEN_OFF_THREADS) is None:
+            return ()
+        return await self.store.write(orphans.take_broken_off, cutoff(self.clock.now(), MAXIMUM_CONTEXT_HOURS))
 
     def warm_up(self) -> None:
         """Load in the background everything that the first message needs, so that it does not wait."""
@@ -180,9 +185,7 @@ async def opened(
     with file_lock.hold(places.run / run):
         try:
             await app.store.open()
-            mended = await app.store.write(orphans.mend, app.is_alive, app.clock.now())
-            if mended.interrupted:
-                app.interrupted = await app.store.read(orphans.places, mended.interrupted)
+            await app.store.write(orphans.mend, app.is_alive, app.clock.now())
             await app.focus.open(options.persona)
             try:
                 yield app

@@ -33,7 +33,8 @@ async def run_chat(options: Options, environment: Mapping[str, str], typed_early
     async with opened(options, environment, Frontend(alone, folds_in_background=True)) as app:
         unsent = UnsentInput(app.paths.drafts, app.run, app.clock, app.is_alive)
         report, services = app.report_bug, app.services
-        backend = Backend(app.focus, unsent, _histories(app), app.notifier, report, services, app.interrupted)
+        broken_off = await app.take_broken_off()
+        backend = Backend(app.focus, unsent, _histories(app), app.notifier, report, services, broken_off)
         try:
             await Repl(backend, screen, progress, typed_early).run(app.warm_up)
         finally:

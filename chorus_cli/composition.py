@@ -58,6 +58,7 @@ from chorus_cli.services.tools.built_in import BUILT_IN, BuiltIn, ToolServices
 from chorus_cli.services.tools.toolbox import Toolbox, ToolOffers
 from chorus_cli.services.turns.conversation import Conversation
 from chorus_cli.services.turns.reply import Answering, Outside
+from chorus_cli.services.turns.reply_rows import ReplyRows
 from chorus_cli.services.turns.rounds import Rounds
 from chorus_cli.storage.files.durable_files import rescue
 
@@ -167,7 +168,7 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     context = Context(store, providers.counter, providers.limit_of, providers.input_cost, offer=offers.of_target)
     settings = PersonaSettings(store, clock, personas)
     memory = _memory(opened, machine, providers)
-    jobs = Jobs(machine.shell, clock, memory, opened.notifier.done, machine.report_bug)
+    jobs = _jobs(opened, machine, memory)
     journal = Journal(context, clock, personas, memory)
     summarizer = Summarizer(providers.client, context)
     folding = Folding(context, summarizer, clock)
@@ -202,6 +203,11 @@ def _memory(opened: Opened, machine: Machine, providers: Providers) -> Memory:
     return Memory(access, FlashSaves(access))
 
 
+def _jobs(opened: Opened, machine: Machine, memory: Memory) -> Jobs:
+    focus, told = opened.focus, opened.notifier.done
+    return Jobs(machine.shell, machine.clock, memory, lambda: (focus.slug, focus.thread_id), told, machine.report_bug)
+
+
 def _replies(opened: Opened, machine: Machine, conversation: Conversation, timer: IdleTimer) -> Replies:
     outbox = Outbox(UnsentDrafts(opened.paths.drafts, opened.run))
     focus, told = opened.focus, opened.notifier.done
@@ -220,9 +226,10 @@ def _roster(opened: Opened, machine: Machine) -> Roster:
 
 def _answering(opened: Opened, machine: Machine, providers: Providers, tools: ToolServices) -> Answering:
     outside = Outside(providers.client, machine.clock, providers.counter, machine.rescue, opened.is_alive)
-    return Answering(opened.store, outside, Toolbox(tools, machine.report_bug, providers.tools))
+    rows = ReplyRows(opened.store, providers.counter, machine.clock)
+    return Answering(opened.store, rows, outside, Toolbox(tools, machine.report_bug, providers.tools))
 
 
 def _editing(opened: Opened, machine: Machine, context: Context) -> EditingServices:
     drafts = Editing(machine.editor, opened.paths.drafts, machine.clock, opened.run)
-    return EditingServices(drafts, ContextEditing(context, machine.clock, opened.is_alive))
+    return EditingServices(drafts, ContextEditing(context, machine.clock, opened.is_alive, opened.run))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from benchmarks import context_edit, key_echo, long_log, streaming
+from benchmarks import context_edit, key_echo, long_log, streaming, streams_at_once
 from benchmarks.figures import Figure, figure, table
 from benchmarks.key_echo import Echo
 from benchmarks.program import SIGN
@@ -88,6 +91,28 @@ def test_a_key_counts_while_the_import_lasts_and_nothing_else_begins(tmp_path: P
 def test_an_import_without_an_end_is_told(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"schema\.json was never written"):
         list(key_echo.while_missing(tmp_path / "schema.json", [Echo(1, 61)]))
+
+
+def test_a_key_that_takes_longer_than_the_replies_counts_all_the_same() -> None:
+    echoes = iter([Echo(9, 9), Echo(1, 10)])
+    assert list(streams_at_once.seconds_until(0.0, echoes)) == [9]
+
+
+def test_eight_replies_are_streamed_once_all_were_asked_for() -> None:
+    def ask(number: int, address: str) -> str:
+        body = json.dumps({"messages": [{"role": "user", "content": f"Tell me story {number}."}]})
+        with closing(http.client.HTTPConnection(urlsplit(address).netloc, timeout=10)) as connection:
+            connection.request("POST", "/v1/chat/completions", body)
+            return connection.getresponse().read().decode()
+
+    with streams_at_once.streaming(0.1) as streams, ThreadPoolExecutor(8) as threads:
+        asked = [threads.submit(ask, number, streams.address) for number in range(8)]
+        assert streams.ends == {}
+        streams.all_came.wait(10)
+        answers = [each.result() for each in asked]
+    assert sorted(streams.ends) == list(range(8))
+    assert all(answer.count("word") == streams.tokens == 5 for answer in answers)
+    assert all(answer.endswith("data: [DONE]\n\n") for answer in answers)
 
 
 def test_a_stalling_server_sends_the_first_words_and_no_end() -> None:

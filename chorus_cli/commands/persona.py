@@ -167,7 +167,8 @@ async def delete(services: Services, name: Annotated[str, ARCHIVED]) -> Question
     async def confirmed() -> Text:
         target = await services.personas.roster.delete(slug)
         name = member.persona.name
-        return Text(f"Deleted {name}. Its folder is now {target}; chorus log --persona {slug} prints its messages.")
+        done = f"Deleted {name}. Its folder is now {target}; chorus log --persona {slug} prints its messages."
+        return Text("\n".join([done, *await services.jobs.forget(slug)]))
 
     messages = counted(member.messages, "message")
     return Question(
@@ -203,6 +204,8 @@ async def _created(services: Services, name: str) -> Report:
     done = f"Created {name} in {services.personas.files.settings_path(slug).parent}. /persona edit opens its settings."
     if await services.personas.roster.had_a_namesake(slug):
         done += " The log has messages of an earlier persona of that folder; this one does not see them."
+    # The earlier one may have been deleted by another Chorus.
+    done = "\n".join([done, *await services.jobs.forget(slug)])
     arrived = await _turn_to(services, slug)
     return Report((Text(done), *arrived.parts))
 

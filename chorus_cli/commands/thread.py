@@ -214,8 +214,6 @@ def _row(listed: ListedThread, *, here: bool) -> tuple[str, ...]:
 
 
 def _state(listed: ListedThread) -> str:
-    if listed.state is ThreadState.IDLE and not listed.thread.messages:
-        return "empty"
     is_answered = listed.state is ThreadState.RUNNING and listed.waiting
     return f"{listed.state}, {listed.waiting} waiting" if is_answered else str(listed.state)
 
@@ -272,11 +270,20 @@ async def _kill_all(services: Services) -> Question:
 
 async def _closed(services: Services, threads: Sequence[Thread]) -> Report:
     before = services.focus.thread_id
+    waiting = sum(services.replies.waiting_in(thread.id) for thread in threads)
     written_elsewhere = await services.threads.close(threads)
     numbers = enumerated([f"#{thread.number}" for thread in written_elsewhere])
-    lines = [_closing(threads), f"Another Chorus goes on writing a reply in {numbers}." if numbers else ""]
+    elsewhere = f"Another Chorus goes on writing a reply in {numbers}." if numbers else ""
+    lines = [_closing(threads), _kept_as_drafts(waiting), elsewhere]
     done = Text("\n".join(filter(None, lines)))
     return Report((done, *(await _arrived(services)).parts)) if services.focus.thread_id != before else Report((done,))
+
+
+def _kept_as_drafts(waiting: int) -> str:
+    if not waiting:
+        return ""
+    are = "is kept as a draft" if waiting == 1 else "are kept as drafts"
+    return f"{counted(waiting, 'message')} that waited there {are}."
 
 
 def _closing(threads: Sequence[Thread]) -> str:

@@ -67,7 +67,7 @@ class Backend(NamedTuple):
     """The parts that the prompt needs at once, and ``services``, whose first call takes long.
 
     ``report_bug`` logs a traceback and returns the sentence that says where. ``interrupted`` are the threads whose
-    replies were found interrupted at the start.
+    replies ended with their process and that no chat has named yet.
     """
 
     focus: Focus

@@ -12,7 +12,7 @@ from chorus_cli.commands import general, sessions
 from chorus_cli.commands.context import journal, window
 from chorus_cli.commands.framework.command_line import completions, look_up, resolve
 from chorus_cli.commands.framework.registry import CommandRegistry
-from chorus_cli.commands.framework.replies import Report, Table, plain
+from chorus_cli.commands.framework.replies import Reply, Report, Table, plain
 from chorus_cli.commands.sessions import saved_line
 from chorus_cli.core.errors import ChorusError, ModelError
 
@@ -40,7 +40,7 @@ class Desk:
             answer = await resolve(here.registry, line, self.world.clock.now()).run(here)
         except ChorusError as error:
             return str(error)
-        assert not hasattr(answer, "__aiter__")
+        assert isinstance(answer, Reply)
         return plain(answer)
 
     async def table(self, line: str) -> Table:

@@ -62,7 +62,7 @@ async def test_clear_concerns_every_thread_and_undo_of_a_turn_only_this_one(worl
     assert await world.seen() == []
     await world.told("/thread 1")
     assert await world.seen() == []
-    assert await world.told("/undo") == "Undone: new conversation"
+    assert await world.told("/undo") == "Undone: new conversation in all 2 threads of chorus"
     assert await world.told("/undo") == 'Undone: your message "One" and its reply'
     await world.told("/thread 2")
     assert await world.seen() == ["Two", "ok"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.machine.paths import Paths
@@ -19,7 +19,7 @@ from chorus_cli.services.personas.focus import Focus
 from chorus_cli.services.personas.models import KnownModels, Models
 from chorus_cli.services.personas.personas import Personas
 from chorus_cli.storage.files.open_threads import OpenThreads
-from chorus_cli.storage.sqlite.log import message_rows
+from chorus_cli.storage.sqlite.log import message_rows, thread_rows
 from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, ScriptedShell, WordCounter
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.commands.framework.services import Services
+    from chorus_cli.core.context.target import Target
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.messages import Message, Status
     from chorus_cli.core.models.events import TurnEvent
@@ -88,14 +89,14 @@ class World:
         """Return all messages of the persona."""
         return await self.store.read(message_rows.history, self.focus.target().persona.slug, None, None, 0)
 
-    async def log_row_with_content(self, position: int) -> Message:
-        """Wait until a row of the log is no longer empty, as a checkpoint beside the stream will make it."""
+    async def log_row_with_content(self, position: int, content: str = "") -> Message:
+        """Wait until a row of the log has a content, or any, as a checkpoint beside the stream will give it."""
         for _ in range(5000):
             row = (await self.log())[position]
-            if row.content:
+            if row.content and content in ("", row.content):
                 return row
             await asyncio.sleep(0.001)
-        raise AssertionError("the row stayed empty")
+        raise AssertionError("the row never had it")
 
     async def log_row_with_status(self, position: int, status: Status) -> None:
         """Wait until the log has a row at ``position`` with that status."""
@@ -189,6 +190,15 @@ class World:
 def unexpected(bug: Exception) -> str:
     """Fail where a bug would be reported."""
     raise AssertionError from bug
+
+
+async def another_thread(world: World, title: str = "") -> Target:
+    """Open another thread and return it as a target; the focus stays."""
+    target = world.focus.target()
+    # Another persona's thread comes first, so that ids and numbers differ.
+    await world.store.write(thread_rows.new, "frodo", "", world.clock.now())
+    opened = await world.store.write(thread_rows.new, target.persona.slug, title, world.clock.now())
+    return replace(target, thread_id=opened.id, thread_number=opened.number)
 
 
 async def words_come(events: AsyncIterator[TurnEvent]) -> None:

@@ -130,3 +130,20 @@ def test_leaving_breaks_off_what_is_running_and_says_so(home: Home, provider: Sl
         chat.await_text("Stopped: 1 reply in thread #2. What has come is kept; /retry asks again.")
         assert chat.await_end() == 0
     assert [status for _, status in home.replies()] == ["interrupted"]
+
+
+def test_all_replies_that_ended_unseen_are_shown_when_the_user_comes(home: Home, provider: SlowProvider) -> None:
+    with home.chat(**provider.variables) as chat:
+        chat.say("one goes on")
+        chat.await_text("About one")
+        chat.press("ctrl-b")
+        chat.await_text("goes on in the background")
+        chat.ask("two waits", "waits for the reply")
+        chat.ask("/thread new", "Thread #2")
+        provider.finish("one", "two")
+        chat.await_text('The reply to "two waits" in thread #1 is done')
+        chat.say("/thread 1")
+        chat.await_text(
+            "Your message: one goes on\nAbout one: all.\nNext, your waiting message: two waits\nAbout two: all."
+        )
+        chat.await_line(PROMPT)

@@ -1,4 +1,4 @@
-"""Time on this machine: the system's clock, and a timeout that does not run on while the process is stopped."""
+"""Time on this machine: the system's clock, a timeout that does not run on while the process is stopped, and pauses."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer")
 _TICKS = 60
+_LONGEST_TURN_SECONDS = 0.005
 
 
 class SystemClock:
@@ -68,3 +69,25 @@ class Patience:
             watchdog.reschedule(asyncio.get_running_loop().time())
         else:
             self._start_tick(watchdog)
+
+
+class Pauses:
+    """Breaks in the reading of streams, all of which share one: what has arrived already is read without waiting.
+
+    A turn of the event loop lasts five milliseconds and a chunk of each stream at most; then the keyboard has its turn.
+    """
+
+    def __init__(self) -> None:
+        self._turn_began: float | None = None
+
+    async def after_chunk(self) -> None:
+        """Let other tasks go on if this turn of the event loop has lasted long."""
+        loop = asyncio.get_running_loop()
+        if self._turn_began is None:
+            self._turn_began = loop.time()
+            loop.call_soon(self._end_turn)
+        elif loop.time() - self._turn_began > _LONGEST_TURN_SECONDS:
+            await asyncio.sleep(0)
+
+    def _end_turn(self) -> None:
+        self._turn_began = None

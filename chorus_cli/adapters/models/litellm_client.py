@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from chorus_cli.adapters.machine.clock import Patience
+from chorus_cli.adapters.machine.clock import Patience, Pauses
 from chorus_cli.adapters.models import litellm_library
 from chorus_cli.adapters.models.litellm_messages import (
     accepted_messages,
@@ -100,6 +100,7 @@ class LiteLLMClient:
         self._model_map = model_map
         self._first_token_seconds = first_token_seconds
         self._gap_seconds = gap_seconds
+        self._pauses = Pauses()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the reply as it arrives, and ``ReplyEnd`` last.
@@ -127,8 +128,7 @@ class LiteLLMClient:
                 for event in reply.events(chunk):
                     begun = True
                     yield event
-                # Chunks that arrived together are read without a pause; the keyboard and other replies need one.
-                await asyncio.sleep(0)
+                await self._pauses.after_chunk()
             for event in reply.end(stream):
                 yield event
         finally:

@@ -16,6 +16,7 @@ from chorus_cli.core.text.phrases import shortened
 from chorus_cli.services.log.journal import Newest
 from chorus_cli.services.personas.settings import Change
 from chorus_cli.services.threads.running_turn import RunningTurn
+from chorus_cli.services.turns.writers import is_answering, made_elsewhere
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 
@@ -28,7 +29,7 @@ async def undo(services: Services) -> Reply:
 
     Repeat it to go further back. A message leaves the context, not the log, and returns to the input line; a slash
     typed there replaces it. One that waits for the end of a reply is not sent. If you have changed a setting since, or
-    another chat sent the message, you are asked first. Right after a job has ended, it keeps the job's output back
+    another Chorus sent the message, you are asked first. Right after a job has ended, it keeps the job's output back
     from your next message instead.
 
     Examples:
@@ -64,7 +65,7 @@ async def _undo_unless_doubtful(services: Services, target: Target, newest: Newe
 
     async def taken_back() -> Reply:
         await services.log.journal.take_back(target, newest)
-        if isinstance(newest.done, Spoken):
+        if isinstance(newest.done, Spoken) and await is_answering(services.conversation, newest.done):
             await services.replies.break_off(target.thread_id)
         unrecorded.forget(slug, newest.at)
         name = await named(services, newest.done)
@@ -72,7 +73,7 @@ async def _undo_unless_doubtful(services: Services, target: Target, newest: Newe
 
     passed_over = unrecorded.newest(slug, newest.at)
     doubts = [_said_of(passed_over)] if passed_over else []
-    if isinstance(newest.done, Spoken) and (elsewhere := await services.conversation.made_elsewhere(newest.done)):
+    if isinstance(newest.done, Spoken) and (elsewhere := await made_elsewhere(services.conversation, newest.done)):
         doubts.append(elsewhere)
     if not doubts:
         return await taken_back()

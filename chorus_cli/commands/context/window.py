@@ -71,7 +71,8 @@ async def why(services: Services) -> Report:
     left_out = Table("Left out", ("Why", "Messages", "Tokens"), tuple(out)) if out else Text("Nothing is left out.")
     end = Text(usage(report, target.persona.settings.context_usage_threshold))
     here = f"The next request in thread #{target.thread_number} of {target.persona.name}:"
-    heading = [Text(here)] if len(await services.threads.open_threads()) > 1 else []
+    # Most chats have one thread, which goes without saying.
+    heading = [Text(here)] if target.thread_number > 1 else []
     memory = [drawn_memory(report.memory)] if report.memory else []
     parts = Table("", ("Part", "Tokens", "Why"), tuple(rows))
     return Report((*heading, parts, *memory, left_out, end))

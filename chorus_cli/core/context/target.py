@@ -23,3 +23,7 @@ class Target:
     choice: ModelChoice
     thread_number: int = 0
     is_aside: bool = False
+
+    def thread_label(self, slug: str) -> str:
+        """Return ``thread #3``, and whose it is if that is not the persona ``slug``: ``thread #3 of Frodo``."""
+        return f"thread #{self.thread_number}" + ("" if self.persona.slug == slug else f" of {self.persona.name}")

@@ -50,13 +50,17 @@ def stopped_line(number: int, command: str) -> str:
     return f"Stopped job #{number}: {shortened(command)}"
 
 
-def going_line(ended: EndedJob) -> str:
-    """Say how many lines about a job go with the next message."""
+def going_line(ended: EndedJob, elsewhere: str = "") -> str:
+    """Say how many lines about a job go with the next message.
+
+    ``elsewhere`` names the thread of the job if it is not in focus; ``/undo`` would take back something else then.
+    """
     number = len(ended.last_lines)
-    if not number:
-        return "Its end goes with your next message; /undo keeps it back."
-    go, them = ("goes", "it") if number == 1 else ("go", "them")
-    return f"{counted(number, 'line')} {go} with your next message; /undo keeps {them} back."
+    lines = counted(number, "line") if number else "Its end"
+    go, them = ("go", "them") if number > 1 else ("goes", "it")
+    if elsewhere:
+        return f"{lines} {go} with the next message in {elsewhere}."
+    return f"{lines} {go} with your next message; /undo keeps {them} back."
 
 
 def kept_back_line(ended: Sequence[EndedJob]) -> str:

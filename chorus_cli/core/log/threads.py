@@ -23,6 +23,7 @@ class ThreadState(StrEnum):
     WAITING = "waiting"
     INTERRUPTED = "interrupted"
     IDLE = "idle"
+    EMPTY = "empty"
     CLOSED = "closed"
 
 
@@ -84,7 +85,9 @@ def state_of(thread: Thread, *, is_running: bool, waiting: int, newest_reply: St
         return ThreadState.WAITING
     # A reply in progress whose process is gone broke off, too.
     broke_off = newest_reply is not None and newest_reply is not Status.COMPLETE
-    return ThreadState.INTERRUPTED if broke_off else ThreadState.IDLE
+    if broke_off:
+        return ThreadState.INTERRUPTED
+    return ThreadState.IDLE if thread.messages else ThreadState.EMPTY
 
 
 def newest_reply(messages: Iterable[Message]) -> Message | None:

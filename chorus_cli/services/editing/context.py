@@ -19,7 +19,7 @@ from chorus_cli.storage.sqlite.context.editable_rows import editable_rows, intro
 from chorus_cli.storage.sqlite.log import orphans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
@@ -57,11 +57,12 @@ class EditedContext:
 
 @dataclass(frozen=True, slots=True)
 class ContextEditing:
-    """Writes contexts out as text and applies the edited text."""
+    """Writes contexts out as text and applies the edited text; ``run`` names this process."""
 
     context: Context
     clock: Clock
     is_alive: Callable[[str], bool]
+    run: str
 
     async def open(self, target: Target, shown_since: datetime | None = None) -> OpenContext:
         """Write out the thread's history and its context, only messages after ``shown_since`` if that is given.
@@ -74,11 +75,20 @@ class ContextEditing:
         frame = await self.context.frame(target)
         snapshot, rows = await self.context.store.read(self._read, frame, now, shown_since)
         view = snapshot.view
-        if any(row.status is Status.STREAMING and row.introduced_by is not None for row in view.messages):
-            raise JournalError("Another reply is being written in another window. Edit the context when it is done.")
+        self._refuse_retry(view.messages, target.thread_number)
         scope = edit_scope(view.messages, rows.history, rows.operations, rows.newest_id, shown_since)
         sheet = await asyncio.to_thread(laid_out, target.persona.name, scope.before, scope.context)
         return OpenContext(target, sheet, _context_line(sheet.text), scope, newest_change(rows.operations))
+
+    def _refuse_retry(self, messages: Iterable[Message], number: int) -> None:
+        writers = [row.run for row in messages if row.status is Status.STREAMING and row.introduced_by is not None]
+        if self.run in writers:
+            raise JournalError(
+                f"The last message of thread #{number} is being answered again here; /thread {number} shows the reply. "
+                "Edit the context when it is done."
+            )
+        if writers:
+            raise JournalError("A reply is being written by another Chorus. Edit the context when it is done.")
 
     def _read(
         self, connection: Connection, frame: Frame, now: datetime, shown_since: datetime | None

@@ -37,17 +37,20 @@ _MOST_LOOKS, _LOOK_SECONDS = 3, 0.1
 class Jobs:
     """The jobs of all personas, numbered from 1 in each run.
 
-    ``done`` tells the user about a job that has ended in the background; ``report_bug`` keeps a traceback.
+    ``in_focus`` returns the slug of the persona and the id of the thread in focus. ``done`` tells the user about a job
+    that has ended in the background; ``report_bug`` keeps a traceback.
     """
 
     shell: Shell
     clock: Clock
     memory: Memory
+    in_focus: Callable[[], tuple[str, int]]
     done: Callable[[str], None]
     report_bug: Callable[[Exception], str]
     news: NewsDesk = field(default_factory=NewsDesk, init=False)
     _jobs: list[Job] = field(default_factory=list, init=False)
     _tasks: dict[int, asyncio.Task[list[str]]] = field(default_factory=dict, init=False)
+    _forgotten: set[int] = field(default_factory=set, init=False)
     _is_closing: bool = field(default=False, init=False)
 
     @property
@@ -66,7 +69,8 @@ class Jobs:
 
     def of_persona(self, slug: str) -> tuple[Job, ...]:
         """Return the jobs of a persona, oldest first."""
-        return tuple(job for job in self._jobs if job.target.persona.slug == slug)
+        own = (job for job in self._jobs if job.target.persona.slug == slug)
+        return tuple(job for job in own if job.number not in self._forgotten)
 
     def find(self, number: int, slug: str | None = None) -> Job:
         """Return a job; with ``slug``, only if it is one of that persona.
@@ -120,6 +124,12 @@ class Jobs:
             await job.close()
         return lines
 
+    async def forget(self, slug: str) -> list[str]:
+        """Stop the jobs of a persona that is gone, and return the lines about them; a new one of its name has none."""
+        jobs = self.of_persona(slug)
+        self._forgotten.update(job.number for job in jobs)
+        return await self.stop([job for job in jobs if job.ending is None or job.has_leftovers])
+
     async def close(self) -> list[str]:
         """Stop all jobs within a second, and return a line for each and for the processes that left their jobs."""
         self._is_closing = True
@@ -161,15 +171,22 @@ class Jobs:
         await self._look_for_leftovers(job)
         if not job.leftovers:
             await job.close()
+        if job.number in self._forgotten:
+            return [first, *leftover_lines(job.number, job.leftovers)]
         withheld = withheld_line(self.shell.withheld) if ending.is_failure else ""
         captured = await self._captured(job)
         ended = job.ended(ending)
         going = ""
         if ended.last_lines or not (says_nothing_of_silence and ending.code == 0):
             self.news.add(job.target.thread_id, ended, self.clock.now())
-            going = going_line(ended)
+            going = going_line(ended, self._elsewhere(job.target))
         told = " ".join(filter(None, (first, withheld)))
         return [*filter(None, (told, captured, *leftover_lines(job.number, job.leftovers), going))]
+
+    def _elsewhere(self, target: Target) -> str:
+        """Name the thread of a job; empty if it is in focus."""
+        slug, thread_id = self.in_focus()
+        return "" if (target.persona.slug, target.thread_id) == (slug, thread_id) else target.thread_label(slug)
 
     async def _look_for_leftovers(self, job: Job) -> None:
         """Find the processes that outlive a job; most that are found at once are about to end too."""

@@ -121,7 +121,7 @@ class Focus:
         return tuple(warning for warning in target.persona.warnings if warning not in given)
 
     def sharing_notices(self) -> tuple[str, ...]:
-        """Announce the thread in focus to other chats; return a notice if one has it open and it was not given yet."""
+        """Announce the thread in focus; return a notice, once, if another Chorus has it open too."""
         here = self.slug, self.thread_id
         self._open_threads.announce(*here)
         known, self._known_as_shared = self._known_as_shared, here if self._open_threads.is_shared(*here) else None

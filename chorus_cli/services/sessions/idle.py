@@ -97,7 +97,7 @@ class _IdlePeriod:
         self._began_monotonic = clock.monotonic()
 
     def seconds(self, last_spoken: datetime | None = None) -> float:
-        """Return its length; a message at ``last_spoken``, perhaps of another window, has begun it anew."""
+        """Return its length; a message at ``last_spoken``, perhaps by another Chorus, has begun it anew."""
         now = self._clock.now()
         lasted = max((now - self._began).total_seconds(), self._clock.monotonic() - self._began_monotonic)
         # A moment in the future was written by a clock that was set back since, and tells nothing.

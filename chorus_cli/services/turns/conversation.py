@@ -17,7 +17,7 @@ from chorus_cli.core.context.budget import text_tokens
 from chorus_cli.core.context.preamble import pause_notice
 from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError, ThreadBusyError
 from chorus_cli.core.log.acts import Retry
-from chorus_cli.core.log.messages import MessageContent, Role, Status, last_question
+from chorus_cli.core.log.messages import MessageContent, Role, last_question
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.memory.capture import capture_notice
 from chorus_cli.core.models.events import Notice, TextDelta, ToolStarted, TurnDone, WaitBegun, WaitOver
@@ -31,6 +31,7 @@ from chorus_cli.services.turns.notices import (
     refuse_unfitting,
     refuse_unreadable,
     refuse_unreadable_settings,
+    reopened,
 )
 from chorus_cli.services.turns.preamble import OTHER_TOKENS, JobsBeside, PreambleWriter
 from chorus_cli.services.turns.rounds import OpenedTurn
@@ -54,8 +55,6 @@ if TYPE_CHECKING:
 
     _Storing = Callable[[], Awaitable[OpenedTurn]]
 
-_SENT_ELSEWHERE = "The newest message here was sent from another chat."
-_WRITTEN_ELSEWHERE = f"{_SENT_ELSEWHERE[:-1]}, where it is being answered now."
 _ALTERED = "Some characters of your message are not valid text and were replaced."
 
 
@@ -109,16 +108,6 @@ class Conversation:
         """Close a thread that was opened for a message that was refused."""
         now = self.answering.outside.clock.now()
         await self.context.store.write(thread_rows.close, [target.thread_id], now)
-
-    async def made_elsewhere(self, question: Message) -> str:
-        """Return a sentence if another chat made the turn of ``question`` while this one runs, or is writing it now."""
-        replies = [row for row in await self.context.store.read(message_rows.replies, question) if row.run is not None]
-        if not replies or any(row.run == self.run for row in replies):
-            return ""
-        is_alive = self.answering.outside.is_alive
-        if any(row.status is Status.STREAMING and is_alive(row.run or "") for row in replies):
-            return _WRITTEN_ELSEWHERE
-        return _SENT_ELSEWHERE if question.timestamp >= self.began_at else ""
 
     async def _turn(self, thread_id: int, store: _Storing) -> AsyncGenerator[TurnEvent, None]:
         """Have ``store`` open a turn once no other reply is being written in the thread, and have it answered."""
@@ -199,7 +188,7 @@ class Conversation:
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=target.is_aside)
         pause = pause_notice(snapshot.last_spoken, now) if told.has_gap else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
-        notices = (pause, left, recall_notice(told.recalled) if told.recalled else "")
+        notices = (*reopened(connection, target), pause, left, recall_notice(told.recalled))
         return OpenedTurn(replace(snapshot, view=view), reply, now, tuple(filter(None, notices)))
 
     def _members_notice(self, snapshot: ContextSnapshot, now: datetime) -> str:
@@ -239,8 +228,8 @@ class Conversation:
         new = NewOperation(question.persona, act, now, frame.target.thread_id)
         retry = operation_rows.introduce(connection, new)
         reply = message_rows.open_retry(connection, question, retry, frame.target.choice.model, self.run)
-        view = snapshot.view.through(asked + 1)
-        return OpenedTurn(replace(snapshot, view=view, newest_operation_id=retry.id), reply, now)
+        snapshot = replace(snapshot, view=snapshot.view.through(asked + 1), newest_operation_id=retry.id)
+        return OpenedTurn(snapshot, reply, now, reopened(connection, frame.target))
 
     async def _reply(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
         """Have a stored question answered, and remember what the turn has for the memory."""

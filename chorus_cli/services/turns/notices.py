@@ -11,6 +11,7 @@ from chorus_cli.core.errors import MessageRefusedError, SettingsError
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time.window import window_reaching
+from chorus_cli.storage.sqlite.log import thread_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.context.plan import RequestPlan
     from chorus_cli.core.context.snapshot import ContextSnapshot
+    from chorus_cli.core.context.target import Target
     from chorus_cli.core.memory.checkpoint import FlashReport
     from chorus_cli.core.memory.items import Item
     from chorus_cli.core.personas.persona import Persona
+    from chorus_cli.storage.sqlite.store import Connection
 
 LARGEST_MESSAGE_BYTES = 8_000_000
 
@@ -92,6 +95,13 @@ def _unfitting(snapshot: ContextSnapshot, message_tokens: int) -> MessageRefused
         f"{budget.tokens:,} of the model's {budget.limit.tokens:,}. It was not stored; shorten it or choose a model "
         "with a larger limit."
     )
+
+
+def reopened(connection: Connection, target: Target) -> tuple[str, ...]:
+    """Open the thread of a turn again if it is closed, and return a sentence that says so; none if it was open."""
+    if not thread_rows.reopen(connection, target.persona.slug, target.thread_id):
+        return ()
+    return (f"Thread #{target.thread_number} was closed by another Chorus; it is open again.",)
 
 
 def recall_notice(items: Sequence[Item]) -> str:

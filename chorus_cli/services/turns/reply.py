@@ -11,10 +11,10 @@ from chorus_cli.core.errors import ModelError, StorageError, ThreadBusyError, To
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import Asking, Notice, ReplyEnd, TextDelta, TurnDone
 from chorus_cli.core.models.outcome import PAUSES_SECONDS, calls_to_answer, outcome, pause_before_retry
-from chorus_cli.core.text.surrogates import join_surrogates
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.turns.calls import CallLog, CallRound, with_unique_ids
-from chorus_cli.storage.sqlite.log import message_rows, orphans
+from chorus_cli.services.turns.reply_rows import ReplyWriter
+from chorus_cli.storage.sqlite.log import orphans
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from chorus_cli.core.tools.arguments import ReadCall
     from chorus_cli.ports import Clock, ModelClient, TokenCounter
     from chorus_cli.services.tools.toolbox import Toolbox
+    from chorus_cli.services.turns.reply_rows import ReplyRows
     from chorus_cli.storage.sqlite.store import Connection, Store
 
 
-CHECKPOINT_SECONDS = 0.5
 _POLL_SECONDS = 0.2
 _NO_CALLS: Sequence[ReadCall] = ()
 
@@ -74,6 +74,7 @@ class Answering:
     """
 
     store: Store
+    rows: ReplyRows
     outside: Outside
     toolbox: Toolbox
     given_up: set[int] = field(default_factory=set, init=False)
@@ -88,7 +89,7 @@ class Answering:
         Raises:
             StorageError: the end of the reply could not be stored; it is kept in a file that the sentence names.
         """
-        writer = ReplyWriter(self.store, self.outside.counter, self.outside.clock, row)
+        writer = ReplyWriter(self.rows, row)
         end, calls = ReplyEnd(None), _NO_CALLS
         failure: ModelError | None = None
         try:
@@ -117,7 +118,7 @@ class Answering:
 
     async def abandon(self, row: Message) -> None:
         """Mark a reply as interrupted that was stopped before it began."""
-        writer = ReplyWriter(self.store, self.outside.counter, self.outside.clock, row)
+        writer = ReplyWriter(self.rows, row)
         await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, {}))
 
     def mend(self, connection: Connection, now: datetime) -> Sequence[int]:
@@ -210,65 +211,3 @@ class Answering:
                 await self.outside.clock.sleep(pause)
             else:
                 return
-
-
-class ReplyWriter:
-    """Writes the reply of one turn into its row while it arrives, so that a crash costs half a second of it at most.
-
-    Checkpoints run beside the stream: a database that another process keeps locked delays them, never the reply.
-    """
-
-    def __init__(self, store: Store, counter: TokenCounter, clock: Clock, reply: Message) -> None:
-        self._store = store
-        self._counter = counter
-        self._clock = clock
-        self._reply = reply
-        self._pieces: list[str] = []
-        self._checkpoint: asyncio.Task[None] | None = None
-        self._written_at = clock.monotonic()
-        self._began_at: datetime | None = None
-
-    @property
-    def text(self) -> str:
-        """All that has arrived; half a character that a model may send could not be stored."""
-        return join_surrogates("".join(self._pieces))
-
-    def add(self, text: str) -> None:
-        """Take the next piece, and write a checkpoint if the last one is half a second old."""
-        self._pieces.append(text)
-        if self._began_at is None:
-            self._began_at = self._clock.now()
-        idle = self._checkpoint is None or self._checkpoint.done()
-        if idle and self._clock.monotonic() - self._written_at >= CHECKPOINT_SECONDS:
-            self._written_at = self._clock.monotonic()
-            self._checkpoint = asyncio.create_task(self._save_progress())
-
-    async def finish(self, status: Status, usage: Mapping[str, int]) -> None:
-        """Write the whole reply with its final status; an empty one has the time of its end.
-
-        Raises:
-            StorageError: the database would not take it.
-        """
-        await self._store.write(message_rows.update_reply, await self.finished(status, usage))
-
-    async def finished(self, status: Status, usage: Mapping[str, int]) -> Message:
-        """Return the whole reply with its final status, to be written; no checkpoint comes after that."""
-        if self._checkpoint is not None:
-            await asyncio.wait({self._checkpoint})
-        if self._began_at is None:
-            self._began_at = self._clock.now()
-        return await self._state(status, usage)
-
-    async def _save_progress(self) -> None:
-        try:
-            await self._store.write(message_rows.update_reply, await self._state(Status.STREAMING, {}))
-        except StorageError:
-            # The next checkpoint or the final write tries again; only the final one has to succeed.
-            return
-
-    async def _state(self, status: Status, usage: Mapping[str, int]) -> Message:
-        text = self.text
-        count = await asyncio.to_thread(self._counter.count, text)
-        # Never before the question, even if the clock was set back.
-        began_at = max(self._reply.timestamp, self._began_at or self._reply.timestamp)
-        return self._reply._replace(content=text, status=status, token_count=count, usage=usage, timestamp=began_at)

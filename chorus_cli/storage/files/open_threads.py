@@ -1,4 +1,4 @@
-"""The thread that each running chat has open, written into the lock file of its run."""
+"""The thread that each Chorus that runs has open, written into the lock file of its run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_BYTES = 4_096
 class OpenThreads:
     """The lock files in ``folder``; the one named ``run`` is this process's own.
 
-    They serve only a notice, so a file that cannot be read or written counts as no chat.
+    They serve only a notice, so a file that cannot be read or written counts as no Chorus.
     """
 
     def __init__(self, folder: Path, run: str) -> None:
@@ -24,12 +24,12 @@ class OpenThreads:
         self._own = folder / run
 
     def announce(self, persona: str, thread_id: int) -> None:
-        """Let other chats know that this one has a thread open."""
+        """Announce to every other Chorus that this one has a thread open."""
         with suppress(OSError):
             self._own.write_bytes(_entry(persona, thread_id))
 
     def is_shared(self, persona: str, thread_id: int) -> bool:
-        """Return whether another running chat has the thread open."""
+        """Return whether another Chorus that runs has the thread open."""
         entry = _entry(persona, thread_id)
         with suppress(OSError):
             others = (path for path in self._folder.iterdir() if path != self._own)

@@ -1,7 +1,7 @@
 """Personas as folders: ``system.jsonc``, ``docs/*.md`` and, later, ``sessions/``.
 
 An archived persona keeps its folder and all files in it, beside a marker file. So a conversation with it that is open
-in another window can go on.
+in another Chorus can go on.
 """
 
 from __future__ import annotations

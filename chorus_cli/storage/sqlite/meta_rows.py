@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     import sqlite3
 
 LAST_PERSONA = "last_persona"
+BROKEN_OFF_THREADS = "broken_off_threads"
+"""The key of the threads whose replies ended with their process and that no chat has named yet."""
 
 
 def last_thread_key(persona: str) -> str:
@@ -39,6 +41,13 @@ def value(connection: sqlite3.Connection, key: str) -> str | None:
     """Return the text under ``key``, ``None`` if there is none."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return None if row is None else str(row[0])
+
+
+def taken(connection: sqlite3.Connection, key: str) -> str | None:
+    """Delete the text under ``key`` and return it, ``None`` if there was none."""
+    found = value(connection, key)
+    connection.execute("DELETE FROM meta WHERE key = ?", (key,))
+    return found
 
 
 def store(connection: sqlite3.Connection, key: str, text: str) -> None:

@@ -146,6 +146,11 @@ async def test_a_retry_or_an_undo_meanwhile_is_not_overwritten(talk: World) -> N
     assert (await talk.seen())[-1] == "B3 again"
 
 
+async def give_to(talk: World, run: str) -> None:
+    """Let the reply in progress be one that the process ``run`` writes."""
+    await talk.store.write(lambda log: log.execute("UPDATE messages SET run = ? WHERE status = 'streaming'", (run,)))
+
+
 async def test_while_a_retry_runs_the_context_cannot_be_edited(talk: World) -> None:
     may_end = asyncio.Event()
     talk.model.enqueue(TextDelta("B"), may_end, TextDelta("3!"), ReplyEnd("stop"))
@@ -155,7 +160,12 @@ async def test_while_a_retry_runs_the_context_cannot_be_edited(talk: World) -> N
 
     running = asyncio.create_task(retry())
     await talk.log_row_with_status(6, Status.STREAMING)
-    assert (await talk.told("/context edit")).startswith("Another reply is being written in another window.")
+    here = "The last message of thread #1 is being answered again here; /thread 1 shows the reply."
+    elsewhere = "A reply is being written by another Chorus."
+    assert await talk.told("/context edit") == f"{here} Edit the context when it is done."
+    await give_to(talk, "other-run")
+    assert await talk.told("/context edit") == f"{elsewhere} Edit the context when it is done."
+    await give_to(talk, "this-run")
     may_end.set()
     await running
     assert (await talk.seen())[-1] == "B3!"

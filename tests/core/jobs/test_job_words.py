@@ -44,6 +44,18 @@ def test_the_user_is_told_what_goes_with_the_next_message(lines: tuple[str, ...]
     assert going_line(ended(1, *lines)) == words
 
 
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ((), "Its end goes with the next message in thread #1."),
+        (("a",), "1 line goes with the next message in thread #1."),
+        (("a", "b"), "2 lines go with the next message in thread #1."),
+    ],
+)
+def test_of_a_job_in_another_thread_undo_promises_nothing(lines: tuple[str, ...], words: str) -> None:
+    assert going_line(ended(1, *lines), "thread #1") == words
+
+
 def ended(number: int, *lines: str, count: int = 0) -> EndedJob:
     return EndedJob(number, "make", Ending(1, 12.0), lines, count or len(lines))
 

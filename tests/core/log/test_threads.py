@@ -11,6 +11,7 @@ from chorus_cli.core.log.threads import Exchange, Thread, ThreadState, last_exch
 
 AT = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 OPEN = Thread(7, 1, "", "Hello", AT, None, 2, AT)
+NEW = OPEN._replace(messages=0, last_spoken=None)
 CLOSED = OPEN._replace(closed_at=AT)
 RUNNING, WAITING, INTERRUPTED, IDLE = (
     ThreadState.RUNNING,
@@ -24,6 +25,8 @@ RUNNING, WAITING, INTERRUPTED, IDLE = (
     ("thread", "is_running", "waiting", "reply", "state"),
     [
         (OPEN, False, 0, None, IDLE),
+        (NEW, False, 0, None, ThreadState.EMPTY),
+        (NEW, False, 1, None, WAITING),
         (OPEN, False, 0, Status.COMPLETE, IDLE),
         (OPEN, True, 0, Status.STREAMING, RUNNING),
         (OPEN, True, 1, Status.INTERRUPTED, RUNNING),

@@ -1,4 +1,4 @@
-"""Folds that meet something else: other windows, other folds, a pause, or a user who does not wait."""
+"""Folds that meet something else: another Chorus, other folds, a pause, or a user who does not wait."""
 
 from __future__ import annotations
 

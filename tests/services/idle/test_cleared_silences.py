@@ -60,7 +60,7 @@ async def test_what_another_window_says_before_the_save_is_done_is_not_cleared_e
     talk.summary = asyncio.Event()
     talk.say("hello")
     await talk.clock.pass_by(HALF_AN_HOUR)
-    talk.log["chorus"].append(message(2, "from another window"))
+    talk.log["chorus"].append(message(2, "from another Chorus"))
     talk.summary.set()
     await settled()
     assert (len(talk.saved), talk.cleared) == (1, [])

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from chorus_cli.commands.framework.replies import plain
 from chorus_cli.core.errors import JobError, MessageRefusedError
 from chorus_cli.core.jobs.states import Leftover
 from tests.services.world import World
@@ -87,6 +88,40 @@ async def test_a_job_in_the_background_says_when_it_begins_and_when_it_ends(worl
         "Job #2 (make): done after 0.0 s.",
         "1 line goes with your next message; /undo keeps it back.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("away", "place"),
+    [("/thread 1", ""), ("/thread new", "thread #1"), ("/persona frodo", "thread #1 of chorus")],
+)
+async def test_a_job_of_a_thread_that_was_left_names_it_and_not_undo(world: World, away: str, place: str) -> None:
+    may_end = asyncio.Event()
+    world.shell.enqueue(b"one\n", may_end)
+    await world.roster.create("Frodo")
+    await world.carry_out("/run make")
+    await world.carry_out(away)
+    may_end.set()
+    (lines,) = await asyncio.gather(*world.services.jobs._tasks.values())
+    here = "1 line goes with your next message; /undo keeps it back."
+    assert lines[-1] == (f"1 line goes with the next message in {place}." if place else here)
+
+
+async def test_a_persona_made_anew_has_no_jobs_of_the_deleted_one(world: World) -> None:
+    await world.carry_out("/persona new Frodo")
+    await in_foreground(world, "make")
+    world.shell.enqueue(b"serving\n", asyncio.Event())
+    await world.carry_out("/run serve")
+    await asyncio.sleep(0.01)
+    await world.carry_out("/persona chorus")
+    # Another Chorus does not know of the job.
+    await world.roster.archive("frodo")
+    deleted = plain(await (await world.asked_back("/persona delete frodo")).confirmed())
+    assert deleted.splitlines()[1:] == ["Job #2 (serve): stopped after 0.0 s."]
+    await world.carry_out("/persona new Frodo")
+    assert (await world.told("/jobs")).startswith("No job has run yet.")
+    assert await world.told("/jobs log 1") == "There is no job #1 here. /jobs lists those of this run."
+    assert (await world.told("/run make")).startswith("Job #3 runs")
+    await all_ended(world)
 
 
 async def test_a_running_job_is_told_to_the_model_with_its_last_line(world: World) -> None:

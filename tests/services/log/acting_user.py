@@ -115,7 +115,7 @@ class ActingUser(ExpectingUser):
         self._do(Told("edit", self.thread, self.now, {self.thread: together}))
 
     def edit_while_something_is_said(self, data: st.DataObject) -> None:
-        """The message comes from another window; it follows what was edited."""
+        """The message comes from another Chorus; it follows what was edited."""
         self._tick()
         number, view, editing = self.here.next_number, self._view(), self.story.world.services.editing.context
         opened = self.story.run(editing.open(self.story.target()))

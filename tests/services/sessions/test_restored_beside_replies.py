@@ -39,7 +39,7 @@ async def test_what_was_said_elsewhere_while_a_reply_is_written_leaves_the_conte
     await restore(talked)
     await finished(talked, gate)
     assert await talked.seen() == ["Hello", "Hi there", "How are you?", "ok"]
-    await talked.focus.turn_to_number(2)
+    await talked.focus.turn_to_thread(2)
     assert await talked.seen() == ["A long one", "slow"]
 
 

@@ -159,7 +159,9 @@ class NaiveThreads:
         thread = self.threads[number]
         self._end(thread, reply, status)
         if thread.waiting:
+            last_used = self.last_used
             self._begin(number, thread.waiting.pop(0))
+            self.last_used = last_used
 
     def break_off(self, number: int, reply: str) -> None:
         """A reply is broken off, and messages that wait are not sent but kept."""

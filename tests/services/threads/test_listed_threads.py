@@ -34,6 +34,7 @@ class Turns:
     is_closed: bool = False
     counting: list[tuple[int, str]] = field(default_factory=list)
     running: bool = False
+    is_empty: bool = True
 
     @property
     def state(self) -> ThreadState:
@@ -41,6 +42,8 @@ class Turns:
             return ThreadState.CLOSED
         if self.running:
             return ThreadState.RUNNING
+        if self.is_empty:
+            return ThreadState.EMPTY
         return STATES[self.counting[-1][1]] if self.counting else ThreadState.IDLE
 
 
@@ -74,6 +77,7 @@ class ListingUser(RuleBasedStateMachine):
             )
         )
         self.here.counting.append((reply - 1, ending))
+        self.here.is_empty = False
         self.here.running |= run == "other"
 
     @precondition(lambda self: self.here.counting and not self.here.running)

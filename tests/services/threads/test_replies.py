@@ -9,55 +9,12 @@ import pytest
 
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.log.messages import Role, Status
-from chorus_cli.core.models.events import ReplyEnd, TextDelta
+from chorus_cli.core.models.events import TextDelta
 from chorus_cli.storage.sqlite.log import thread_rows
+from tests.services.threads.slow_replies import drafts, replies, rows, sent, settled, slow_reply
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from chorus_cli.core.context.target import Target
-    from chorus_cli.services.threads.replies import Replies
-    from chorus_cli.services.threads.running_turn import RunningTurn
     from tests.services.world import World
-
-
-class Gate(asyncio.Event):
-    """Holds back the rest of a reply."""
-
-
-def slow_reply(world: World, *words: str) -> Gate:
-    """Enqueue a reply that stops after its first word until the gate is opened."""
-    gate = Gate()
-    first, *rest = words
-    world.model.enqueue(TextDelta(first), gate, *map(TextDelta, rest), ReplyEnd("stop"))
-    return gate
-
-
-async def sent(world: World, target: Target, text: str) -> RunningTurn:
-    """Send a message and wait for the first word of the reply."""
-    turn = await world.services.replies.send(target, text)
-    assert turn is not None
-    async for event in turn.followed():
-        if isinstance(event, TextDelta):
-            break
-    return turn
-
-
-def drafts(world: World) -> list[Path]:
-    return sorted((world.folder / "drafts").glob("*"))
-
-
-def replies(world: World) -> Replies:
-    return world.services.replies
-
-
-async def rows(world: World, target: Target) -> list[tuple[Role, str, Status]]:
-    return [(row.role, row.content, row.status) for row in await world.log() if row.thread_id == target.thread_id]
-
-
-async def settled(world: World) -> None:
-    async with asyncio.timeout(5):
-        await replies(world).settle()
 
 
 async def test_three_threads_wait_at_once_and_each_reply_is_in_its_own(world: World) -> None:
@@ -107,6 +64,19 @@ async def test_a_message_to_a_busy_thread_waits_as_a_draft_until_its_turn_is_sto
     assert world.asked() == [("user", "first"), ("assistant", "first reply"), ("user", "second")]
 
 
+async def test_killing_a_thread_says_how_many_messages_waited_and_keeps_them_as_drafts(world: World) -> None:
+    here, aside = world.focus.target(), await world.services.threads.new_aside()
+    for target, waiting in ((here, ["second"]), (aside, ["third", "fourth"])):
+        slow_reply(world, "half")
+        await sent(world, target, "first")
+        for text in waiting:
+            await replies(world).send(target, text)
+    assert "\n2 messages that waited there are kept as drafts." in await world.told("/thread kill 2")
+    assert "\n1 message that waited there is kept as a draft." in await world.told("/thread kill 1")
+    assert sorted(draft.read_text() for draft in drafts(world)) == ["fourth", "second", "third"]
+    assert "waited there" not in await world.told("/thread kill 3")
+
+
 async def test_a_waiting_message_is_taken_back_newest_first(world: World) -> None:
     here = world.focus.target()
     gate = slow_reply(world, "first")
@@ -131,7 +101,7 @@ async def test_undoing_a_fork_breaks_its_reply_off_and_keeps_what_waits_there(wo
     await replies(world).send(forked, "third")
     await world.told("/thread 1")
     assert (await world.told("/context undo 1")).endswith("Thread #2 is closed; you are in thread #1.")
-    assert (replies(world).running, replies(world).waiting) == ((), ())
+    assert (replies(world).running, replies(world).waiting_count) == ((), 0)
     assert (await rows(world, forked))[-1] == (Role.ASSISTANT, "half", Status.INTERRUPTED)
     assert [draft.read_text() for draft in drafts(world)] == ["third"]
 

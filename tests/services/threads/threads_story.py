@@ -122,7 +122,7 @@ class ThreadsStory:
         self._folders.append(left)
         await self._open()
         await self.store.write(_die)
-        await self.store.write(orphans.settle, lambda run: run != "dead", self.clock.now())
+        await self.store.write(orphans.mend, lambda run: run != "dead", self.clock.now())
 
     def offered(self) -> list[str]:
         """Take what a start offers of messages that were not sent, and return it."""

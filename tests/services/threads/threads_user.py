@@ -215,6 +215,9 @@ class ThreadsUser:
             if deed.kind == "fork" and deed.thread:
                 self._break_off([deed.thread])
             self.model.undo(deed)
+            here = self.model.focus
+            if deed.kind == "said" and here in self._running() and self.model.threads[here].running is deed:
+                self.model.end(here, half(self._question(here)), Status.INTERRUPTED)
 
     def _redo(self, command: str, deed: Deed | None) -> None:
         answer = self.story.told(command)

@@ -12,9 +12,9 @@ import pytest
 
 from chorus_cli.core.context.plan import BROKEN_OFF
 from chorus_cli.core.errors import StorageError
-from chorus_cli.core.log.messages import Status
+from chorus_cli.core.log.messages import Role, Status
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
-from tests.services.world import words_come
+from tests.services.world import another_thread, words_come
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,6 +61,42 @@ async def test_a_reply_is_checkpointed_while_it_streams(world: World) -> None:
         hold.set()
         _ = [event async for event in events]
     assert (await world.log())[-1].content == "One two three"
+
+
+async def test_replies_that_stream_at_once_share_a_checkpoint(world: World) -> None:
+    hold, statements = asyncio.Event(), list[str]()
+    targets = [world.focus.target(), await another_thread(world), await another_thread(world)]
+    for _ in targets:
+        world.model.enqueue(TextDelta("One "), TextDelta("two "), hold, TextDelta("three"), ReplyEnd("stop"))
+    replies = [world.conversation.answer(target, "Hello") for target in targets]
+    for events in replies:
+        await words_come(events)
+    world.clock.advance(timedelta(seconds=0.6))
+    await world.store.read(lambda connection: connection.set_trace_callback(statements.append))
+    for events in replies:
+        await words_come(events)
+    assert (await world.log_row_with_content(-1)).content == "One two "
+    assert statements.count("BEGIN IMMEDIATE") == 1
+    assert [row.content for row in await world.log() if row.role is Role.ASSISTANT] == ["One two "] * 3
+    hold.set()
+    for events in replies:
+        assert [event async for event in events]
+    ends = [(row.content, row.status) for row in await world.log() if row.role is Role.ASSISTANT]
+    assert ends == [("One two three", Status.COMPLETE)] * 3
+
+
+async def test_the_tokens_of_a_checkpoint_grow_with_each_piece(world: World) -> None:
+    hold = asyncio.Event()
+    world.model.enqueue(*map(TextDelta, ("One ", "two", " three", " four")), hold, TextDelta(" five"), ReplyEnd("stop"))
+    async with aclosing(world.conversation.answer(world.focus.target(), "Hello")) as events:
+        await words_come(events)
+        for arrived, tokens in (("One two", 2), ("One two three", 3), ("One two three four", 4)):
+            world.clock.advance(timedelta(seconds=0.6))
+            await words_come(events)
+            assert (await world.log_row_with_content(-1, arrived)).token_count == tokens
+        hold.set()
+        _ = [event async for event in events]
+    assert (await world.log())[-1].token_count == 5
 
 
 async def test_a_message_that_cannot_be_stored_is_rescued_and_not_sent(world: World, tmp_path: Path) -> None:

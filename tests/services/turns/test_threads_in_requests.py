@@ -13,9 +13,9 @@ import pytest
 from chorus_cli.core.jobs.states import RunningJob
 from chorus_cli.core.log.messages import MessageContent, Role
 from chorus_cli.core.models.events import ReplyEnd, TextDelta, ToolStarted, TurnDone
-from chorus_cli.storage.sqlite.log import message_rows, thread_rows
+from chorus_cli.storage.sqlite.log import message_rows
 from tests.services.turns.tool_talk import call, calls
-from tests.services.world import MODEL, World, built, words_come
+from tests.services.world import MODEL, World, another_thread, built, words_come
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -29,15 +29,6 @@ if TYPE_CHECKING:
 
 JOB = "Running jobs:\n  #1 pytest -q (12 s), last line: 3 passed"
 WAITING = "currently: waiting for the model"
-
-
-async def another_thread(world: World, title: str = "") -> Target:
-    """Open another thread and return it as a target; the focus stays."""
-    target = world.focus.target()
-    # Another persona's thread comes first, so that ids and numbers differ.
-    await world.store.write(thread_rows.new, "frodo", "", world.clock.now())
-    opened = await world.store.write(thread_rows.new, target.persona.slug, title, world.clock.now())
-    return replace(target, thread_id=opened.id, thread_number=opened.number)
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from chorus_cli.storage.files.open_threads import OpenThreads
 
 @pytest.fixture
 def other(tmp_path: Path) -> OpenThreads:
-    """Another chat, which has thread 3 of Frodo open."""
+    """Another Chorus, which has thread 3 of Frodo open."""
     other = OpenThreads(tmp_path, "other")
     other.announce("frodo", 3)
     return other
@@ -20,7 +20,7 @@ def other(tmp_path: Path) -> OpenThreads:
 
 @pytest.fixture
 def alive(tmp_path: Path, other: OpenThreads) -> FileLock:
-    """The lock of the other chat's process."""
+    """The lock of the other Chorus's process."""
     del other
     return hold(tmp_path / "other")
 

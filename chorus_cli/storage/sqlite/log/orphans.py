@@ -9,11 +9,12 @@ from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Subject, Undo
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.time import timestamps
+from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.log import operation_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
 
 
@@ -29,8 +30,8 @@ def mend(
 ) -> Mended:
     """Mark replies and calls as interrupted whose process is gone, and take their empty retries back.
 
-    ``given_up`` are rows of a live process that could not be written when they ended. Without replies in progress it
-    costs one look at an empty index.
+    Their threads are kept for `take_broken_off`. ``given_up`` are rows of a live process that could not be written when
+    they ended. Without replies in progress it costs one look at an empty index.
     """
     found = connection.execute("SELECT id, run FROM messages WHERE status = 'streaming'").fetchall()
     owners = {run: run is not None and is_alive(run) for run in {run for _, run in found}}
@@ -38,6 +39,7 @@ def mend(
     for id_ in ended:
         connection.execute("UPDATE messages SET status = 'interrupted' WHERE id = ?", (id_,))
         take_back_if_empty(connection, id_, now)
+    _remember_threads(connection, [id_ for id_, run in found if not owners[run]])
     return Mended(ended, tuple(id_ for id_, _ in found if id_ not in ended))
 
 
@@ -48,14 +50,21 @@ class Place(NamedTuple):
     thread_number: int
 
 
-def places(connection: sqlite3.Connection, row_ids: Iterable[int]) -> tuple[Place, ...]:
-    """Return the threads that messages are in, each once."""
+def take_broken_off(connection: sqlite3.Connection, since: datetime) -> tuple[Place, ...]:
+    """Return the open threads whose last reply ended with its process after ``since``; each is returned only once."""
+    kept = meta_rows.taken(connection, meta_rows.BROKEN_OFF_THREADS)
+    if kept is None:
+        return ()
     found = connection.execute(
-        "SELECT DISTINCT threads.persona, threads.number FROM messages JOIN threads ON threads.id = thread_id "
-        "WHERE messages.id IN (SELECT value FROM json_each(?)) ORDER BY threads.id",
-        (json.dumps(list(row_ids)),),
+        "SELECT id, persona, number FROM threads "
+        "WHERE closed_at IS NULL AND id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (kept,),
+    ).fetchall()
+    return tuple(
+        Place(persona, number)
+        for thread_id, persona, number in found
+        if interrupted_question(connection, persona, thread_id, since) is not None
     )
-    return tuple(Place(*row) for row in found)
 
 
 def in_progress(connection: sqlite3.Connection, thread_id: int) -> list[tuple[int, str | None]]:
@@ -95,6 +104,21 @@ def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datet
     if any(each.id == retry_id for each in journal.effective(operation_rows.all_of(connection, persona, thread_id))):
         new = NewOperation(persona, Undo(Subject(operation_id=retry_id)), now, thread_id, automatic=True)
         operation_rows.introduce(connection, new)
+
+
+def _remember_threads(connection: sqlite3.Connection, row_ids: Sequence[int]) -> None:
+    """Keep the threads of replies that ended with their process until a chat names them."""
+    if not row_ids:
+        return
+    found = connection.execute(
+        "SELECT thread_id FROM messages WHERE id IN (SELECT value FROM json_each(:rows)) "
+        "UNION SELECT value FROM json_each(:kept)",
+        {
+            "rows": json.dumps(row_ids),
+            "kept": meta_rows.value(connection, meta_rows.BROKEN_OFF_THREADS) or "[]",
+        },
+    )
+    meta_rows.store(connection, meta_rows.BROKEN_OFF_THREADS, json.dumps([id_ for (id_,) in found]))
 
 
 def _has_words(connection: sqlite3.Connection, retry_id: int) -> bool:

@@ -1,0 +1,140 @@
+"""The rows of replies in progress, written every half second while the words arrive and once more at the end."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import StorageError
+from chorus_cli.core.log.messages import Status
+from chorus_cli.core.text.surrogates import join_surrogates
+from chorus_cli.storage.sqlite.log import message_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from chorus_cli.core.log.messages import Message
+    from chorus_cli.ports import Clock, TokenCounter
+    from chorus_cli.storage.sqlite.store import Connection, Store
+
+
+CHECKPOINT_SECONDS = 0.5
+
+
+class _Progress(NamedTuple):
+    """A reply as far as it has come, and its text since the last checkpoint, whose tokens are not counted yet."""
+
+    row: Message
+    uncounted: str
+
+
+class ReplyRows:
+    """Writes checkpoints of all replies of this process, so that a crash costs half a second of each at most.
+
+    Those that have grown are written in one transaction: however many there are, the end of a reply waits for one.
+    Checkpoints run beside the streams: a database that another process keeps locked delays them, never a reply.
+    """
+
+    def __init__(self, store: Store, counter: TokenCounter, clock: Clock) -> None:
+        self.store = store
+        self.counter = counter
+        self.clock = clock
+        self._grown: dict[int, ReplyWriter] = {}
+        self._checkpoint: asyncio.Task[None] | None = None
+
+    def grown(self, writer: ReplyWriter) -> None:
+        """Write a checkpoint if the last one of ``writer`` is half a second old, with all replies that have grown."""
+        self._grown[writer.reply.id] = writer
+        if self._checkpoint is not None and not self._checkpoint.done():
+            return
+        now = self.clock.monotonic()
+        if now - writer.written_at >= CHECKPOINT_SECONDS:
+            writers, self._grown = tuple(self._grown.values()), {}
+            self._checkpoint = asyncio.create_task(self._save(writers))
+            for each in writers:
+                each.written_at, each.checkpoint = now, self._checkpoint
+
+    def ended(self, writer: ReplyWriter) -> None:
+        """Write no more checkpoints of a reply."""
+        self._grown.pop(writer.reply.id, None)
+
+    async def _save(self, writers: Sequence[ReplyWriter]) -> None:
+        rows = await asyncio.to_thread(self._counted, [writer.progress() for writer in writers])
+        for writer, row in zip(writers, rows, strict=True):
+            writer.tokens = row.token_count or 0
+        # The next checkpoint or the final write tries again; only the final one has to succeed.
+        with suppress(StorageError):
+            await self.store.write(_update, rows)
+
+    def _counted(self, replies: Sequence[_Progress]) -> list[Message]:
+        """Return the rows with the tokens of the whole text, some more than exactly; the end of a reply is exact."""
+        return [
+            row._replace(token_count=(row.token_count or 0) + self.counter.count(uncounted))
+            for row, uncounted in replies
+        ]
+
+
+class ReplyWriter:
+    """Takes one reply while it arrives. ``checkpoint`` is the newest one, ``written_at`` its monotonic time.
+
+    ``tokens`` are those up to there.
+    """
+
+    def __init__(self, rows: ReplyRows, reply: Message) -> None:
+        self.reply = reply
+        self.written_at = rows.clock.monotonic()
+        self.checkpoint: asyncio.Task[None] | None = None
+        self.tokens = 0
+        self._rows = rows
+        self._pieces: list[str] = []
+        self._counted_pieces = 0
+        self._began_at: datetime | None = None
+
+    @property
+    def text(self) -> str:
+        """All that has arrived; half a character that a model may send could not be stored."""
+        return join_surrogates("".join(self._pieces))
+
+    def add(self, text: str) -> None:
+        """Take the next piece."""
+        self._pieces.append(text)
+        if self._began_at is None:
+            self._began_at = self._rows.clock.now()
+        self._rows.grown(self)
+
+    def progress(self) -> _Progress:
+        """Return the reply as far as it has come."""
+        uncounted = "".join(self._pieces[self._counted_pieces :])
+        self._counted_pieces = len(self._pieces)
+        return _Progress(self._row(self.text, Status.STREAMING, self.tokens), uncounted)
+
+    async def finish(self, status: Status, usage: Mapping[str, int]) -> None:
+        """Write the whole reply with its final status; an empty one has the time of its end.
+
+        Raises:
+            StorageError: the database would not take it.
+        """
+        await self._rows.store.write(message_rows.update_reply, await self.finished(status, usage))
+
+    async def finished(self, status: Status, usage: Mapping[str, int]) -> Message:
+        """Return the whole reply with its final status, to be written; no checkpoint comes after that."""
+        self._rows.ended(self)
+        if self.checkpoint is not None:
+            await asyncio.wait({self.checkpoint})
+        if self._began_at is None:
+            self._began_at = self._rows.clock.now()
+        text = self.text
+        tokens = await asyncio.to_thread(self._rows.counter.count, text)
+        return self._row(text, status, tokens)._replace(usage=usage)
+
+    def _row(self, text: str, status: Status, tokens: int) -> Message:
+        # Never before the question, even if the clock was set back.
+        began_at = max(self.reply.timestamp, self._began_at or self.reply.timestamp)
+        return self.reply._replace(content=text, status=status, token_count=tokens, timestamp=began_at)
+
+
+def _update(connection: Connection, replies: Sequence[Message]) -> None:
+    for reply in replies:
+        message_rows.update_reply(connection, reply)
