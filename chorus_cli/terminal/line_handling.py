@@ -18,6 +18,7 @@ from chorus_cli.services.threads.wording import waiting_line
 from chorus_cli.terminal.following import Following
 from chorus_cli.terminal.job_output import JobOutput
 from chorus_cli.terminal.prompt.command_sign import is_command, is_shell_command, unescaped_line
+from chorus_cli.terminal.prompt.typing_ahead import ctrl_d_dropped
 from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.exchange import show_exchange
 from chorus_cli.terminal.screen.progress import Wait
@@ -101,6 +102,8 @@ class LineHandler:
     async def _shell_command(self, command: str) -> None:
         """Run a command of the shell and show its output as it comes; Ctrl-C stops it, a second one kills it.
 
+        Ctrl-D, which ends the input of a command elsewhere, does nothing.
+
         Raises:
             CommandError, JobError: there is none, or it cannot be started.
         """
@@ -108,10 +111,11 @@ class LineHandler:
             raise CommandError("! needs a command of the shell, for example: !ls")
         jobs = self._services.jobs
         job, output = jobs.start(self._services.focus.target(), command), JobOutput(self._screen)
-        try:
-            lines, _ = await run_to_completion(jobs.attend(job, output.show), job.interrupt)
-        finally:
-            output.close()
+        with ctrl_d_dropped(self._prompt.keyboard):
+            try:
+                lines, _ = await run_to_completion(jobs.attend(job, output.show), job.interrupt)
+            finally:
+                output.close()
         for line in lines:
             self._screen.notice(line)
 

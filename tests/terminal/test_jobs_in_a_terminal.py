@@ -64,6 +64,19 @@ def test_ctrl_c_stops_the_command_and_not_the_chat(home: Home, tmp_path: Path) -
     assert home.said() == ["I am tired"]
 
 
+def test_ctrl_d_during_a_command_does_nothing_and_other_keys_are_for_the_prompt(home: Home) -> None:
+    with home.chat() as chat:
+        chat.say("!echo begun; sleep 1")
+        chat.await_text("\nbegun")
+        chat.press("ctrl-d")
+        chat.type("hel")
+        chat.press("ctrl-d")
+        chat.type("lo")
+        chat.await_line(f"{PROMPT} hello")
+        chat.press("ctrl-c")
+        chat.ask("I am tired", "tired?")
+
+
 def test_a_second_ctrl_c_kills_a_command_that_ignores_the_first(home: Home) -> None:
     with home.chat() as chat:
         chat.say("!trap 'echo ignored' INT; echo begun; while :; do sleep 0.1; done")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import select
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
@@ -19,7 +20,7 @@ from chorus_cli.terminal.screen.dim_row import beginning_of, dim_row, dots, end_
 from chorus_cli.terminal.screen.painted_rows import widest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from prompt_toolkit.input import Input
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 _FRAME_SECONDS = 1 / 15
 _ESCAPE_SECONDS = 0.5
 """Escape and a key within this time are Alt and that key, as at the prompt."""
+
+_MOST_READS = 64
+"""The times that waiting keys are read, 1,024 bytes each: as many as a terminal may hold."""
 
 _SHOWN_LINES = 3
 _SIGN, _PLAIN_SIGN = "❯", ">"
@@ -207,6 +211,29 @@ class ReplyKeyboard:
         self._frame, self._shown_at = None, asyncio.get_running_loop().time()
         if self._changed is not None:
             self._changed()
+
+
+@contextmanager
+def ctrl_d_dropped(source: Input) -> Iterator[None]:
+    """Drop Ctrl-D, which would quit at the next prompt, from the keys that are typed meanwhile; other keys stay."""
+    before = get_typeahead(source)
+    try:
+        yield
+    finally:
+        # Ctrl-Z may have had to rescue keys, which are older than those in the terminal.
+        typed = [*get_typeahead(source), *_waiting_presses(source)]
+        store_typeahead(source, [*before, *(press for press in typed if press.key is not Keys.ControlD)])
+
+
+def _waiting_presses(source: Input) -> list[KeyPress]:
+    """Read the keys that wait in the terminal; the end of an unfinished paste is left to the next prompt."""
+    pressed: list[KeyPress] = []
+    descriptor = source.fileno()
+    for _ in range(_MOST_READS):
+        if _is_hung_up(descriptor) or not select.select([descriptor], [], [], 0)[0]:
+            break
+        pressed += source.read_keys()
+    return [*pressed, *source.flush_keys()]
 
 
 def _typing(text: str) -> list[KeyPress]:
