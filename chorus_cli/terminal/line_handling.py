@@ -83,7 +83,7 @@ class LineHandler:
             raise PersonaError(f"{error}{_UNSENT}") from error
         for notice in (*focus.sharing_notices(), *focus.new_warnings(target)):
             self._screen.notice(notice)
-        turn = await self._services.replies.send(target, unescaped_line(line))
+        turn = await self._uninterrupted(self._services.replies.send(target, unescaped_line(line)))
         if turn is None:
             self._screen.notice(waiting_line(target))
         else:

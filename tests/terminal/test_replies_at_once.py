@@ -83,8 +83,11 @@ def test_a_reply_in_the_background_is_followed_again_and_messages_wait_for_it(
         chat.press("ctrl-b")
         chat.await_text("goes on in the background")
         chat.ask("two waits", "Your message waits for the reply in thread #1; /undo takes it back.")
-        chat.ask("three is taken back", "waits for the reply")
+        chat.say("three is taken back")
+        chat.await_text("Your message waits for the reply in thread #1", times=2)
+        chat.await_line(PROMPT)
         chat.say("/undo")
+        chat.await_text("Not sent: three is taken back")
         chat.await_line(f"{PROMPT} three is taken back")
         chat.press("ctrl-c")
         chat.say("/thread 1")
@@ -147,3 +150,23 @@ def test_all_replies_that_ended_unseen_are_shown_when_the_user_comes(home: Home,
             "Your message: one goes on\nAbout one: all.\nNext, your waiting message: two waits\nAbout two: all."
         )
         chat.await_line(PROMPT)
+
+
+def test_ctrl_c_at_any_moment_of_sending_loses_no_message(home: Home, provider: SlowProvider) -> None:
+    with home.chat(**provider.variables) as chat:
+        chat.say("one goes on")
+        chat.await_text("About one")
+        chat.press("ctrl-b")
+        chat.await_text("goes on in the background")
+        chat.await_line(PROMPT)
+        for number in range(6):
+            chat.say(f"message {number}")
+            chat.watch(0.01 * number)
+            chat.press("ctrl-c")
+            chat.until(lambda: chat.bottom_line().endswith("waiting"), "a message that waits")
+            chat.say("/undo")
+            chat.await_text(f"Not sent: message {number}")
+            chat.await_line(f"{PROMPT} message {number}")
+            chat.press("ctrl-c")
+            chat.await_line(PROMPT)
+            chat.until(lambda: not chat.bottom_line().endswith("waiting"), "no message that waits")
