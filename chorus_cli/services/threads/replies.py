@@ -141,7 +141,14 @@ class Replies:
         turn = self._turns.get(thread_id)
         if turn is not None:
             await turn.stop()
+            self._forget(turn)
         return turn is not None
+
+    def forget_unseen(self, thread_id: int) -> None:
+        """Forget the newest turn of a thread that has ended unseen, because it was undone."""
+        unseen = self._unseen.get(thread_id)
+        if unseen is not None and thread_id not in self._turns:
+            self._forget(unseen.chain[-1])
 
     async def stop(self, thread_id: int) -> bool:
         """Break off the reply in a thread, and return whether there was one; messages that wait there stay drafts."""
@@ -207,6 +214,17 @@ class Replies:
             async with aclosing(events):
                 async for event in events:
                     yield event
+
+    def _forget(self, gone: RunningTurn) -> None:
+        """Leave a turn out of those that the user has not seen."""
+        first = self._unseen.get(gone.target.thread_id)
+        if first is None:
+            return
+        if first is gone:
+            del self._unseen[gone.target.thread_id]
+        for turn in first.chain:
+            if turn.next is gone:
+                turn.next = gone.next
 
     def _ended(self, turn: RunningTurn) -> None:
         thread_id = turn.target.thread_id

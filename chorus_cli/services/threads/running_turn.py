@@ -49,6 +49,11 @@ class RunningTurn:
         return tuple(self._came)
 
     @property
+    def chain(self) -> tuple[RunningTurn, ...]:
+        """This turn and those of the messages that have waited for it, as far as they have begun."""
+        return (self, *(self.next.chain if self.next is not None else ()))
+
+    @property
     def is_waiting(self) -> bool:
         """Whether it is not stored yet, because another process is writing a reply in its thread."""
         return bool(self._came) and isinstance(self._came[-1], WaitBegun)
