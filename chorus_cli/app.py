@@ -72,7 +72,8 @@ class App:
         self.personas = Personas(paths.personas, paths.config_file)
         naming = Naming(model, environment, self._ask_ollama)
         self.focus = Focus(self.personas, self.store, self.clock, naming, OpenThreads(paths.run, run))
-        self._environment = environment
+        # Libraries set variables of their own later, which are no business of the user's commands.
+        self._environment = dict(environment)
         self._frontend = frontend
         self._composing = threading.Lock()
         self._services: Services | None = None

@@ -60,8 +60,8 @@ class Jobs:
 
     @property
     def all(self) -> tuple[Job, ...]:
-        """The jobs of all personas, oldest first."""
-        return tuple(self._jobs)
+        """The jobs of all personas, oldest first, but for those of deleted ones."""
+        return tuple(job for job in self._jobs if job.number not in self._forgotten)
 
     def running(self, slug: str) -> tuple[RunningJob, ...]:
         """Return the running jobs of a persona, oldest first."""
@@ -69,8 +69,7 @@ class Jobs:
 
     def of_persona(self, slug: str) -> tuple[Job, ...]:
         """Return the jobs of a persona, oldest first."""
-        own = (job for job in self._jobs if job.target.persona.slug == slug)
-        return tuple(job for job in own if job.number not in self._forgotten)
+        return tuple(job for job in self.all if job.target.persona.slug == slug)
 
     def find(self, number: int, slug: str | None = None) -> Job:
         """Return a job; with ``slug``, only if it is one of that persona.

@@ -22,11 +22,16 @@ class OpenThreads:
     def __init__(self, folder: Path, run: str) -> None:
         self._folder = folder
         self._own = folder / run
+        self._announced = b""
 
     def announce(self, persona: str, thread_id: int) -> None:
         """Announce to every other Chorus that this one has a thread open."""
-        with suppress(OSError):
-            self._own.write_bytes(_entry(persona, thread_id))
+        entry = _entry(persona, thread_id)
+        # Another process that read the file while it is written again would see no thread in it.
+        if entry != self._announced:
+            with suppress(OSError):
+                self._own.write_bytes(entry)
+                self._announced = entry
 
     def is_shared(self, persona: str, thread_id: int) -> bool:
         """Return whether another Chorus that runs has the thread open."""

@@ -84,6 +84,8 @@ def test_so_does_one_that_comes_from_the_history_or_from_the_editor_or_was_typed
         chat.await_line(f"  {MESSAGE[-1]}")
         chat.ask("", ANSWER)
         assert_once_and_whole(chat.screen_text())
+    # The chat begins with the last exchange, which is to be a short one.
+    assert home.run("ask", "Hello").code == 0
     with low_window(home) as chat:
         chat.watch(0.5)
         chat.press("up")
@@ -92,6 +94,7 @@ def test_so_does_one_that_comes_from_the_history_or_from_the_editor_or_was_typed
         chat.await_text("?")
         chat.await_line(PROMPT)
         assert_once_and_whole(chat.screen_text())
+    assert home.run("ask", "Hello").code == 0
     with low_window(home) as chat:
         chat.say(LONG_MESSAGE)
         chat.await_text(FIRST_WORD, times=2)
