@@ -16,7 +16,7 @@ from chorus_cli.commands.framework.replies import Question, Reply, plain
 from chorus_cli.core.context.plan import BROKEN_OFF, LEAD
 from chorus_cli.core.context.target import Target
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.core.log.messages import Message, Role
+from chorus_cli.core.log.messages import Message, Role, Status
 from chorus_cli.core.models.events import ModelEvent, ReplyEnd, TextDelta
 from chorus_cli.core.models.exchange import ModelRequest
 from chorus_cli.services.editing.drafts import UnsentInput
@@ -204,7 +204,9 @@ class ThreadsStory:
 
 
 def shown(row: Message) -> Shown:
-    return row.role is Role.USER, row.content, row.status
+    """Return a row as the model has it; how much of a reply in progress is written already is a matter of time."""
+    content = "" if row.status is Status.STREAMING else row.content
+    return row.role is Role.USER, content, row.status
 
 
 def _is_at_gate(turn: RunningTurn) -> bool:
