@@ -29,7 +29,7 @@ class Line:
 
     @property
     def shown(self) -> Shown:
-        return self.human, self.text, self.status
+        return self.human, self.text if self.status is Status.COMPLETE else "", self.status
 
 
 @dataclass(eq=False)

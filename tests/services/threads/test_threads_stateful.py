@@ -100,7 +100,9 @@ class ThreadsMachine(RuleBasedStateMachine):
 
 @pytest.mark.timeout(600)  # only for finding the shortest story that fails
 def test_the_threads_are_as_expected() -> None:
-    run_state_machine_as_test(ThreadsMachine, settings=settings(max_examples=18, stateful_step_count=30))
+    # The same stories in each run; those under the mark slow are always others.
+    few = settings(max_examples=18, stateful_step_count=30, derandomize=True, database=None)
+    run_state_machine_as_test(ThreadsMachine, settings=few)
 
 
 @pytest.mark.slow

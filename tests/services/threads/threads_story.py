@@ -204,8 +204,8 @@ class ThreadsStory:
 
 
 def shown(row: Message) -> Shown:
-    """Return a row as the model has it; how much of a reply in progress is written already is a matter of time."""
-    content = "" if row.status is Status.STREAMING else row.content
+    """Return a row as the model has it; how much of an unfinished reply is written is a matter of time."""
+    content = row.content if row.status is Status.COMPLETE else ""
     return row.role is Role.USER, content, row.status
 
 
