@@ -29,6 +29,7 @@ PROMPT = "Chorus ❯"
 SHELL_PROMPT = "shell$"
 PATIENCE_SECONDS = 60.0
 _LOOK_SECONDS = 0.05
+_SET_BY_LIBRARIES = ("LITELLM_", "TIKTOKEN_")
 _LINES, _COLUMNS, _HISTORY_LINES = 40, 100, 2000
 _MARKED_PASTES = 2004 << 5  # as pyte keeps the modes that only some terminals have
 _KEYS = {
@@ -66,9 +67,10 @@ class Home:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of a program that keeps everything here."""
+        """The environment of a program that keeps everything here, without what a library set in this process."""
         terminal = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
-        return {**os.environ, **terminal, "CHORUS_HOME": str(self.path)}
+        own = {name: value for name, value in os.environ.items() if not name.startswith(_SET_BY_LIBRARIES)}
+        return {**own, **terminal, "CHORUS_HOME": str(self.path)}
 
     def run(self, *arguments: str | bytes, stdin: bytes = b"") -> Outcome:
         """Run a command to its end, with ``stdin`` piped in."""

@@ -30,6 +30,7 @@ def test_a_reply_in_the_background_is_counted_below_told_to_the_model_and_rings(
     with home.chat() as chat:
         assert "running" not in chat.bottom_line()
         send_to_background(chat)
+        chat.until(lambda: preambles(home) == [""], "the first question in the log")
         chat.ask("Hello", "What would you like to talk about?")
         chat.await_text("thread #2 is done")
         chat.await_line(PROMPT)

@@ -69,7 +69,7 @@ class Event:
 
 @dataclass
 class Thread:
-    """A thread: whether it is open, the place of the newest message or else of the opening, and what goes on in it."""
+    """A thread: the moment of its newest message or else of its opening, whether it is open, and what goes on in it."""
 
     last_active: int
     is_closed: bool = False
@@ -96,6 +96,7 @@ class NaiveThreads:
     events: list[Event] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     inserted: int = 0
+    moments: int = 0
 
     # What is there
 
@@ -181,7 +182,7 @@ class NaiveThreads:
         turn = Deed("said", number, self._next)
         turn.lines = {number: [Line(text, turn, human=True), Line("", turn, human=False, status=Status.STREAMING)]}
         self.events.append(Event("do", turn, 0))
-        self.threads[number].running, self.threads[number].last_active = turn, turn.at
+        self.threads[number].running, self.threads[number].last_active = turn, self._moment()
         self.last_used = number
 
     # What is done
@@ -219,11 +220,16 @@ class NaiveThreads:
     def _next(self) -> int:
         return len(self.events) + 1
 
+    def _moment(self) -> int:
+        """Count a message or the opening of a thread, which is later than those before."""
+        self.moments += 1
+        return self.moments
+
     # Which threads there are
 
     def new(self) -> None:
         number = len(self.threads) + 1
-        self.threads[number] = Thread(self._next)
+        self.threads[number] = Thread(self._moment())
         self.go_to(number)
 
     def go_to(self, number: int) -> None:
