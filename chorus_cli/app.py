@@ -91,7 +91,7 @@ class App:
         return file_lock.is_locked(self.paths.run / run)
 
     async def take_broken_off(self) -> tuple[orphans.Place, ...]:
-        """Return the threads whose replies ended with a process that is gone, unless another chat has named them."""
+        """Return the threads whose replies ended with a process that is gone, unless another Chorus has named them."""
         if await self.store.read(meta_rows.value, meta_rows.BROKEN_OFF_THREADS) is None:
             return ()
         return await self.store.write(orphans.take_broken_off, cutoff(self.clock.now(), MAXIMUM_CONTEXT_HOURS))

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections import deque
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from tests.adapters.models.fault_server import DONE, chunk, event
+from tests.loopback_server import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-_LOOK_SECONDS = 0.02
 
 
 @dataclass(slots=True)
@@ -41,11 +38,11 @@ class CallingProvider:
     def refuse(self, status: int, message: str) -> None:
         self._script.append((status, json.dumps({"error": {"message": message}}).encode()))
 
-    def answer(self, body: dict[str, Any]) -> tuple[int, bytes]:
+    def answer(self, body: dict[str, Any]) -> tuple[int, list[bytes]]:
         self.asked.append(body)
-        if self._script:
-            return self._script.popleft()
-        return 200, chunk("ok") + chunk(finish_reason="stop") + DONE
+        ok = chunk("ok") + chunk(finish_reason="stop") + DONE
+        status, reply = self._script.popleft() if self._script else (200, ok)
+        return status, [reply]
 
 
 def piece(
@@ -81,26 +78,5 @@ def split_call(name: str, arguments: object, id_: str = "c1", index: int = 0) ->
 def calling() -> Iterator[CallingProvider]:
     """Start the server in threads of this process."""
     provider = CallingProvider()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            status, body = provider.answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            with suppress(ConnectionError):
-                self.send_response(status)
-                self.send_header("Content-Type", "text/event-stream" if status == 200 else "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        # Whoever is still connected in the end is not waited for.
-        server.block_on_close = False
-        threading.Thread(target=server.serve_forever, args=(_LOOK_SECONDS,), daemon=True).start()
-        provider.address = f"http://127.0.0.1:{server.server_port}/v1"
-        try:
-            yield provider
-        finally:
-            server.shutdown()
+    with serving(provider.answer) as provider.address:
+        yield provider

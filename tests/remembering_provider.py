@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from tests.adapters.models.fault_server import DONE, chunk
+from tests.loopback_server import serving
 from tests.remembering import summary_of, wants_summary
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
     Messages = Sequence[dict[str, Any]]
 
-_LOOK_SECONDS = 0.02
 _PATIENCE_SECONDS = 20
 
 
@@ -37,8 +35,12 @@ class RememberingProvider:
     writes_once: bool = False
     may_write: threading.Event = field(default_factory=threading.Event)
 
-    def answer(self, messages: Messages) -> tuple[int, bytes]:
-        """Return status and body for a request."""
+    def answer(self, body: dict[str, Any]) -> tuple[int, list[bytes]]:
+        """Return the status of the answer to a request, and its body."""
+        status, reply = self._answer(body["messages"])
+        return status, [reply if status == 200 else b""]
+
+    def _answer(self, messages: Messages) -> tuple[int, bytes]:
         self.asked.append(messages)
         said = str(messages[-1]["content"])
         if not is_for_summary(messages):
@@ -59,30 +61,11 @@ def remembering() -> Iterator[RememberingProvider]:
     """Start the server in threads of this process."""
     provider = RememberingProvider()
     provider.may_write.set()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            status, body = provider.answer(asked["messages"])
-            with suppress(ConnectionError):
-                self.send_response(status)
-                self.send_header("Content-Type", "text/event-stream")
-                self.end_headers()
-                self.wfile.write(body if status == 200 else b"")
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        # Whoever is still connected in the end is not waited for.
-        server.block_on_close = False
-        threading.Thread(target=server.serve_forever, args=(_LOOK_SECONDS,), daemon=True).start()
-        provider.address = f"http://127.0.0.1:{server.server_port}/v1"
+    with serving(provider.answer) as provider.address:
         try:
             yield provider
         finally:
             provider.may_write.set()
-            server.shutdown()
 
 
 def _reply(text: str) -> bytes:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import defaultdict
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from tests.adapters.models.fault_server import DONE, chunk
+from tests.loopback_server import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_LOOK_SECONDS = 0.02
 _PATIENCE_SECONDS = 60
 
 
@@ -44,8 +42,15 @@ class SlowProvider:
         """Return the messages of the newest request whose last message begins with ``word``."""
         return next(messages for messages in reversed(self.asked) if _word(messages) == word)
 
-    def wait_for(self, word: str) -> None:
+    def answer(self, body: dict[str, Any]) -> tuple[int, Iterator[bytes]]:
+        """Keep a request, and return its status and the pieces of its reply."""
+        self.asked.append(body["messages"])
+        return 200, self._pieces(_word(body["messages"]))
+
+    def _pieces(self, word: str) -> Iterator[bytes]:
+        yield chunk(f"About {word}")
         self._may_finish[word].wait(_PATIENCE_SECONDS)
+        yield chunk(": all.") + chunk(finish_reason="stop") + DONE
 
 
 def _word(messages: list[dict[str, Any]]) -> str:
@@ -56,29 +61,5 @@ def _word(messages: list[dict[str, Any]]) -> str:
 def slow() -> Iterator[SlowProvider]:
     """Start the server in threads of this process."""
     provider = SlowProvider()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            messages = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"]
-            provider.asked.append(messages)
-            word = _word(messages)
-            with suppress(ConnectionError):
-                self.send_response(200)
-                self.send_header("Content-Type", "text/event-stream")
-                self.end_headers()
-                self.wfile.write(chunk(f"About {word}"))
-                provider.wait_for(word)
-                self.wfile.write(chunk(": all.") + chunk(finish_reason="stop") + DONE)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.block_on_close = False
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, args=(_LOOK_SECONDS,), daemon=True).start()
-        provider.address = f"http://127.0.0.1:{server.server_port}/v1"
-        try:
-            yield provider
-        finally:
-            server.shutdown()
+    with serving(provider.answer) as provider.address:
+        yield provider

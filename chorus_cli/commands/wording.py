@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.log.marks import marker
 from chorus_cli.core.log.messages import Role
-from chorus_cli.core.log.operations import Numbers, Operation
+from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timespan import format_span

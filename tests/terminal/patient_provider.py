@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from tests.adapters.models.fault_server import DONE, chunk
+from tests.loopback_server import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +16,6 @@ LONG, LATE = "long", "late"
 """A message with the first is answered with a word and the rest later; one with the second wholly later."""
 
 WORD = "Hm,"
-_LOOK_SECONDS = 0.02
 _PATIENCE_SECONDS = 60
 
 
@@ -28,8 +26,11 @@ class PatientProvider:
         self.address = ""
         self.may_go_on = threading.Event()
 
-    def pieces(self, said: str) -> Iterator[bytes]:
-        """Yield the pieces of the reply to a message."""
+    def answer(self, body: dict[str, Any]) -> tuple[int, Iterator[bytes]]:
+        """Return the status and the pieces of the reply to a request."""
+        return 200, self._pieces(str(body["messages"][-1]["content"]))
+
+    def _pieces(self, said: str) -> Iterator[bytes]:
         if LONG in said:
             # litellm holds a piece back until the next one.
             yield chunk(WORD)
@@ -45,28 +46,8 @@ class PatientProvider:
 def patient() -> Iterator[PatientProvider]:
     """Start the server in threads of this process."""
     provider = PatientProvider()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            with suppress(ConnectionError):
-                self.send_response(200)
-                self.send_header("Content-Type", "text/event-stream")
-                self.end_headers()
-                for piece in provider.pieces(str(asked["messages"][-1]["content"])):
-                    self.wfile.write(piece)
-                    self.wfile.flush()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        # A client that is still connected in the end is not waited for.
-        server.block_on_close = False
-        threading.Thread(target=server.serve_forever, args=(_LOOK_SECONDS,), daemon=True).start()
-        provider.address = f"http://127.0.0.1:{server.server_port}/v1"
+    with serving(provider.answer) as provider.address:
         try:
             yield provider
         finally:
             provider.may_go_on.set()
-            server.shutdown()

@@ -45,6 +45,8 @@ class Outbox:
 
     def drop_draft(self, unsent: Unsent) -> Unsent:
         """Delete the draft of a message that is stored, or that the user has again."""
+        if unsent.draft is None:
+            return unsent
         self._drafts.drop(unsent.draft)
         return unsent._replace(draft=None)
 

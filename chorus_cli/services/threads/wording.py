@@ -39,15 +39,14 @@ def next_line(turn: RunningTurn) -> str:
 def ended_line(turn: RunningTurn, slug_in_focus: str) -> str:
     """Say how a reply in the background ended; its thread is named with its persona unless that is in focus."""
     persona, number = turn.target.persona, turn.target.thread_number
-    is_here = persona.slug == slug_in_focus
-    place = f"thread #{number}" if is_here else f"thread #{number} of {persona.name}"
+    place = turn.target.thread_label(slug_in_focus)
     if isinstance(turn.error, ChorusError):
         message = f'"{shortened(turn.text)}"' if turn.text else "/retry"
         return f"{message} in {place} was not answered: {turn.error}"
     about = f' to "{shortened(turn.text)}"' if turn.text else ""
     last = turn.events[-1] if turn.events else None
     end = "broke off" if isinstance(last, TurnDone) and last.error is not None else "is done"
-    way = "" if is_here else f"/persona {persona.slug}, then "
+    way = "" if persona.slug == slug_in_focus else f"/persona {persona.slug}, then "
     return f"The reply{about} in {place} {end}; {way}/thread {number} shows it."
 
 
