@@ -16,7 +16,7 @@ from chorus_cli.adapters.machine.editor import UserEditor
 from chorus_cli.adapters.machine.shell import UserShell
 from chorus_cli.adapters.models import ollama
 from chorus_cli.adapters.models.limits import ModelLimits
-from chorus_cli.adapters.models.litellm_client import LiteLLMClient
+from chorus_cli.adapters.models.litellm.client import LiteLLMClient
 from chorus_cli.adapters.models.model_map import ModelMap
 from chorus_cli.adapters.models.router import ElizaClient, ModelRouter
 from chorus_cli.adapters.models.token_counter import VocabularyCounter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.adapters.models.litellm_library import warm
+from chorus_cli.adapters.models.litellm.library import warm
 from chorus_cli.core.models.choice import ELIZA
 from chorus_cli.core.settings.schema import schema_text
 from chorus_cli.storage.files import drafts, file_lock, persona_files, session_files

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.adapters.models import litellm_library
+from chorus_cli.adapters.models.litellm import library
 from tests.mock_provider import MockProvider, running
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ def test_key(monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture(scope="module")
 def _litellm_is_loaded() -> None:
-    litellm_library.warm()
+    library.warm()
 
 
 @pytest.fixture
 async def _no_connection_outlives_the_event_loop_of_its_test() -> AsyncIterator[None]:
     yield
     # litellm keeps its clients, and one that is thrown away later complains of its loop that is gone.
-    await litellm_library.load().close_litellm_async_clients()
+    await library.load().close_litellm_async_clients()

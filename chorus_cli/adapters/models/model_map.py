@@ -8,7 +8,7 @@ import threading
 from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.adapters.models.litellm_library import installation_folder
+from chorus_cli.adapters.models.installation import installation_folder
 from chorus_cli.core.errors import ModelError
 
 if TYPE_CHECKING:

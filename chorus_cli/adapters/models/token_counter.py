@@ -7,7 +7,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from chorus_cli.adapters.models.litellm_library import installation_folder
+from chorus_cli.adapters.models.installation import installation_folder
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.text.surrogates import join_surrogates
 

@@ -31,3 +31,20 @@ def cleaned_input(text: str) -> tuple[str, bool]:
     replaced = "\0" in whole or _SURROGATE.search(whole) is not None
     whole_lines = join_surrogates(whole).replace("\r\n", "\n").replace("\r", "\n")
     return whole_lines.replace("\0", "\u2400"), replaced
+
+
+class PairJoiner:
+    """Joins surrogate pairs, written as two JSON escapes, that are split between two chunks."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def join(self, piece: str) -> str:
+        """Return the held half and ``piece``, without a high surrogate at the end, which is held."""
+        text = self._held + piece
+        self._held = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        return join_surrogates(text[: len(text) - len(self._held)])
+
+    def rest(self) -> str:
+        """Return the half that is still held, replaced because the other never came."""
+        return join_surrogates(self._held)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.adapters.models.litellm_client import LiteLLMClient
+from chorus_cli.adapters.models.litellm.client import LiteLLMClient
 from chorus_cli.adapters.models.model_map import ModelMap
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import TextDelta

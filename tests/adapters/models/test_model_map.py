@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.adapters.models import litellm_library
+from chorus_cli.adapters.models.litellm import library
 from chorus_cli.adapters.models.model_map import ModelMap
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def test_the_shipped_map_is_read_without_importing_litellm() -> None:
 
 
 def test_the_providers_are_exactly_those_of_the_installed_litellm() -> None:
-    litellm_library.load()
+    library.load()
     from litellm.llms.openai_like.json_loader import JSONProviderRegistry  # noqa: PLC0415 - two seconds of import
     from litellm.types.utils import LlmProviders  # noqa: PLC0415 - see above
 
@@ -227,7 +227,7 @@ def test_the_providers_are_exactly_those_of_the_installed_litellm() -> None:
 
 
 def test_the_installed_litellm_finds_a_provider_for_every_name_without_one() -> None:
-    litellm = litellm_library.load()
+    litellm = library.load()
     # Only bare names are asked for: for a few prefixes the same question would log in somewhere.
     bare = [name for name in ModelMap().names() if "/" not in name]
     assert len(bare) > 100

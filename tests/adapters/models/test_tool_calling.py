@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from chorus_cli.adapters.models.litellm_client import LiteLLMClient
-from chorus_cli.adapters.models.litellm_messages import accepted_messages, litellm_messages
+from chorus_cli.adapters.models.chat_messages import accepted_messages, chat_messages
+from chorus_cli.adapters.models.litellm.client import LiteLLMClient
 from chorus_cli.adapters.models.tool_calling import refuses_tools, takes_tools, tool_arguments
 from chorus_cli.core.errors import ToolsRefusedError
 from chorus_cli.core.models.events import ReplyEnd
@@ -180,7 +180,7 @@ CALLED = (
 
 
 def test_words_and_the_call_after_them_are_one_message_as_the_model_sent_them() -> None:
-    sent = litellm_messages(CALLED, with_markers=False)
+    sent = chat_messages(CALLED, with_markers=False)
     assert [message["role"] for message in sent] == ["user", "assistant", "tool"]
     assert sent[1]["content"] == "Let me see."
     assert sent[1]["tool_calls"]
@@ -198,5 +198,5 @@ def test_claude_gets_calls_in_words_where_no_tools_are_offered(
     model: str, tools: tuple[Tool, ...], roles: list[str]
 ) -> None:
     accepted = accepted_messages(ModelRequest(model, CALLED, tools=tools))
-    assert [message["role"] for message in litellm_messages(accepted, with_markers=False)] == roles
+    assert [message["role"] for message in chat_messages(accepted, with_markers=False)] == roles
     assert "gold" in accepted[-1].content

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.adapters.models.litellm_library import installation_folder
+from chorus_cli.adapters.models.installation import installation_folder
 from chorus_cli.adapters.models.model_map import ModelMap
 from chorus_cli.core.models.choice import (
     ELIZA,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from chorus_cli.adapters.models.litellm_client import LiteLLMClient
+from chorus_cli.adapters.models.litellm.client import LiteLLMClient
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import importlib
-import importlib.util
 import os
 import threading
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import ModelError
+from chorus_cli.adapters.models.installation import installation_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping
@@ -40,20 +38,6 @@ _FIRST_REQUEST_MODULES = (
 )
 
 _importing = threading.Lock()
-
-
-def installation_folder() -> Path:
-    """Return the folder of the installed litellm without importing it.
-
-    Raises:
-        ModelError: it is not installed.
-    """
-    spec = importlib.util.find_spec("litellm")
-    if spec is None or spec.origin is None:
-        raise ModelError(
-            "litellm is not installed, and every model but chorus/eliza needs it. Install it with: pip install litellm."
-        )
-    return Path(spec.origin).parent
 
 
 def prepare_environment(environment: MutableMapping[str, str] = os.environ) -> None:

@@ -7,20 +7,20 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chorus_cli.adapters.machine.clock import Patience, Pauses
-from chorus_cli.adapters.models import litellm_library
-from chorus_cli.adapters.models.litellm_messages import (
+from chorus_cli.adapters.models.chat_messages import (
     accepted_messages,
-    litellm_messages,
+    chat_messages,
     reply_limit,
     wants_markers,
 )
-from chorus_cli.adapters.models.provider_errors import model_error, silence_error
+from chorus_cli.adapters.models.litellm import library
+from chorus_cli.adapters.models.litellm.errors import model_error, silence_error
 from chorus_cli.adapters.models.server_addresses import address_problem, is_ollama, is_on_this_machine, server_address
 from chorus_cli.adapters.models.tool_calling import call_pieces, refuses_choice, tool_arguments
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.text.redaction import redact, secrets_in
-from chorus_cli.core.text.surrogates import join_surrogates
+from chorus_cli.core.text.surrogates import PairJoiner
 from chorus_cli.core.tools.calls import CallAssembly
 
 if TYPE_CHECKING:
@@ -135,10 +135,10 @@ class LiteLLMClient:
             await _close(stream)
 
     async def _ask(self, request: ModelRequest) -> _Stream:
-        litellm = litellm_library.loaded()
+        litellm = library.loaded()
         if litellm is None:
             # The import takes two seconds and may be in progress already.
-            litellm = await litellm_library.load_beside()
+            litellm = await library.load_beside()
         arguments = self._arguments(request)
         try:
             stream: _Stream | None = await litellm.acompletion(**arguments)
@@ -156,7 +156,7 @@ class LiteLLMClient:
         """Return the arguments for litellm; its own retries are off, because they would be invisible."""
         arguments: dict[str, object] = {
             "model": request.model,
-            "messages": litellm_messages(
+            "messages": chat_messages(
                 accepted_messages(request), with_markers=wants_markers(request.model, self._model_map)
             ),
             "stream": True,
@@ -211,8 +211,8 @@ class _Reply:
 
     def __init__(self, *, is_gemini: bool) -> None:
         self._is_gemini = is_gemini
-        self._text = _PairJoiner()
-        self._reasoning = _PairJoiner()
+        self._text = PairJoiner()
+        self._reasoning = PairJoiner()
         self._calls = CallAssembly()
         self._finish_reason: str | None = None
         self._usage: object = None
@@ -239,23 +239,6 @@ class _Reply:
             received = received or stream.intermittent_finish_reason
         finish_reason = None if received is None else self._finish_reason or received
         yield ReplyEnd(finish_reason, _reported_usage(self._usage, stream.chunks), self._calls.calls())
-
-
-class _PairJoiner:
-    """Joins surrogate pairs, written as two JSON escapes, that are split between two chunks."""
-
-    def __init__(self) -> None:
-        self._held = ""
-
-    def join(self, piece: str) -> str:
-        """Return the held half and ``piece``, without a high surrogate at the end, which is held."""
-        text = self._held + piece
-        self._held = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
-        return join_surrogates(text[: len(text) - len(self._held)])
-
-    def rest(self) -> str:
-        """Return the half that is still held, replaced because the other never came."""
-        return join_surrogates(self._held)
 
 
 def _is_gemini(model: str) -> bool:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.adapters.models import litellm_library
-from chorus_cli.adapters.models.litellm_client import LiteLLMClient
+from chorus_cli.adapters.models.litellm import library
+from chorus_cli.adapters.models.litellm.client import LiteLLMClient
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.models.exchange import ModelRequest
@@ -228,7 +228,7 @@ async def test_chunks_that_arrived_together_let_other_tasks_go_on_between_them(t
 
 
 async def test_litellm_does_not_put_a_long_reply_together_again(test_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    litellm = litellm_library.load()
+    litellm = library.load()
     put_together = litellm.stream_chunk_builder
     sizes: list[int] = []
 

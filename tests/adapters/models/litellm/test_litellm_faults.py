@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.adapters.models.litellm_client import LiteLLMClient
+from chorus_cli.adapters.models.litellm.client import LiteLLMClient
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.exchange import ModelRequest
 from tests.adapters.models.asked_models import BROKE_OFF, BY_LITELLM, HELLO, KEPT, MODEL_MAP, error_of

@@ -64,7 +64,7 @@ def accepted_messages(request: ModelRequest) -> tuple[PromptMessage, ...]:
     return tuple(map(_in_words, request.messages))
 
 
-def litellm_messages(messages: Sequence[PromptMessage], *, with_markers: bool) -> list[dict[str, object]]:
+def chat_messages(messages: Sequence[PromptMessage], *, with_markers: bool) -> list[dict[str, object]]:
     """Return ``messages`` in litellm's form, with cache markers if asked for."""
     messages = _with_words_before_calls(messages)
     marked = _marked(messages) if with_markers else frozenset()
