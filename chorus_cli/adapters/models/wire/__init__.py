@@ -1,0 +1,1 @@
+"""The wire: the protocols that most providers speak, spoken directly over HTTP."""

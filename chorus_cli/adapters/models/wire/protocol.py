@@ -1,0 +1,56 @@
+"""What a protocol of the wire does: it writes requests and reads the events of replies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from chorus_cli.core.models.events import ModelEvent
+    from chorus_cli.core.models.exchange import ModelRequest
+
+
+class Endpoint(NamedTuple):
+    """Where a model is asked.
+
+    ``provider`` is the prefix of its name as litellm has it (``openai``), ``model`` its name without that prefix,
+    ``address`` the base URL without a slash at its end, ``key`` the API key, empty if none is needed.
+    """
+
+    provider: str
+    model: str
+    address: str
+    key: str
+
+
+class Post(NamedTuple):
+    """One HTTP request: the path and query below the address, its headers, its body as JSON."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class ReplyReader(Protocol):
+    """Reads one reply, event by event."""
+
+    def events(self, data: str) -> Iterator[ModelEvent]:
+        """Yield what the data of one server-sent event adds to the reply.
+
+        Raises:
+            FailedError: the event tells of an error, or is none of this protocol.
+        """
+
+    def end(self) -> Iterator[ModelEvent]:
+        """Yield the remaining text, and ``ReplyEnd`` last."""
+
+
+class WireProtocol(Protocol):
+    """A protocol by which models are asked: OpenAI's chat completions, Anthropic's messages, Gemini's own."""
+
+    def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
+        """Return the HTTP request that asks for a reply as a stream."""
+
+    def reader(self) -> ReplyReader:
+        """Return a reader for the reply to one request."""
