@@ -134,6 +134,14 @@ class LiteLLMClient:
         finally:
             await _close(stream)
 
+    def warm(self) -> None:
+        """Import all that the first request needs, which takes seconds; any thread may do so.
+
+        Raises:
+            ModelError: litellm is not installed.
+        """
+        library.warm()
+
     async def _ask(self, request: ModelRequest) -> _Stream:
         litellm = library.loaded()
         if litellm is None:
