@@ -123,6 +123,7 @@ class App:
         if self._services is not None:
             await self._services.idle_timer.close()
             await self._services.conversation.rounds.folds.close()
+            await self._services.machine.close_models()
         if self._indexing is not None:
             self._indexing.cancel()
             await asyncio.wait({self._indexing})

@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 ELIZA = "chorus/eliza"
+LOCAL = "local/"
+"""The beginning of the names of models in files on this machine."""
 
 
 class Provider(NamedTuple):

@@ -66,8 +66,8 @@ class WireClient:
             return False
         return providers.endpoint(model, self._environment) is not None
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the reply as it arrives, and ``ReplyEnd`` last.
+    async def stream(self, request: ModelRequest, endpoint: Endpoint | None = None) -> AsyncGenerator[ModelEvent, None]:
+        """Yield the reply as it arrives, and ``ReplyEnd`` last; ``endpoint`` is asked instead of the model's provider.
 
         Closing the generator, or cancelling its reader, closes the connection.
 
@@ -77,7 +77,7 @@ class WireClient:
         problem = address_problem(request.model, self._environment)
         if problem:
             raise ModelError(redact(problem, secrets_in(self._environment)))
-        endpoint = providers.endpoint(request.model, self._environment)
+        endpoint = endpoint or providers.endpoint(request.model, self._environment)
         if endpoint is None:
             raise self._error(Failure(Trouble.UNKNOWN_MODEL), request.model, "")
         endpoint = endpoint._replace(refused=self._refused.get(request.model, frozenset()))
