@@ -48,6 +48,10 @@ def _server(order: Order) -> Any:  # noqa: ANN401 - the library has no types
     parameters.model.path = order.file
     parameters.n_ctx = order.context_tokens
     parameters.api_keys = [order.key]
+    # The threads wait for each other busily: with one for each core, any other busy program makes replies ten times
+    # slower.
+    threads = max(1, (os.cpu_count() or 1) // 2)
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
     parameters.verbosity = _ERRORS_ONLY
     parameters.warmup = False
     parameters.ui = False

@@ -19,7 +19,8 @@ from types import SimpleNamespace
 
 
 def CommonParams():
-    return SimpleNamespace(model=SimpleNamespace(path=""), n_ctx=0)
+    parts = {name: SimpleNamespace() for name in ("model", "cpuparams", "cpuparams_batch")}
+    return SimpleNamespace(**parts)
 
 
 class Server:
