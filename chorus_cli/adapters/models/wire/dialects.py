@@ -23,14 +23,14 @@ class Dialect(NamedTuple):
     """How a model takes the parameters of a chat completion.
 
     ``reply_limit`` is the name of the parameter that limits the reply, ``omitted`` are parameters that are never sent.
-    ``with_tools`` is added to a request that offers tools, ``with_calls`` to a message of the assistant that calls
-    some.
+    ``with_tools`` is added to a request that offers tools. A model that ``wants_thoughts`` refuses a call of a tool in
+    the conversation without the reasoning that led to it.
     """
 
     reply_limit: str = "max_tokens"
     omitted: frozenset[str] = frozenset()
     with_tools: Mapping[str, object] = _NOTHING
-    with_calls: Mapping[str, object] = _NOTHING
+    wants_thoughts: bool = False
 
 
 _USUAL = Dialect()
@@ -58,13 +58,7 @@ _BY_MODEL = {
         (r"gpt-(?:5\.[5-9]|6)", _REASONING._replace(with_tools=_NO_REASONING)),
         (r"gpt-5", _REASONING),
     ),
-    "moonshot": (
-        # Thinking models want their thoughts back with each call of a tool; the log has none.
-        (
-            r"kimi-(?:k2\.[5-9]|k[3-9])",
-            Dialect(omitted=_TEMPERATURE, with_calls=MappingProxyType({"reasoning_content": " "})),
-        ),
-    ),
+    "moonshot": ((r"kimi-(?:k2\.[5-9]|k[3-9])", Dialect(omitted=_TEMPERATURE, wants_thoughts=True)),),
 }
 
 

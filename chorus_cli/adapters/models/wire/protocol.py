@@ -16,7 +16,8 @@ class Endpoint(NamedTuple):
 
     ``provider`` is the prefix of its name as litellm has it (``openai``), ``model`` its name without that prefix,
     ``address`` the base URL without a slash at its end, ``key`` the API key, empty if none is needed. ``headers`` are
-    those that the account needs beyond the key, in lower case; they may hold a token in the key's place.
+    those that the account needs beyond the key, in lower case; they may hold a token in the key's place. ``refused``
+    are the parameters that the server has refused by name, which are left out.
     """
 
     provider: str
@@ -24,6 +25,7 @@ class Endpoint(NamedTuple):
     address: str
     key: str
     headers: tuple[tuple[str, str], ...] = ()
+    refused: frozenset[str] = frozenset()
 
 
 class Post(NamedTuple):
@@ -38,14 +40,14 @@ class ReplyReader(Protocol):
     """Reads one reply, event by event."""
 
     def events(self, data: str) -> Iterator[ModelEvent]:
-        """Yield what the data of one server-sent event adds to the reply.
+        """Yield what the data of one server-sent event adds to the reply, with ``ReplyEnd`` last if it ends it.
 
         Raises:
             FailedError: the event tells of an error, or is none of this protocol.
         """
 
     def end(self) -> Iterator[ModelEvent]:
-        """Yield the remaining text, and ``ReplyEnd`` last."""
+        """Yield the remaining text, and ``ReplyEnd`` last: the stream has ended, and no event has ended the reply."""
 
 
 class WireProtocol(Protocol):

@@ -45,7 +45,7 @@ def of(model: str, environment: dict[str, str] | None = None) -> Dialect:
             Dialect("max_completion_tokens", frozenset({"temperature"}), {"reasoning_effort": "none"}),
         ),
         ("openai/gpt-6-astra", Dialect("max_completion_tokens", frozenset({"temperature"}))),
-        ("moonshot/kimi-k2.6", Dialect(omitted=frozenset({"temperature"}), with_calls={"reasoning_content": " "})),
+        ("moonshot/kimi-k2.6", Dialect(omitted=frozenset({"temperature"}), wants_thoughts=True)),
         ("moonshot/moonshot-v1-8k", Dialect()),
         ("perplexity/sonar", Dialect(omitted=frozenset({"stream_options", "tools", "tool_choice"}))),
     ],
