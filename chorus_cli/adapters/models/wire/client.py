@@ -12,8 +12,10 @@ from chorus_cli.adapters.models.failures import Asked, FailedError, Failure, Tro
 from chorus_cli.adapters.models.server_addresses import address_problem
 from chorus_cli.adapters.models.tool_calling import refuses_choice
 from chorus_cli.adapters.models.wire import providers
+from chorus_cli.adapters.models.wire.anthropic import AnthropicMessages
 from chorus_cli.adapters.models.wire.chat_completions import ChatCompletions
 from chorus_cli.adapters.models.wire.connection import Connection, EventStream
+from chorus_cli.adapters.models.wire.gemini import GeminiContents
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReplyEnd
 from chorus_cli.core.text.redaction import redact, secrets_in
@@ -52,7 +54,9 @@ class WireClient:
     ) -> None:
         self._environment = environment
         self._protocols: Mapping[providers.ProtocolName, WireProtocol] = {
-            providers.ProtocolName.CHAT_COMPLETIONS: ChatCompletions(model_map)
+            providers.ProtocolName.CHAT_COMPLETIONS: ChatCompletions(model_map),
+            providers.ProtocolName.ANTHROPIC: AnthropicMessages(model_map),
+            providers.ProtocolName.GEMINI: GeminiContents(model_map),
         }
         self._connection = Connection()
         self._first_token_seconds = first_token_seconds
