@@ -16,6 +16,7 @@ from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
 from chorus_cli.adapters.models.wire.dialects import dialect
 from chorus_cli.adapters.models.wire.encoded import EncodedMessages
 from chorus_cli.adapters.models.wire.protocol import Post
+from chorus_cli.adapters.models.wire.refusals import NEWER_NAMES
 from chorus_cli.adapters.models.wire.thinking import ThinkTags
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.text.surrogates import PairJoiner
@@ -36,8 +37,7 @@ _DONE = "[DONE]"
 _USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
 # Fields in which providers send a model's reasoning.
 _REASONING_NAMES = ("reasoning_content", "reasoning")
-_NEWER_LIMIT = "max_completion_tokens"
-_OPTIONAL = frozenset({"temperature", "max_tokens", _NEWER_LIMIT, "stream_options", "tool_choice"})
+_OPTIONAL = frozenset({"temperature", "stream_options", "tool_choice", *NEWER_NAMES, *NEWER_NAMES.values()})
 
 
 class ChatCompletions:
@@ -150,7 +150,8 @@ class ChatReader:
 
 def _reply_limit_name(spoken: Dialect, endpoint: Endpoint) -> str:
     """Return the parameter that limits the reply: the newer one if the server refuses the older."""
-    return _NEWER_LIMIT if spoken.reply_limit in endpoint.refused else spoken.reply_limit
+    name = spoken.reply_limit
+    return NEWER_NAMES.get(name, name) if name in endpoint.refused else name
 
 
 def _encoded_message(marked: MarkedMessage) -> bytes:

@@ -14,7 +14,7 @@ from chorus_cli.adapters.models.wire import providers
 from chorus_cli.adapters.models.wire.chat_completions import ChatCompletions
 from chorus_cli.adapters.models.wire.connection import Connection
 from chorus_cli.adapters.models.wire.events import EventStream
-from chorus_cli.adapters.models.wire.refusals import refused_parameter
+from chorus_cli.adapters.models.wire.refusals import NEWER_NAMES, refused_parameter
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import Notice, ReplyEnd
 from chorus_cli.core.text.redaction import redact, secrets_in
@@ -120,7 +120,7 @@ class WireClient:
         known = endpoint._replace(refused=self._refused.get((endpoint.address, request.model), frozenset()))
         response, accepted = await self._in_time(self._sent(request, known), request.model, patience, begun=begun)
         reply = _Reply(self._protocol(endpoint).reader(), EventStream(response))
-        for name in sorted(accepted.refused - known.refused):
+        for name in sorted(accepted.refused - known.refused - NEWER_NAMES.keys()):
             yield Notice(f"{request.model} takes no {name}, so it is left out.")
         try:
             while (events := await self._in_time(reply.next(), request.model, patience, begun=begun)) is not None:

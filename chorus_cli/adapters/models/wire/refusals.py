@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from chorus_cli.adapters.models.failures import Failure
 
+# Sent under the other name, a parameter is not left out.
+NEWER_NAMES = {"max_tokens": "max_completion_tokens"}
+
 _STATUSES = frozenset({400, 404, 422, 500, 501})
 _ALSO_DENIED = re.compile(
     r"extra[_ ](?:inputs|forbidden)|unexpected|unknown|deprecated|invalid (?:field|parameter)|isn.t allowed",
