@@ -55,6 +55,9 @@ _FINISH_REASONS = {
     "compaction": "length",
     "tool_use": "tool_calls",
     "refusal": "content_filter",
+    # As servers say that translate another protocol into this one.
+    "content_filter": "content_filter",
+    "content_filtered": "content_filter",
 }
 _PROMPT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
