@@ -1,8 +1,10 @@
-"""Short ways to ask a model by way of litellm, and what every test that does so needs."""
+"""Short ways to ask a model by each of the clients, and the marks of tests that do so by litellm."""
 
 from __future__ import annotations
 
+import os
 import traceback
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +17,12 @@ from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
 from tests.adapters.models.fault_server import DONE, chunk
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AsyncExitStack
+
     from chorus_cli.core.models.events import ModelEvent
+    from chorus_cli.ports import ModelClient
+
 
 MODEL_MAP = ModelMap()
 HELLO = (PromptMessage("user", "hello"),)
@@ -33,25 +40,53 @@ BY_LITELLM = [
 
 
 async def events_of(
-    address: str, key: str, *, model: str = "openai/m", messages: tuple[PromptMessage, ...] = HELLO
+    make_client: MakeClient,
+    address: str,
+    key: str,
+    *,
+    model: str = "openai/m",
+    messages: tuple[PromptMessage, ...] = HELLO,
 ) -> list[ModelEvent]:
     """Return all events; the environment names ``address`` for the providers that these tests use."""
     bare = address.removesuffix("/v1")
-    environment = {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": key, "OLLAMA_API_BASE": bare}
-    client = LiteLLMClient(environment, MODEL_MAP, first_token_seconds=PATIENCE_SECONDS, gap_seconds=PATIENCE_SECONDS)
+    environment = {**os.environ, "OPENAI_BASE_URL": address, "OPENAI_API_KEY": key, "OLLAMA_API_BASE": bare}
+    client = make_client(environment, first_token_seconds=PATIENCE_SECONDS, gap_seconds=PATIENCE_SECONDS)
     return [event async for event in client.stream(ModelRequest(model, messages))]
 
 
-async def error_of(address: str, key: str, *, model: str = "openai/m") -> ModelError:
+async def error_of(make_client: MakeClient, address: str, key: str, *, model: str = "openai/m") -> ModelError:
     """Return the error, having checked what every error keeps to."""
     with pytest.raises(ModelError) as caught:
-        await events_of(address, key, model=model)
+        await events_of(make_client, address, key, model=model)
     sentence = str(caught.value)
     assert key not in "".join(traceback.format_exception(caught.value))
     assert len(sentence) <= 300
     assert "\n" not in sentence
     assert "litellm." not in sentence
     return caught.value
+
+
+def by_litellm(environment: Mapping[str, str], first_token_seconds: float, gap_seconds: float) -> LiteLLMClient:
+    return LiteLLMClient(environment, MODEL_MAP, first_token_seconds=first_token_seconds, gap_seconds=gap_seconds)
+
+
+WAYS: Mapping[str, Callable[[Mapping[str, str], float, float], ModelClient]] = {"litellm": by_litellm}
+
+
+@dataclass(frozen=True, slots=True)
+class MakeClient:
+    """Builds clients that ask by one of the ways, and has all of them closed in the end."""
+
+    way: str
+    built: AsyncExitStack
+
+    def __call__(
+        self, environment: Mapping[str, str], *, first_token_seconds: float = 300, gap_seconds: float = 60
+    ) -> ModelClient:
+        client = WAYS[self.way](environment, first_token_seconds, gap_seconds)
+        if close := getattr(client, "aclose", None):
+            self.built.push_async_callback(close)
+        return client
 
 
 def text_of(events: list[ModelEvent]) -> str:
