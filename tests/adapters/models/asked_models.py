@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import os
 import traceback
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.adapters.models.litellm.client import LiteLLMClient
-from chorus_cli.adapters.models.model_map import ModelMap
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import TextDelta
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
 from tests.adapters.models.fault_server import DONE, chunk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from contextlib import AsyncExitStack
-
     from chorus_cli.core.models.events import ModelEvent
-    from chorus_cli.ports import ModelClient
+    from tests.adapters.models.ways import MakeClient
 
 
-MODEL_MAP = ModelMap()
 HELLO = (PromptMessage("user", "hello"),)
 STOP = chunk(finish_reason="stop") + DONE
 PATIENCE_SECONDS = 0.4
@@ -64,29 +57,6 @@ async def error_of(make_client: MakeClient, address: str, key: str, *, model: st
     assert "\n" not in sentence
     assert "litellm." not in sentence
     return caught.value
-
-
-def by_litellm(environment: Mapping[str, str], first_token_seconds: float, gap_seconds: float) -> LiteLLMClient:
-    return LiteLLMClient(environment, MODEL_MAP, first_token_seconds=first_token_seconds, gap_seconds=gap_seconds)
-
-
-WAYS: Mapping[str, Callable[[Mapping[str, str], float, float], ModelClient]] = {"litellm": by_litellm}
-
-
-@dataclass(frozen=True, slots=True)
-class MakeClient:
-    """Builds clients that ask by one of the ways, and has all of them closed in the end."""
-
-    way: str
-    built: AsyncExitStack
-
-    def __call__(
-        self, environment: Mapping[str, str], *, first_token_seconds: float = 300, gap_seconds: float = 60
-    ) -> ModelClient:
-        client = WAYS[self.way](environment, first_token_seconds, gap_seconds)
-        if close := getattr(client, "aclose", None):
-            self.built.push_async_callback(close)
-        return client
 
 
 def text_of(events: list[ModelEvent]) -> str:

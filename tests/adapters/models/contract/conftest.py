@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.adapters.models.asked_models import WAYS, MakeClient
+from tests.adapters.models.ways import WAYS, MakeClient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -12,7 +12,7 @@ from tests.adapters.models.asked_models import BROKE_OFF, BY_LITELLM, HELLO, KEP
 from tests.adapters.models.fault_server import STREAM_HEAD, chunk, chunked, event, failure, serving
 
 if TYPE_CHECKING:
-    from tests.adapters.models.asked_models import MakeClient
+    from tests.adapters.models.ways import MakeClient
     from tests.mock_provider import MockProvider
 
 NO_CREDIT = "The account for openai/m is out of credit"

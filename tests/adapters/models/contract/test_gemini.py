@@ -11,7 +11,7 @@ from tests.adapters.models.asked_models import BY_LITELLM, events_of, text_of
 from tests.adapters.models.fault_server import STREAM_HEAD, event, serving
 
 if TYPE_CHECKING:
-    from tests.adapters.models.asked_models import MakeClient
+    from tests.adapters.models.ways import MakeClient
     from tests.mock_provider import MockProvider
 
 pytestmark = BY_LITELLM

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.ports import ModelClient
-    from tests.adapters.models.asked_models import MakeClient
+    from tests.adapters.models.ways import MakeClient
     from tests.mock_provider import MockProvider
 
 pytestmark = BY_LITELLM

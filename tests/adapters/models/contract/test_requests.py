@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from chorus_cli.core.models.events import ModelEvent
-    from tests.adapters.models.asked_models import MakeClient
+    from tests.adapters.models.ways import MakeClient
 
 pytestmark = BY_LITELLM
 

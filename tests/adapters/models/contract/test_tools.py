@@ -17,7 +17,7 @@ from tests.adapters.models.fault_server import DONE, STREAM_HEAD, chunk, failure
 from tests.calling_provider import call_chunk, calling, piece, split_call
 
 if TYPE_CHECKING:
-    from tests.adapters.models.asked_models import MakeClient
+    from tests.adapters.models.ways import MakeClient
 
 pytestmark = [*BY_LITELLM, pytest.mark.usefixtures("test_key")]
 
