@@ -151,7 +151,11 @@ STREAMS = {
     "a filtered reply": Odd(
         STREAM_HEAD + HI + chunk(finish_reason="content_filter") + DONE, (TextDelta("hi"), ReplyEnd("content_filter"))
     ),
-    "an unknown finish reason": Odd(STREAM_HEAD + HI + chunk(finish_reason="eos") + DONE),
+    "an unknown finish reason": Odd(
+        STREAM_HEAD + HI + chunk(finish_reason="eos") + DONE,
+        (TextDelta("hi"), ReplyEnd("eos")),
+        (TextDelta("hi"), ReplyEnd("stop")),
+    ),
     "a page instead of a stream": Odd(
         STREAM_HEAD.replace(b"event-stream", b"html") + b"<html>\n<p>data: log in</p>\n</html>", (ReplyEnd(None),)
     ),
