@@ -13,9 +13,10 @@ from chorus_cli.adapters.models.chat_messages import (
     reply_limit,
     wants_markers,
 )
+from chorus_cli.adapters.models.failures import Asked, silence_error
 from chorus_cli.adapters.models.litellm import library
-from chorus_cli.adapters.models.litellm.errors import model_error, silence_error
-from chorus_cli.adapters.models.server_addresses import address_problem, is_ollama, is_on_this_machine, server_address
+from chorus_cli.adapters.models.litellm.errors import litellm_error
+from chorus_cli.adapters.models.server_addresses import address_problem, is_ollama, is_on_this_machine, request_address
 from chorus_cli.adapters.models.tool_calling import call_pieces, refuses_choice, tool_arguments
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
@@ -134,6 +135,14 @@ class LiteLLMClient:
         finally:
             await _close(stream)
 
+    def warm(self, _model: str) -> None:
+        """Import all that the first request needs, which takes seconds; any thread may do so.
+
+        Raises:
+            ModelError: litellm is not installed.
+        """
+        library.warm()
+
     async def _ask(self, request: ModelRequest) -> _Stream:
         litellm = library.loaded()
         if litellm is None:
@@ -181,7 +190,7 @@ class LiteLLMClient:
         Without an address it sends requests for LM Studio or vLLM to OpenAI; and it requires a key for every
         OpenAI-compatible server, even a local one that needs none.
         """
-        address = server_address(model, self._environment)
+        address = request_address(model, self._environment)
         if not address:
             return {}
         if model.startswith("openai/") and is_on_this_machine(address) and not self._environment.get("OPENAI_API_KEY"):
@@ -200,10 +209,9 @@ class LiteLLMClient:
             if patience.is_over:
                 seconds = self._gap_seconds if begun else self._first_token_seconds
                 raise silence_error(request.model, seconds, begun=begun) from None
-            secrets = secrets_in(self._environment)
-            address = server_address(request.model, self._environment)
+            address = request_address(request.model, self._environment)
             # Its chain may hold a key, and chains are printed to log files.
-            raise model_error(error, request.model, secrets, address=address) from None
+            raise litellm_error(error, Asked(request.model, address, secrets_in(self._environment))) from None
 
 
 class _Reply:
