@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.adapters.models.model_map import ModelMap
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import TextDelta
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tests.adapters.models.ways import MakeClient
 
 
+MODEL_MAP = ModelMap()
 HELLO = (PromptMessage("user", "hello"),)
 STOP = chunk(finish_reason="stop") + DONE
 PATIENCE_SECONDS = 0.4
