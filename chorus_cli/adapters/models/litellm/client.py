@@ -135,7 +135,7 @@ class LiteLLMClient:
         finally:
             await _close(stream)
 
-    def warm(self) -> None:
+    def warm(self, _model: str) -> None:
         """Import all that the first request needs, which takes seconds; any thread may do so.
 
         Raises:

@@ -45,6 +45,7 @@ _MARKER = {"type": "ephemeral"}
 # The protocol requires a limit of the reply; this one holds for models that the map does not know.
 _DEFAULT_REPLY_TOKENS = 4096
 _ONLY_TEMPERATURE = 1
+_OPTIONAL = frozenset({"temperature", "tool_choice"})
 _FORBIDDEN_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 
 _STOP = "stop"
@@ -55,6 +56,9 @@ _FINISH_REASONS = {
     "compaction": "length",
     "tool_use": "tool_calls",
     "refusal": "content_filter",
+    # As servers say that translate another protocol into this one.
+    "content_filter": "content_filter",
+    "content_filtered": "content_filter",
 }
 _PROMPT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
@@ -81,7 +85,7 @@ class AnthropicMessages:
         told = self._sampling(request) | _offer(request)
         fields |= {name: value for name, value in told.items() if name not in endpoint.refused}
         body = object_bytes("messages", self._encoded.joined(_said(marked)), fields)
-        return Post(_path(endpoint.address), _headers(endpoint), body)
+        return Post(_path(endpoint.address), _headers(endpoint), body, _OPTIONAL & fields.keys())
 
     def reader(self) -> AnthropicReply:
         """Return a reader for the reply to one request."""

@@ -16,6 +16,7 @@ from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
 from chorus_cli.adapters.models.wire.dialects import dialect
 from chorus_cli.adapters.models.wire.encoded import EncodedMessages
 from chorus_cli.adapters.models.wire.protocol import Post
+from chorus_cli.adapters.models.wire.refusals import NEWER_NAMES
 from chorus_cli.adapters.models.wire.thinking import ThinkTags
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.text.surrogates import PairJoiner
@@ -36,7 +37,9 @@ _DONE = "[DONE]"
 _USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
 # Fields in which providers send a model's reasoning.
 _REASONING_NAMES = ("reasoning_content", "reasoning")
-_ERROR_STATUSES = range(400, 600)
+_OPTIONAL = frozenset(
+    {"temperature", "stream_options", "tool_choice", "reasoning_effort", *NEWER_NAMES, *NEWER_NAMES.values()}
+)
 
 
 class ChatCompletions:
@@ -56,9 +59,10 @@ class ChatCompletions:
         marked = marked_messages(accepted_messages(request), with_markers=wants_markers(request.model, self._model_map))
         # The messages, the longest part by far, are joined from the bytes of each.
         spoken = dialect(endpoint)
-        rest = _encoded(self._parameters(request, endpoint, spoken))
+        parameters = self._parameters(request, endpoint, spoken)
         messages = self._messages_with_thoughts if spoken.wants_thoughts else self._messages
-        return Post(_PATH, headers, rest[:-1] + b',"messages":' + messages.joined(marked) + b"}")
+        body = _encoded(parameters)[:-1] + b',"messages":' + messages.joined(marked) + b"}"
+        return Post(_PATH, headers, body, _OPTIONAL & parameters.keys())
 
     def reader(self) -> ChatReader:
         """Return a reader for the reply to one request."""
@@ -71,7 +75,7 @@ class ChatCompletions:
             "stream": True,
             "stream_options": {"include_usage": True},
             "temperature": request.temperature,
-            spoken.reply_limit: reply_limit(request, self._model_map),
+            _reply_limit_name(spoken, endpoint): reply_limit(request, self._model_map),
         }
         if request.tools:
             parameters["tools"] = [tool.declaration for tool in request.tools]
@@ -99,7 +103,8 @@ class ChatReader:
             FailedError: the event tells of an error, or is no chunk of a reply.
         """
         if data.strip() == _DONE:
-            self._finish_reason = self._finish_reason or "stop"
+            # A server that ends the stream as it should may leave out the reason.
+            self._finish_reason = self._finish_reason or ("tool_calls" if self._calls.calls() else "stop")
             yield from self.end()
             return
         chunk = _chunk(data)
@@ -145,6 +150,12 @@ class ChatReader:
             yield TextDelta(joined)
 
 
+def _reply_limit_name(spoken: Dialect, endpoint: Endpoint) -> str:
+    """Return the parameter that limits the reply: the newer one if the server refuses the older."""
+    name = spoken.reply_limit
+    return NEWER_NAMES.get(name, name) if name in endpoint.refused else name
+
+
 def _encoded_message(marked: MarkedMessage) -> bytes:
     return _encoded(chat_message(marked))
 
@@ -171,19 +182,9 @@ def _chunk(data: str) -> Mapping[str, object]:
         raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="not valid JSON")) from None
     if not isinstance(chunk, dict):
         raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="not a chat completion"))
-    error = chunk.get("error")
-    if error or chunk.get("object") == "error":
-        raise FailedError(Failure(status=_status(_mapping(error) or chunk), body=chunk))
+    if chunk.get("error") or chunk.get("object") == "error":
+        raise FailedError(Failure(body=chunk))
     return chunk
-
-
-def _status(error: Mapping[str, object]) -> int | None:
-    """Return the HTTP status that an error event names."""
-    for name in ("code", "status", "status_code"):
-        text = str(error.get(name))
-        if text.isdecimal() and int(text) in _ERROR_STATUSES:
-            return int(text)
-    return None
 
 
 def _texts(content: object) -> Iterator[tuple[bool, str]]:

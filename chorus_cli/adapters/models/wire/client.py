@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, TypeVar
 from chorus_cli.adapters.machine.clock import Patience, Pauses
 from chorus_cli.adapters.models.failures import Asked, FailedError, Failure, Trouble, model_error, silence_error
 from chorus_cli.adapters.models.server_addresses import address_problem
-from chorus_cli.adapters.models.tool_calling import refuses_choice
 from chorus_cli.adapters.models.wire import providers
 from chorus_cli.adapters.models.wire.anthropic import AnthropicMessages
 from chorus_cli.adapters.models.wire.chat_completions import ChatCompletions
-from chorus_cli.adapters.models.wire.connection import Connection, EventStream
+from chorus_cli.adapters.models.wire.connection import Connection
+from chorus_cli.adapters.models.wire.events import EventStream
 from chorus_cli.adapters.models.wire.gemini import GeminiContents
+from chorus_cli.adapters.models.wire.refusals import NEWER_NAMES, refused_parameter
 from chorus_cli.core.errors import ModelError
-from chorus_cli.core.models.events import ReplyEnd
+from chorus_cli.core.models.events import Notice, ReplyEnd
 from chorus_cli.core.text.redaction import redact, secrets_in
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class WireClient:
         self._first_token_seconds = first_token_seconds
         self._gap_seconds = gap_seconds
         self._pauses = Pauses()
-        self._refused: dict[str, frozenset[str]] = {}
+        self._refused: dict[tuple[str, str], frozenset[str]] = {}
 
     def reaches(self, model: str) -> bool:
         """Return whether the provider of ``model`` speaks a protocol of the wire."""
@@ -85,7 +86,6 @@ class WireClient:
         endpoint = providers.endpoint(request.model, self._environment)
         if endpoint is None:
             raise model_error(Failure(Trouble.UNKNOWN_MODEL), Asked(request.model))
-        endpoint = endpoint._replace(refused=self._refused.get(request.model, frozenset()))
         try:
             async with aclosing(self._replied(request, endpoint)) as events:
                 async for event in events:
@@ -94,9 +94,20 @@ class WireClient:
             # Its chain may hold a key, and chains are printed to log files.
             raise self._error(error.failure, request.model, endpoint) from None
 
-    def warm(self) -> None:
-        """Import all that the first request needs; any thread may do so."""
-        self._connection.warm()
+    def warm(self, model: str) -> None:
+        """Import all that the first request to ``model`` needs; any thread may do so."""
+        endpoint = providers.endpoint(model, self._environment)
+        if endpoint is not None:
+            # The same failure is told when the model is asked.
+            with suppress(FailedError):
+                self._connection.warm(endpoint.address)
+
+    async def preconnect(self, model: str) -> None:
+        """Open a connection to the server of ``model``, so that the next request need not."""
+        endpoint = providers.endpoint(model, self._environment)
+        if endpoint is not None and not providers.lacks_key(endpoint):
+            with suppress(FailedError):
+                await self._connection.preconnect(endpoint.address)
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -110,8 +121,11 @@ class WireClient:
         """
         begun = False
         patience = Patience(self._first_token_seconds)
-        response = await self._in_time(self._sent(request, endpoint), request.model, patience, begun=begun)
+        known = endpoint._replace(refused=self._refused.get((endpoint.address, request.model), frozenset()))
+        response, accepted = await self._in_time(self._sent(request, known), request.model, patience, begun=begun)
         reply = _Reply(self._protocol(endpoint).reader(), EventStream(response))
+        for name in sorted(accepted.refused - known.refused - NEWER_NAMES.keys()):
+            yield Notice(f"{request.model} takes no {name}, so it is left out.")
         try:
             while (events := await self._in_time(reply.next(), request.model, patience, begun=begun)) is not None:
                 for event in events:
@@ -125,18 +139,25 @@ class WireClient:
             await _quietly(reply.aclose())
             await _quietly(response.aclose())
 
-    async def _sent(self, request: ModelRequest, endpoint: Endpoint) -> httpx.Response:
-        """Send the request, once more if the server refuses a parameter that it can do without."""
+    async def _sent(self, request: ModelRequest, endpoint: Endpoint) -> tuple[httpx.Response, Endpoint]:
+        """Send the request, again without each parameter that the server refuses and that it can do without.
+
+        The response comes with the endpoint as it turned out to be.
+        """
         if providers.lacks_key(endpoint):
             raise FailedError(Failure(Trouble.NO_KEY))
-        try:
-            return await self._connection.send(self._protocol(endpoint).post(request, endpoint), endpoint)
-        except FailedError as error:
-            if request.may_call or not refuses_choice(error.failure.status, error.failure.words):
-                raise
-        endpoint = endpoint._replace(refused=endpoint.refused | {"tool_choice"})
-        self._refused[request.model] = endpoint.refused
-        return await self._connection.send(self._protocol(endpoint).post(request, endpoint), endpoint)
+        while True:
+            post = self._protocol(endpoint).post(request, endpoint)
+            try:
+                response = await self._connection.send(post, endpoint)
+            except FailedError as error:
+                refused = refused_parameter(error.failure, post.optional)
+                if refused is None:
+                    raise
+                endpoint = endpoint._replace(refused=endpoint.refused | {refused})
+            else:
+                self._refused[endpoint.address, request.model] = endpoint.refused
+                return response, endpoint
 
     async def _in_time(self, awaitable: Awaitable[_Answer], model: str, patience: Patience, *, begun: bool) -> _Answer:
         """Await a part of the answer with ``patience``."""

@@ -47,17 +47,12 @@ _UNSIGNED = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
 _STOP = "stop"
 _FILTERED = "content_filter"
-# The names of the OpenAI API, which all clients use. A call that the model wrote wrongly ends an empty reply.
-_FINISH_REASONS = {
-    "STOP": _STOP,
-    "MAX_TOKENS": "length",
-    "FINISH_REASON_UNSPECIFIED": _STOP,
-    "MALFORMED_FUNCTION_CALL": _STOP,
-    "MALFORMED_RESPONSE": _STOP,
-    "UNEXPECTED_TOOL_CALL": _STOP,
-    "TOO_MANY_TOOL_CALLS": _STOP,
-    "MISSING_THOUGHT_SIGNATURE": _STOP,
-}
+# The names of the OpenAI API, which all clients use; reasons that are missing here are ends as they should be.
+_FILTERS = (
+    *("SAFETY", "RECITATION", "LANGUAGE", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION"),
+    *("NO_IMAGE", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_OTHER"),
+)
+_FINISH_REASONS = {"MAX_TOKENS": "length"} | dict.fromkeys(_FILTERS, _FILTERED)
 
 
 class _Part(NamedTuple):
@@ -136,7 +131,7 @@ class GeminiReply:
             else:
                 yield from self._parts.text(text_at(part, "text"))
         if reason := text_at(candidate, "finishReason"):
-            self._finish_reason = _FINISH_REASONS.get(reason, _FILTERED)
+            self._finish_reason = _FINISH_REASONS.get(reason, _STOP)
 
     def _call(self, call: JsonObject, signature: str) -> None:
         """Keep a call, which always comes whole."""

@@ -29,11 +29,15 @@ class Endpoint(NamedTuple):
 
 
 class Post(NamedTuple):
-    """One HTTP request: the path and query below the address, its headers, its body as JSON."""
+    """One HTTP request: the path and query below the address, its headers, its body as JSON.
+
+    ``optional`` are the parameters in the body that may be left out if the server refuses them.
+    """
 
     path: str
     headers: Mapping[str, str]
     body: bytes
+    optional: frozenset[str] = frozenset()
 
 
 class ReplyReader(Protocol):

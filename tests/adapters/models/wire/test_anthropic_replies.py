@@ -64,6 +64,7 @@ def test_a_reply_is_text_and_its_end() -> None:
         pytest.param((said("a"), over("max_tokens"), STOP), "a", "length", id="cut by the limit of tokens"),
         pytest.param((said("a"), over("model_context_window_exceeded"), STOP), "a", "length", id="context is full"),
         pytest.param((said("a"), over("refusal"), STOP), "a", "content_filter", id="filtered"),
+        pytest.param((said("a"), over("content_filter"), STOP), "a", "content_filter", id="filtered, as OpenAI says"),
         pytest.param((said("a"), over("stop_sequence"), STOP), "a", "stop", id="a stop sequence"),
         pytest.param((said("a"), over("a reason of tomorrow"), STOP), "a", "stop", id="an unknown reason"),
         pytest.param((said("a"), over("end_turn")), "a", "stop", id="no message_stop"),

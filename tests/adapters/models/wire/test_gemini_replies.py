@@ -52,7 +52,7 @@ BLOCKED = {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetada
         pytest.param((piece("a", reason="SAFETY"),), "a", "content_filter", id="filtered"),
         pytest.param((piece("a", reason="RECITATION"),), "a", "content_filter", id="recited"),
         pytest.param((piece("a", reason="PROHIBITED_CONTENT"),), "a", "content_filter", id="prohibited"),
-        pytest.param((piece("a", reason="A_REASON_OF_TOMORROW"),), "a", "content_filter", id="an unknown reason"),
+        pytest.param((piece("a", reason="A_REASON_OF_TOMORROW"),), "a", "stop", id="an unknown reason"),
         pytest.param((piece(reason="MALFORMED_FUNCTION_CALL"),), "", "stop", id="a call that is none"),
         pytest.param((BLOCKED,), "", "content_filter", id="the prompt is blocked"),
         pytest.param((piece("a"), NO_CONTENT), "a", "stop", id="a last event without content"),
