@@ -182,7 +182,8 @@ def _is_said(message: PromptMessage) -> bool:
 
 def _grouped(messages: Sequence[PromptMessage], *, has_ids: bool) -> Iterator[tuple[_Part, ...]]:
     """Yield messages that follow one another from one side together, results of tools apart from questions."""
-    names = {call.id: call.name for message in messages for call in stored_calls(message.tool_calls or "")}
+    calling = (message.tool_calls for message in messages if message.tool_calls)
+    names = {call.id: call.name for written in calling for call in stored_calls(written)}
     for _, group in groupby(messages, lambda message: message.role):
         yield tuple(_Part(message, names.get(message.tool_call_id or "", "tool"), has_ids) for message in group)
 
