@@ -83,7 +83,7 @@ class AnthropicMessages:
         if system:
             fields["system"] = system
         told = self._sampling(request) | _offer(request)
-        fields |= {name: value for name, value in told.items() if name not in endpoint.refused}
+        fields |= {name: value for name, value in told.items() if name not in _OPTIONAL & endpoint.refused}
         body = object_bytes("messages", self._encoded.joined(_said(marked)), fields)
         return Post(_path(endpoint.address), _headers(endpoint), body, _OPTIONAL & fields.keys())
 

@@ -11,7 +11,7 @@ import pytest
 from chorus_cli.adapters.models.wire.anthropic import AnthropicMessages
 from chorus_cli.adapters.models.wire.protocol import Endpoint, Post
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
-from tests.adapters.models.asked_models import MODEL_MAP
+from tests.adapters.models.ways import MODEL_MAP
 from tests.adapters.models.wire.conversations import (
     ASKED_TOOL,
     ECHO,
@@ -139,6 +139,9 @@ def test_parameters_that_the_server_refused_are_left_out() -> None:
     refused = body(request, ENDPOINT._replace(refused=frozenset({"temperature", "tool_choice", "max_tokens"})))
     assert whole["tool_choice"] == {"type": "none"}
     assert whole.keys() - refused.keys() == {"temperature", "tool_choice"}
+    assert posted(request).optional == {"temperature", "tool_choice"}
+    assert posted(replace(request, may_call=True)).optional == {"temperature"}
+    assert posted(CLAUDE).optional == frozenset()
 
 
 def test_messages_of_the_request_before_are_written_in_the_same_bytes() -> None:

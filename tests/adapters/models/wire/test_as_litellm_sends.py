@@ -13,8 +13,9 @@ from chorus_cli.adapters.models.wire.anthropic import AnthropicMessages
 from chorus_cli.adapters.models.wire.gemini import GeminiContents
 from chorus_cli.adapters.models.wire.protocol import Endpoint
 from chorus_cli.core.models.exchange import ModelRequest
-from tests.adapters.models.asked_models import BY_LITELLM, MODEL_MAP
+from tests.adapters.models.asked_models import BY_LITELLM
 from tests.adapters.models.fault_server import STREAM_HEAD, event, serving
+from tests.adapters.models.ways import MODEL_MAP
 from tests.adapters.models.wire.conversations import (
     ASKED_TOOL,
     COUNT,

@@ -13,8 +13,8 @@ import pytest
 from chorus_cli.adapters.models.wire.client import WireClient
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
-from tests.adapters.models.asked_models import MODEL_MAP
 from tests.adapters.models.fault_server import serving
+from tests.adapters.models.ways import MODEL_MAP
 from tests.adapters.models.wire.kept_server import keeping
 from tests.adapters.models.wire.wire_talk import ASKING, KEY, client_of, events_of
 from tests.terminal.command import finished

@@ -12,8 +12,9 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from chorus_cli.core.models.exchange import ModelRequest
 from chorus_cli.core.tools.calls import ToolCall
-from tests.adapters.models.asked_models import HELLO, MODEL_MAP
+from tests.adapters.models.asked_models import HELLO
 from tests.adapters.models.fault_server import HTML_ANSWER, STREAM_HEAD, event, failure, serving
+from tests.adapters.models.ways import MODEL_MAP
 from tests.adapters.models.wire.conversations import ECHO
 
 if TYPE_CHECKING:

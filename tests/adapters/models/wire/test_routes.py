@@ -13,8 +13,9 @@ from chorus_cli.adapters.models.wire.client import WireClient
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.choice import PROVIDERS as OFFERED
 from chorus_cli.core.models.exchange import ModelRequest
-from tests.adapters.models.asked_models import BY_LITELLM, HELLO, MODEL_MAP
+from tests.adapters.models.asked_models import BY_LITELLM, HELLO
 from tests.adapters.models.fault_server import failure
+from tests.adapters.models.ways import MODEL_MAP
 from tests.adapters.models.wire.recording_proxy import recording
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from chorus_cli.adapters.models.wire.providers import PROVIDERS, ProtocolName
 from chorus_cli.core.models.choice import PROVIDERS as OFFERED
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
 from chorus_cli.core.tools.declaration import Parameter, Tool
-from tests.adapters.models.asked_models import BY_LITELLM, HELLO, MODEL_MAP, STOP
+from tests.adapters.models.asked_models import BY_LITELLM, HELLO, STOP
 from tests.adapters.models.fault_server import STREAM_HEAD, chunk, serving
+from tests.adapters.models.ways import MODEL_MAP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
