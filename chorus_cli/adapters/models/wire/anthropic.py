@@ -45,6 +45,7 @@ _MARKER = {"type": "ephemeral"}
 # The protocol requires a limit of the reply; this one holds for models that the map does not know.
 _DEFAULT_REPLY_TOKENS = 4096
 _ONLY_TEMPERATURE = 1
+_OPTIONAL = frozenset({"temperature", "tool_choice"})
 _FORBIDDEN_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 
 _STOP = "stop"
@@ -82,9 +83,9 @@ class AnthropicMessages:
         if system:
             fields["system"] = system
         told = self._sampling(request) | _offer(request)
-        fields |= {name: value for name, value in told.items() if name not in endpoint.refused}
+        fields |= {name: value for name, value in told.items() if name not in _OPTIONAL & endpoint.refused}
         body = object_bytes("messages", self._encoded.joined(_said(marked)), fields)
-        return Post(_path(endpoint.address), _headers(endpoint), body)
+        return Post(_path(endpoint.address), _headers(endpoint), body, _OPTIONAL & fields.keys())
 
     def reader(self) -> AnthropicReply:
         """Return a reader for the reply to one request."""

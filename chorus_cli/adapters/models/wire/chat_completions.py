@@ -37,7 +37,9 @@ _DONE = "[DONE]"
 _USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
 # Fields in which providers send a model's reasoning.
 _REASONING_NAMES = ("reasoning_content", "reasoning")
-_OPTIONAL = frozenset({"temperature", "stream_options", "tool_choice", *NEWER_NAMES, *NEWER_NAMES.values()})
+_OPTIONAL = frozenset(
+    {"temperature", "stream_options", "tool_choice", "reasoning_effort", *NEWER_NAMES, *NEWER_NAMES.values()}
+)
 
 
 class ChatCompletions:

@@ -45,6 +45,9 @@ _UNNUMBERED = ("gemini-pro", "gemini-flash")
 # In place of the signature of a call that another model made; in Base64, as signatures are.
 _UNSIGNED = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
+_TEMPERATURE = "temperature"
+_CALLS_FORBIDDEN = "tool_config"
+
 _STOP = "stop"
 _FILTERED = "content_filter"
 # The names of the OpenAI API, which all clients use; reasons that are missing here are ends as they should be.
@@ -81,7 +84,7 @@ class GeminiContents:
             said = [message._replace(role="user") for message in system] + said
         contents = self._encoded.joined(_grouped(said, has_ids=_takes_ids(endpoint.model)))
         path = f"/models/{quote(endpoint.model)}:streamGenerateContent?alt=sse"
-        return Post(path, _headers(endpoint), object_bytes("contents", contents, fields))
+        return Post(path, _headers(endpoint), object_bytes("contents", contents, fields), _optional(request, endpoint))
 
     def reader(self) -> GeminiReply:
         """Return a reader for the reply to one request."""
@@ -148,7 +151,7 @@ def _headers(endpoint: Endpoint) -> dict[str, str]:
 
 
 def _configuration(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
-    wanted = {"temperature": request.temperature, "maxOutputTokens": request.max_output_tokens}
+    wanted = {_TEMPERATURE: request.temperature, "maxOutputTokens": request.max_output_tokens}
     told = {name: value for name, value in wanted.items() if value is not None and name not in endpoint.refused}
     return {"generationConfig": told} if told else {}
 
@@ -158,7 +161,7 @@ def _offer(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
     if not request.tools:
         return {}
     offer: dict[str, object] = {"tools": [{"functionDeclarations": [_declaration(tool) for tool in request.tools]}]}
-    if request.may_call or "tool_choice" in endpoint.refused:
+    if request.may_call or _CALLS_FORBIDDEN in endpoint.refused:
         return offer
     return offer | {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
 
@@ -167,6 +170,12 @@ def _declaration(tool: Tool) -> dict[str, object]:
     """Return the declaration of a tool; an empty list of parameters would be refused."""
     schema = {name: value for name, value in tool.schema.items() if value}
     return {"name": tool.name, "description": tool.description, "parameters": schema}
+
+
+def _optional(request: ModelRequest, endpoint: Endpoint) -> frozenset[str]:
+    """Return the parameters that are told, and need not be, by the names that the server has for them in errors."""
+    told = {_TEMPERATURE: request.temperature is not None, _CALLS_FORBIDDEN: request.tools and not request.may_call}
+    return frozenset(name for name, is_told in told.items() if is_told) - endpoint.refused
 
 
 def _takes_ids(model: str) -> bool:

@@ -126,9 +126,12 @@ def test_a_result_is_an_object(text: str, response: dict[str, object]) -> None:
 def test_parameters_that_the_server_refused_are_left_out() -> None:
     request = replace(GEMINI, messages=ASKED_TOOL, tools=(ECHO,), may_call=False, temperature=0.5)
     whole = body(request)
-    refused = body(request, refused=frozenset({"temperature", "tool_choice"}))
+    refused = body(request, refused=frozenset({"temperature", "tool_config"}))
     assert whole["toolConfig"] == {"functionCallingConfig": {"mode": "NONE"}}
     assert whole.keys() - refused.keys() == {"generationConfig", "toolConfig"}
+    assert posted(request).optional == {"temperature", "tool_config"}
+    assert posted(replace(request, may_call=True)).optional == {"temperature"}
+    assert posted(request, refused=frozenset({"temperature"})).optional == {"tool_config"}
 
 
 def test_messages_of_the_request_before_are_written_in_the_same_bytes() -> None:
