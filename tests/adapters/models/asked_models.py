@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.adapters.models.model_map import ModelMap
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import TextDelta
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from tests.adapters.models.ways import MakeClient
 
 
-MODEL_MAP = ModelMap()
 HELLO = (PromptMessage("user", "hello"),)
 STOP = chunk(finish_reason="stop") + DONE
 PATIENCE_SECONDS = 0.4

@@ -11,7 +11,8 @@ from chorus_cli.adapters.models.tool_calling import refuses_tools, takes_tools, 
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
 from chorus_cli.core.tools.calls import ToolCall
 from chorus_cli.core.tools.declaration import Parameter, Tool
-from tests.adapters.models.asked_models import BY_LITELLM, HELLO, MODEL_MAP
+from tests.adapters.models.asked_models import BY_LITELLM, HELLO
+from tests.adapters.models.ways import MODEL_MAP
 
 pytestmark = [*BY_LITELLM, pytest.mark.usefixtures("test_key")]
 

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
     from chorus_cli.ports import ModelClient
 
-_MODEL_MAP = ModelMap()
+MODEL_MAP = ModelMap()
 
 
 def by_litellm(environment: Mapping[str, str], first_token_seconds: float, gap_seconds: float) -> LiteLLMClient:
-    return LiteLLMClient(environment, _MODEL_MAP, first_token_seconds=first_token_seconds, gap_seconds=gap_seconds)
+    return LiteLLMClient(environment, MODEL_MAP, first_token_seconds=first_token_seconds, gap_seconds=gap_seconds)
 
 
 def over_wire(environment: Mapping[str, str], first_token_seconds: float, gap_seconds: float) -> ModelRouter:
     """Return all clients as in a run: models that the wire does not reach go to litellm."""
-    wire = WireClient(environment, _MODEL_MAP, first_token_seconds=first_token_seconds, gap_seconds=gap_seconds)
+    wire = WireClient(environment, MODEL_MAP, first_token_seconds=first_token_seconds, gap_seconds=gap_seconds)
     litellm = by_litellm(environment, first_token_seconds, gap_seconds)
     return ModelRouter(ElizaClient(SystemClock()), wire, litellm)
 

@@ -10,9 +10,9 @@ import pytest
 from chorus_cli.adapters.models.litellm import library
 from chorus_cli.adapters.models.litellm.client import LiteLLMClient
 from chorus_cli.core.models.events import ReplyEnd
-from tests.adapters.models.asked_models import BY_LITELLM, MODEL_MAP, events_of, text_of
+from tests.adapters.models.asked_models import BY_LITELLM, events_of, text_of
 from tests.adapters.models.fault_server import DONE, STREAM_HEAD, chunk, serving, usage_chunk
-from tests.adapters.models.ways import MakeClient
+from tests.adapters.models.ways import MODEL_MAP, MakeClient
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
