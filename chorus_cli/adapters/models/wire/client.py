@@ -169,8 +169,9 @@ class WireClient:
             raise silence_error(model, seconds, begun=begun) from None
 
     def _error(self, failure: Failure, model: str, endpoint: Endpoint) -> ModelError:
-        asked = Asked(model, endpoint.address, secrets_in(self._environment), endpoint.provider)
-        return model_error(failure, asked)
+        key_variable = providers.key_variable(model, self._environment)
+        secrets = secrets_in(self._environment)
+        return model_error(failure, Asked(model, endpoint.address, secrets, endpoint.provider, key_variable))
 
     def _protocol(self, endpoint: Endpoint) -> WireProtocol:
         return self._protocols[providers.PROVIDERS[endpoint.provider].protocol]
