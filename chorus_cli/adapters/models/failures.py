@@ -204,7 +204,7 @@ def _kind(failure: Failure, status: int | None) -> _Kind:
 
 
 def _facts(asked: Asked) -> dict[str, object]:
-    """Return what the sentences say of the model and its server."""
+    """Return the facts for the sentences: names of the model, its server and its key, and advice about them."""
     provider, _, name = asked.model.partition("/")
     is_ollama = provider.startswith("ollama")
     return {
@@ -240,7 +240,7 @@ def _retry_after_seconds(failure: Failure) -> float | None:
 
 def _words(failure: Failure) -> str:
     """Return the provider's message, or else the cause; empty if neither is known."""
-    return message_in(failure.body) or failure.words
+    return message_in(failure.words if failure.body is None else failure.body)
 
 
 def _with_words(sentence: str, words: str, length: int) -> str:

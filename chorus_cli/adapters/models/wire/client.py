@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.adapters.machine.clock import Patience, Pauses
+from chorus_cli.adapters.models import providers
 from chorus_cli.adapters.models.failures import Asked, FailedError, Failure, Trouble, model_error, silence_error
 from chorus_cli.adapters.models.server_addresses import address_problem, is_on_this_machine
-from chorus_cli.adapters.models.wire import providers
+from chorus_cli.adapters.models.wire.anthropic import AnthropicMessages
 from chorus_cli.adapters.models.wire.chat_completions import ChatCompletions
 from chorus_cli.adapters.models.wire.connection import Connection
 from chorus_cli.adapters.models.wire.events import EventStream
+from chorus_cli.adapters.models.wire.gemini import GeminiContents
 from chorus_cli.adapters.models.wire.refusals import NEWER_NAMES, refused_parameter
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import Notice, ReplyEnd
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
     import httpx
 
     from chorus_cli.adapters.models.model_map import ModelMap
-    from chorus_cli.adapters.models.wire.protocol import Endpoint, ReplyReader, WireProtocol
+    from chorus_cli.adapters.models.providers import Endpoint
+    from chorus_cli.adapters.models.wire.protocol import ReplyReader, WireProtocol
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
 
@@ -53,7 +56,9 @@ class WireClient:
     ) -> None:
         self._environment = environment
         self._protocols: Mapping[providers.ProtocolName, WireProtocol] = {
-            providers.ProtocolName.CHAT_COMPLETIONS: ChatCompletions(model_map)
+            providers.ProtocolName.CHAT_COMPLETIONS: ChatCompletions(model_map),
+            providers.ProtocolName.ANTHROPIC: AnthropicMessages(model_map),
+            providers.ProtocolName.GEMINI: GeminiContents(model_map),
         }
         self._connection = Connection()
         self._first_token_seconds = first_token_seconds

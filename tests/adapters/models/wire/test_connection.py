@@ -16,8 +16,8 @@ from chorus_cli.adapters.models.wire.connection import Connection
 from chorus_cli.adapters.models.wire.protocol import Endpoint, Post
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
-from tests.adapters.models.asked_models import MODEL_MAP
 from tests.adapters.models.fault_server import serving
+from tests.adapters.models.ways import MODEL_MAP
 from tests.adapters.models.wire.kept_server import keeping
 from tests.adapters.models.wire.wire_talk import ASKING, KEY, client_of, events_of
 from tests.terminal.command import finished

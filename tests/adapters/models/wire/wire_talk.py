@@ -12,8 +12,9 @@ from chorus_cli.adapters.models.wire.client import WireClient
 from chorus_cli.adapters.models.wire.events import EventStream
 from chorus_cli.core.models.events import ReplyEnd
 from chorus_cli.core.models.exchange import ModelRequest
-from tests.adapters.models.asked_models import HELLO, MODEL_MAP
+from tests.adapters.models.asked_models import HELLO
 from tests.adapters.models.fault_server import serving
+from tests.adapters.models.ways import MODEL_MAP
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
