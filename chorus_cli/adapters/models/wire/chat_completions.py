@@ -18,6 +18,7 @@ from chorus_cli.adapters.models.wire.encoded import EncodedMessages
 from chorus_cli.adapters.models.wire.protocol import Post
 from chorus_cli.adapters.models.wire.refusals import NEWER_NAMES
 from chorus_cli.adapters.models.wire.thinking import ThinkTags
+from chorus_cli.adapters.models.wire.writing import json_bytes, object_bytes, unsigned
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.text.surrogates import PairJoiner
 from chorus_cli.core.tools.calls import CallAssembly, CallPiece
@@ -61,7 +62,7 @@ class ChatCompletions:
         spoken = dialect(endpoint)
         parameters = self._parameters(request, endpoint, spoken)
         messages = self._messages_with_thoughts if spoken.wants_thoughts else self._messages
-        body = _encoded(parameters)[:-1] + b',"messages":' + messages.joined(marked) + b"}"
+        body = object_bytes("messages", messages.joined(marked), parameters)
         return Post(_PATH, headers, body, _OPTIONAL & parameters.keys())
 
     def reader(self) -> ChatReader:
@@ -157,17 +158,17 @@ def _reply_limit_name(spoken: Dialect, endpoint: Endpoint) -> str:
 
 
 def _encoded_message(marked: MarkedMessage) -> bytes:
-    return _encoded(chat_message(marked))
+    return json_bytes(_shaped(marked))
 
 
 def _encoded_with_thoughts(marked: MarkedMessage) -> bytes:
     """Return a message for a model that wants its thoughts back: the log has none, and a blank stands for them."""
-    message = chat_message(marked)
-    return _encoded(message | {"reasoning_content": " "} if "tool_calls" in message else message)
+    message = _shaped(marked)
+    return json_bytes(message | {"reasoning_content": " "} if "tool_calls" in message else message)
 
 
-def _encoded(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+def _shaped(marked: MarkedMessage) -> dict[str, object]:
+    return chat_message(marked._replace(message=unsigned(marked.message)))
 
 
 def _chunk(data: str) -> Mapping[str, object]:
