@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.adapters.models.providers import Endpoint
 from chorus_cli.adapters.models.wire.client import WireClient
 from chorus_cli.adapters.models.wire.connection import Connection
-from chorus_cli.adapters.models.wire.protocol import Endpoint, Post
+from chorus_cli.adapters.models.wire.protocol import Post
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from tests.adapters.models.fault_server import serving
