@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from chorus_cli.adapters.models.chat_messages import MarkedMessage
     from chorus_cli.adapters.models.model_map import ModelMap
+    from chorus_cli.adapters.models.providers import Endpoint
     from chorus_cli.adapters.models.wire.dialects import Dialect
-    from chorus_cli.adapters.models.wire.protocol import Endpoint
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
 
@@ -38,7 +38,9 @@ _DONE = "[DONE]"
 _USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
 # Fields in which providers send a model's reasoning.
 _REASONING_NAMES = ("reasoning_content", "reasoning")
-_OPTIONAL = frozenset({"temperature", "stream_options", "tool_choice", *NEWER_NAMES, *NEWER_NAMES.values()})
+_OPTIONAL = frozenset(
+    {"temperature", "stream_options", "tool_choice", "reasoning_effort", *NEWER_NAMES, *NEWER_NAMES.values()}
+)
 
 
 class ChatCompletions:
