@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from chorus_cli.adapters.models.providers import Endpoint
 from chorus_cli.adapters.models.wire.chat_completions import ChatCompletions
-from chorus_cli.adapters.models.wire.protocol import Endpoint
 from chorus_cli.adapters.models.wire.writing import bare_id, json_bytes, object_bytes, signature_in, signed_id
 from chorus_cli.core.models.exchange import ModelRequest
 from tests.adapters.models.ways import MODEL_MAP
