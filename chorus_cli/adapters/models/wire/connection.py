@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from chorus_cli import __version__
 from chorus_cli.adapters.models.error_bodies import decoded
 from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
 
@@ -78,7 +79,7 @@ class Connection:
                 raise FailedError(await _refusal(response))
             finally:
                 await response.aclose()
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) as error:
             raise FailedError(failure_of(error)) from None
 
     async def preconnect(self, address: str) -> None:
@@ -117,6 +118,8 @@ def failure_of(error: Exception) -> Failure:
             return Failure(Trouble.UNANSWERED)
         case httpx.DecodingError():
             return Failure(Trouble.INVALID_RESPONSE, words="not compressed as it says")
+        case OSError():
+            return Failure(Trouble.UNREACHABLE, words=_words(error))
         case httpx.TransportError() if not isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
             return Failure(Trouble.UNREACHABLE, words=_words(error))
         case _:
@@ -141,6 +144,7 @@ def _client(*, is_secured: bool) -> httpx.AsyncClient:
         return httpx.AsyncClient(
             # Reading the certificates takes longer than a request to this machine; without any, no server is trusted.
             verify=httpx.create_ssl_context() if needs_certificates else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            headers={"User-Agent": f"chorus/{__version__}"},
             http2=is_secured,
             # The patience with a reply is the caller's.
             timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
@@ -191,7 +195,7 @@ def _joined(address: str, path: str) -> str:
 async def _refusal(response: httpx.Response) -> Failure:
     """Return the error that the provider answers with."""
     if response.has_redirect_location:
-        return Failure(status=response.status_code, words=f"to {response.headers['location']}")
+        return Failure(status=response.status_code, words=f"redirected to {response.headers['location']}")
     content = b""
     async for piece in response.aiter_bytes():
         content += piece
