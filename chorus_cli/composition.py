@@ -66,7 +66,7 @@ from chorus_cli.services.turns.rounds import Rounds
 from chorus_cli.storage.files.durable_files import rescue
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -77,9 +77,6 @@ if TYPE_CHECKING:
     from chorus_cli.services.personas.focus import Focus
     from chorus_cli.services.personas.personas import Personas
     from chorus_cli.storage.sqlite.store import Store
-
-# A processor reads some ten tokens of a long prompt in a second.
-_LOCAL_FIRST_TOKEN_SECONDS = 1800.0
 
 
 async def _nothing_to_close() -> None:
@@ -120,13 +117,18 @@ class Machine:
     shell: Shell
 
 
+async def _nothing(_model: str) -> None:
+    """Connect to no server."""
+
+
 @dataclass(frozen=True, slots=True)
 class Providers:
     """The models that can be asked, and the facts about them.
 
     ``limit_of`` returns the most tokens that a model takes, ``input_cost`` the price of one in USD, if it is known.
     ``takes_tools`` returns whether tools may be offered to a model, and ``tools`` are those that there are. ``warm``
-    imports all that asking a model needs; it may take seconds. ``aclose`` ends connections and servers.
+    imports all that asking a model needs, which may take seconds; ``connect`` connects to its server beforehand.
+    ``aclose`` ends connections and servers.
     """
 
     client: ModelClient
@@ -137,6 +139,7 @@ class Providers:
     takes_tools: Callable[[str], bool] = lambda _model: False
     tools: Sequence[BuiltIn] = BUILT_IN
     warm: Callable[[str], None] = lambda _model: None
+    connect: Callable[[str], Coroutine[None, None, None]] = _nothing
     aclose: Callable[[], Awaitable[None]] = _nothing_to_close
 
 
@@ -170,7 +173,7 @@ def all_providers(environment: Mapping[str, str], clock: Clock) -> Providers:
     )
     router = ModelRouter(
         ElizaClient(clock),
-        LocalClient(WireClient(environment, known, first_token_seconds=_LOCAL_FIRST_TOKEN_SECONDS), files, environment),
+        LocalClient(environment, known, files),
         WireClient(environment, known),
         LiteLLMClient(environment, known),
     )
@@ -182,6 +185,7 @@ def all_providers(environment: Mapping[str, str], clock: Clock) -> Providers:
         Models(names, environment),
         partial(takes_tools, model_map=known, of_file=files.takes_tools),
         warm=router.warm,
+        connect=router.preconnect,
         aclose=router.aclose,
     )
 
@@ -220,7 +224,9 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
         jobs=jobs,
         log=LogServices(journal, search, Exporting(context, clock)),
         editing=_editing(opened, machine, context),
-        machine=MachineServices(clock, machine.copy, opened.notifier, providers.warm, providers.aclose),
+        machine=MachineServices(
+            clock, machine.copy, opened.notifier, providers.warm, providers.connect, providers.aclose
+        ),
     )
 
 

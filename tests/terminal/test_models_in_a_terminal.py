@@ -94,7 +94,7 @@ def test_a_model_in_a_file_is_loaded_while_the_keyboard_works_and_ctrl_c_ends_th
     endless = written(folder, "endless.gguf", gguf(weights="endless"))
     with home.chat(**library_in(folder), CHORUS_MODEL=f"local/{endless}") as terminal:
         terminal.say("Hello")
-        terminal.await_busy()
+        terminal.await_text("waiting for")
         terminal.press("ctrl-c")
         terminal.await_line(PROMPT)
         terminal.type(f"/model local/{folder}/so")

@@ -58,7 +58,12 @@ class ModelRouter:
             ModelError: a library is not installed.
         """
         if not model.startswith(_EMBEDDED):
-            self._client(model).warm()
+            self._client(model).warm(model)
+
+    async def preconnect(self, model: str) -> None:
+        """Open a connection to the server of ``model`` where its client can, so that the next request need not."""
+        if not model.startswith(_EMBEDDED) and self.wire.reaches(model):
+            await self.wire.preconnect(model)
 
     async def aclose(self) -> None:
         """Close all connections, and end the servers of local models."""

@@ -21,7 +21,7 @@ _BY_PROMPT = "ollama/"
 
 _ABOUT_TOOLS = re.compile(r"\btools?\b|\btool[ _-](?:call|use|choice)|\bfunctions?[ _-]call", re.IGNORECASE)
 _ABOUT_CHOICE = re.compile(r"\btool[ _-]choice\b", re.IGNORECASE)
-_DENIED = re.compile(
+DENIED = re.compile(
     r"not support|unsupported|n.t support|not enabled|not available|not permitted|not allowed|unrecognized|"
     r"requires? --|no endpoints found",
     re.IGNORECASE,
@@ -88,7 +88,7 @@ def refuses_choice(status: int | None, text: str) -> bool:
 def _refuses(about: re.Pattern[str], status: int | None, text: str) -> bool:
     if status not in _REFUSING_STATUSES:
         return False
-    return any(about.search(line) and _DENIED.search(line) for line in text.splitlines())
+    return any(about.search(line) and DENIED.search(line) for line in text.splitlines())
 
 
 def _call_piece(index: int | None, id_: str | None, function: _Function | None) -> CallPiece:

@@ -7,15 +7,17 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chorus_cli.adapters.machine.clock import Patience, Pauses
+from chorus_cli.adapters.models import providers
 from chorus_cli.adapters.models.chat_messages import (
     accepted_messages,
     chat_messages,
     reply_limit,
     wants_markers,
 )
+from chorus_cli.adapters.models.failures import Asked, silence_error
 from chorus_cli.adapters.models.litellm import library
-from chorus_cli.adapters.models.litellm.errors import model_error, silence_error
-from chorus_cli.adapters.models.server_addresses import address_problem, is_ollama, is_on_this_machine, server_address
+from chorus_cli.adapters.models.litellm.errors import litellm_error
+from chorus_cli.adapters.models.server_addresses import address_problem, is_ollama, is_on_this_machine, request_address
 from chorus_cli.adapters.models.tool_calling import call_pieces, refuses_choice, tool_arguments
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
@@ -134,7 +136,7 @@ class LiteLLMClient:
         finally:
             await _close(stream)
 
-    def warm(self) -> None:
+    def warm(self, _model: str) -> None:
         """Import all that the first request needs, which takes seconds; any thread may do so.
 
         Raises:
@@ -189,7 +191,7 @@ class LiteLLMClient:
         Without an address it sends requests for LM Studio or vLLM to OpenAI; and it requires a key for every
         OpenAI-compatible server, even a local one that needs none.
         """
-        address = server_address(model, self._environment)
+        address = request_address(model, self._environment)
         if not address:
             return {}
         if model.startswith("openai/") and is_on_this_machine(address) and not self._environment.get("OPENAI_API_KEY"):
@@ -208,10 +210,13 @@ class LiteLLMClient:
             if patience.is_over:
                 seconds = self._gap_seconds if begun else self._first_token_seconds
                 raise silence_error(request.model, seconds, begun=begun) from None
-            secrets = secrets_in(self._environment)
-            address = server_address(request.model, self._environment)
             # Its chain may hold a key, and chains are printed to log files.
-            raise model_error(error, request.model, secrets, address=address) from None
+            raise litellm_error(error, self._asked(request.model)) from None
+
+    def _asked(self, model: str) -> Asked:
+        address = request_address(model, self._environment)
+        key_variable = providers.key_variable(model, self._environment)
+        return Asked(model, address, secrets_in(self._environment), key_variable=key_variable)
 
 
 class _Reply:

@@ -7,24 +7,34 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.models.local.server import LoadedModel, LocalServer, started
+from chorus_cli.adapters.models.wire.client import WireClient
+from chorus_cli.adapters.models.wire.connection import Connection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     from chorus_cli.adapters.models.local.files import LocalFiles
-    from chorus_cli.adapters.models.wire.client import WireClient
+    from chorus_cli.adapters.models.model_map import ModelMap
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
 
+# A processor reads some ten tokens of a long prompt in a second.
+_FIRST_TOKEN_SECONDS = 1800.0
+_LOOPBACK = "http://127.0.0.1"
+
 
 class LocalClient:
-    """A ``ModelClient`` for local models; ``environment`` is that of their servers.
+    """A ``ModelClient`` for local models; their servers are given ``environment``.
 
     One model is kept in memory: the next one that is asked takes its place, as soon as no reply is being written by it.
     """
 
-    def __init__(self, wire: WireClient, files: LocalFiles, environment: Mapping[str, str]) -> None:
-        self._wire = wire
+    def __init__(self, environment: Mapping[str, str], model_map: ModelMap, files: LocalFiles) -> None:
+        # No proxy can reach a server on loopback, and none is to see the messages.
+        self._connection = Connection(is_direct=True)
+        self._wire = WireClient(
+            environment, model_map, first_token_seconds=_FIRST_TOKEN_SECONDS, connection=self._connection
+        )
         self._files = files
         self._environment = environment
         self._servers: list[LocalServer] = []
@@ -48,9 +58,9 @@ class LocalClient:
         finally:
             server.uses -= 1
 
-    def warm(self) -> None:
+    def warm(self, _model: str) -> None:
         """Import all that the first request needs; any thread may do so."""
-        self._wire.warm()
+        self._connection.warm(_LOOPBACK)
 
     async def aclose(self) -> None:
         """End all servers."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.adapters.machine.clock import Patience
-from chorus_cli.adapters.models.wire.protocol import Endpoint
+from chorus_cli.adapters.models.providers import Endpoint
 from chorus_cli.core.errors import ModelError
 
 if TYPE_CHECKING:

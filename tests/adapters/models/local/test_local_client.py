@@ -25,7 +25,6 @@ from chorus_cli.adapters.models.local.client import LocalClient
 from chorus_cli.adapters.models.local.files import LocalFiles
 from chorus_cli.adapters.models.local.server import LoadedModel
 from chorus_cli.adapters.models.model_map import ModelMap
-from chorus_cli.adapters.models.wire.client import WireClient
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
@@ -37,10 +36,11 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-async def client(tmp_path: Path) -> AsyncIterator[LocalClient]:
+async def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LocalClient]:
+    # A proxy that reaches nothing: no request is to go through it.
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     environment = {**os.environ, **library_in(tmp_path)}
-    files = LocalFiles(lambda _name: tmp_path)
-    client = LocalClient(WireClient(environment, ModelMap()), files, environment)
+    client = LocalClient(environment, ModelMap(), LocalFiles(lambda _name: tmp_path))
     yield client
     await client.aclose()
 
