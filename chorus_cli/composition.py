@@ -172,7 +172,7 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
     journal = Journal(context, clock, personas, memory)
     summarizer = Summarizer(providers.client, context)
     folding = Folding(context, summarizer, clock)
-    folds = FoldSchedule(folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
+    folds = FoldSchedule(store, folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
     answering = _answering(opened, machine, providers, ToolServices(store, clock, search, memory, jobs))
     rounds = Rounds(context, answering, folds, offers, memory.flashes)
     saving = SessionSaving(personas.folder, clock, context, summarizer)
