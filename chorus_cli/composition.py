@@ -21,6 +21,7 @@ from chorus_cli.adapters.models.model_map import ModelMap
 from chorus_cli.adapters.models.router import ElizaClient, ModelRouter
 from chorus_cli.adapters.models.token_counter import VocabularyCounter
 from chorus_cli.adapters.models.tool_calling import takes_tools
+from chorus_cli.adapters.models.wire.client import WireClient
 from chorus_cli.commands.catalogue import registry
 from chorus_cli.commands.framework.services import (
     ContextServices,
@@ -115,7 +116,8 @@ class Providers:
     """The models that can be asked, and the facts about them.
 
     ``limit_of`` returns the most tokens that a model takes, ``input_cost`` the price of one in USD, if it is known.
-    ``takes_tools`` returns whether tools may be offered to a model, and ``tools`` are those that there are.
+    ``takes_tools`` returns whether tools may be offered to a model, and ``tools`` are those that there are. ``warm``
+    imports all that asking a model needs; it may take seconds.
     """
 
     client: ModelClient
@@ -125,6 +127,7 @@ class Providers:
     models: Models
     takes_tools: Callable[[str], bool] = lambda _model: False
     tools: Sequence[BuiltIn] = BUILT_IN
+    warm: Callable[[str], None] = lambda _model: None
 
 
 def this_machine(
@@ -146,17 +149,19 @@ def this_machine(
 
 
 def all_providers(environment: Mapping[str, str], clock: Clock) -> Providers:
-    """Return ELIZA and every provider that litellm reaches."""
+    """Return ELIZA and every provider that the wire or litellm reaches."""
     known = ModelMap()
     in_ollama = partial(ollama.models, environment)
     names = KnownModels(known.names, known.providers, in_ollama, known.conversation_names)
+    router = ModelRouter(ElizaClient(clock), WireClient(environment, known), LiteLLMClient(environment, known))
     return Providers(
-        ModelRouter(ElizaClient(clock), LiteLLMClient(environment, known)),
+        router,
         VocabularyCounter(),
         ModelLimits(environment, known).of_model,
         known.input_cost,
         Models(names, environment),
         partial(takes_tools, model_map=known),
+        warm=router.warm,
     )
 
 
@@ -194,7 +199,7 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
         jobs=jobs,
         log=LogServices(journal, search, Exporting(context, clock)),
         editing=_editing(opened, machine, context),
-        machine=MachineServices(clock, machine.copy, opened.notifier),
+        machine=MachineServices(clock, machine.copy, opened.notifier, providers.warm),
     )
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.adapters.models.litellm.library import warm
-from chorus_cli.core.models.choice import ELIZA
 from chorus_cli.core.settings.schema import schema_text
 from chorus_cli.storage.files import drafts, file_lock, persona_files, session_files
 from chorus_cli.storage.files.durable_files import sweep_stale
@@ -19,9 +17,7 @@ def prepare(paths: Paths, services: Services) -> None:
     """Load what an answer needs, renew the schema of the settings, and delete what crashes have left behind."""
     target = services.focus.target()
     services.context.planner.counter.count("warm")
-    if target.choice.model != ELIZA:
-        # ELIZA does without the two seconds of import.
-        warm()
+    services.machine.warm(target.choice.model)
     # The settings of personas name this file, for editors that complete and check by it.
     persona_files.renew_schema(paths.personas, schema_text())
     services.context.planner.limit_of(target.choice.model)

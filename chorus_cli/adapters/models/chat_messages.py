@@ -7,7 +7,7 @@ explicit markers. The others recognise a repeated beginning by themselves.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.models.exchange import PromptMessage
 from chorus_cli.core.text.surrogates import join_surrogates
@@ -27,6 +27,13 @@ _MARKER = {"type": "ephemeral"}
 _MARKED_QUESTIONS = 2
 _MISJUDGED = 1.05
 """Safety factor for token estimates, which may be too small."""
+
+
+class MarkedMessage(NamedTuple):
+    """A message to be sent, and whether it bears a cache marker."""
+
+    message: PromptMessage
+    is_marked: bool
 
 
 def wants_markers(model: str, model_map: ModelMap) -> bool:
@@ -66,9 +73,27 @@ def accepted_messages(request: ModelRequest) -> tuple[PromptMessage, ...]:
 
 def chat_messages(messages: Sequence[PromptMessage], *, with_markers: bool) -> list[dict[str, object]]:
     """Return ``messages`` in litellm's form, with cache markers if asked for."""
+    return [chat_message(message) for message in marked_messages(messages, with_markers=with_markers)]
+
+
+def marked_messages(messages: Sequence[PromptMessage], *, with_markers: bool) -> list[MarkedMessage]:
+    """Return ``messages`` as they are sent, those up to which the prompt is cached marked if asked for."""
     messages = _with_words_before_calls(messages)
     marked = _marked(messages) if with_markers else frozenset()
-    return [_as_litellm(message, is_marked=place in marked) for place, message in enumerate(messages)]
+    return [MarkedMessage(message, is_marked=place in marked) for place, message in enumerate(messages)]
+
+
+def chat_message(marked: MarkedMessage) -> dict[str, object]:
+    """Return a message in the shape of the OpenAI API."""
+    message = marked.message
+    text = join_surrogates(message.content)
+    content = [{"type": "text", "text": text, "cache_control": _MARKER}] if marked.is_marked else text
+    translated: dict[str, object] = {"role": message.role, "content": content}
+    if message.tool_calls is not None:
+        translated["tool_calls"] = json.loads(message.tool_calls)
+    if message.tool_call_id is not None:
+        translated["tool_call_id"] = message.tool_call_id
+    return translated
 
 
 def _with_words_before_calls(messages: Sequence[PromptMessage]) -> tuple[PromptMessage, ...]:
@@ -99,14 +124,3 @@ def _marked(messages: Sequence[PromptMessage]) -> frozenset[int]:
     systems = [place for place, role in filled if role == "system"]
     questions = [place for place, role in filled if role == "user"]
     return frozenset(systems[:1] + questions[-_MARKED_QUESTIONS:])
-
-
-def _as_litellm(message: PromptMessage, *, is_marked: bool) -> dict[str, object]:
-    text = join_surrogates(message.content)
-    content = [{"type": "text", "text": text, "cache_control": _MARKER}] if is_marked else text
-    translated: dict[str, object] = {"role": message.role, "content": content}
-    if message.tool_calls is not None:
-        translated["tool_calls"] = json.loads(message.tool_calls)
-    if message.tool_call_id is not None:
-        translated["tool_call_id"] = message.tool_call_id
-    return translated

@@ -1,4 +1,4 @@
-"""One client for all models: ELIZA, which is embedded, answers itself; all others are asked through litellm."""
+"""One client for all models: ELIZA answers itself, the others are asked over the wire or through litellm."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from chorus_cli.core.models.events import ReplyEnd, TextDelta
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from chorus_cli.adapters.models.litellm.client import LiteLLMClient
+    from chorus_cli.adapters.models.wire.client import WireClient
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
     from chorus_cli.ports import Clock, ModelClient
@@ -29,10 +31,11 @@ _PREAMBLE = re.compile(rf"\A(?=\[|{_HEADING})(?:\[[^\n]*\])?(?:\n?{_HEADING}(?:\
 
 @dataclass(frozen=True, slots=True)
 class ModelRouter:
-    """Sends a request to the client that serves its model."""
+    """Sends a request to the client that serves its model: ``litellm`` those that the wire does not reach."""
 
     eliza: ModelClient
-    providers: ModelClient
+    wire: WireClient
+    litellm: LiteLLMClient
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the reply of the client that serves the model.
@@ -44,7 +47,19 @@ class ModelRouter:
             return self.eliza.stream(request)
         if request.model.startswith(_EMBEDDED):
             raise ModelError(f"There is no embedded model {request.model!r}; the only one is {ELIZA}.")
-        return self.providers.stream(request)
+        return self._client(request.model).stream(request)
+
+    def warm(self, model: str) -> None:
+        """Import all that the first request to ``model`` needs, which may take seconds; any thread may do so.
+
+        Raises:
+            ModelError: a library is not installed.
+        """
+        if not model.startswith(_EMBEDDED):
+            self._client(model).warm()
+
+    def _client(self, model: str) -> WireClient | LiteLLMClient:
+        return self.wire if self.wire.reaches(model) else self.litellm
 
 
 class ElizaClient:

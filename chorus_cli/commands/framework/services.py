@@ -71,14 +71,16 @@ class EditingServices:
 
 @dataclass(frozen=True, slots=True)
 class MachineServices:
-    """The time, the clipboard, and sentences to the user while a command is being carried out.
+    """The time, the clipboard, sentences to the user while a command is being carried out, and the models' libraries.
 
     ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``.
+    ``warm`` imports all that asking a model needs; it blocks, maybe for seconds.
     """
 
     clock: Clock
     copy: Callable[[str], str]
     notifier: Notifier
+    warm: Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)

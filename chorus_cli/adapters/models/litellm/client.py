@@ -13,8 +13,9 @@ from chorus_cli.adapters.models.chat_messages import (
     reply_limit,
     wants_markers,
 )
+from chorus_cli.adapters.models.failures import Asked, silence_error
 from chorus_cli.adapters.models.litellm import library
-from chorus_cli.adapters.models.litellm.errors import model_error, silence_error
+from chorus_cli.adapters.models.litellm.errors import litellm_error
 from chorus_cli.adapters.models.server_addresses import address_problem, is_ollama, is_on_this_machine, server_address
 from chorus_cli.adapters.models.tool_calling import call_pieces, refuses_choice, tool_arguments
 from chorus_cli.core.errors import ModelError
@@ -134,6 +135,14 @@ class LiteLLMClient:
         finally:
             await _close(stream)
 
+    def warm(self) -> None:
+        """Import all that the first request needs, which takes seconds; any thread may do so.
+
+        Raises:
+            ModelError: litellm is not installed.
+        """
+        library.warm()
+
     async def _ask(self, request: ModelRequest) -> _Stream:
         litellm = library.loaded()
         if litellm is None:
@@ -200,10 +209,9 @@ class LiteLLMClient:
             if patience.is_over:
                 seconds = self._gap_seconds if begun else self._first_token_seconds
                 raise silence_error(request.model, seconds, begun=begun) from None
-            secrets = secrets_in(self._environment)
             address = server_address(request.model, self._environment)
             # Its chain may hold a key, and chains are printed to log files.
-            raise model_error(error, request.model, secrets, address=address) from None
+            raise litellm_error(error, Asked(request.model, address, secrets_in(self._environment))) from None
 
 
 class _Reply:

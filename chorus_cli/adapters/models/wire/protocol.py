@@ -15,13 +15,15 @@ class Endpoint(NamedTuple):
     """Where a model is asked.
 
     ``provider`` is the prefix of its name as litellm has it (``openai``), ``model`` its name without that prefix,
-    ``address`` the base URL without a slash at its end, ``key`` the API key, empty if none is needed.
+    ``address`` the base URL without a slash at its end, ``key`` the API key, empty if none is needed. ``refused`` are
+    the parameters that the server has refused by name, which are left out.
     """
 
     provider: str
     model: str
     address: str
     key: str
+    refused: frozenset[str] = frozenset()
 
 
 class Post(NamedTuple):
@@ -36,14 +38,14 @@ class ReplyReader(Protocol):
     """Reads one reply, event by event."""
 
     def events(self, data: str) -> Iterator[ModelEvent]:
-        """Yield what the data of one server-sent event adds to the reply.
+        """Yield what the data of one server-sent event adds to the reply, with ``ReplyEnd`` last if it ends it.
 
         Raises:
             FailedError: the event tells of an error, or is none of this protocol.
         """
 
     def end(self) -> Iterator[ModelEvent]:
-        """Yield the remaining text, and ``ReplyEnd`` last."""
+        """Yield the remaining text, and ``ReplyEnd`` last: the stream has ended, and no event has ended the reply."""
 
 
 class WireProtocol(Protocol):

@@ -83,7 +83,7 @@ async def test_a_refusal_is_a_sentence_that_says_what_to_do_and_is_not_repeated_
         ),
         (
             STREAM_HEAD + event({"error": {"message": "overloaded", "code": 529}}),
-            "The provider of openai/m sent an invalid response (overloaded). Try again later.",
+            "The provider of openai/m is failing or overloaded, status 529 (overloaded). Try again later.",
             True,
         ),
         (

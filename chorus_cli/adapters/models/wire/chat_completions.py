@@ -1,0 +1,214 @@
+"""OpenAI's chat completions, which most providers and local servers speak."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from chorus_cli.adapters.models.chat_messages import (
+    accepted_messages,
+    chat_message,
+    marked_messages,
+    reply_limit,
+    wants_markers,
+)
+from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
+from chorus_cli.adapters.models.wire.encoded import EncodedMessages
+from chorus_cli.adapters.models.wire.protocol import Post
+from chorus_cli.adapters.models.wire.thinking import ThinkTags
+from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
+from chorus_cli.core.text.surrogates import PairJoiner
+from chorus_cli.core.tools.calls import CallAssembly, CallPiece
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from chorus_cli.adapters.models.chat_messages import MarkedMessage
+    from chorus_cli.adapters.models.model_map import ModelMap
+    from chorus_cli.adapters.models.wire.protocol import Endpoint
+    from chorus_cli.core.models.events import ModelEvent
+    from chorus_cli.core.models.exchange import ModelRequest
+
+_PATH = "/chat/completions"
+_DONE = "[DONE]"
+_USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
+# Fields in which providers send a model's reasoning.
+_REASONING_NAMES = ("reasoning_content", "reasoning")
+_ERROR_STATUSES = range(400, 600)
+
+
+class ChatCompletions:
+    """The protocol; ``model_map`` tells how long replies may be, and which models cache prompts."""
+
+    def __init__(self, model_map: ModelMap) -> None:
+        self._model_map = model_map
+        self._messages = EncodedMessages(_encoded_message)
+
+    def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
+        """Return the HTTP request that asks for a reply as a stream."""
+        headers = {"Content-Type": "application/json"}
+        if endpoint.key:
+            headers["Authorization"] = f"Bearer {endpoint.key}"
+        marked = marked_messages(accepted_messages(request), with_markers=wants_markers(request.model, self._model_map))
+        # The messages, the longest part by far, are joined from the bytes of each.
+        rest = _encoded(self._parameters(request, endpoint))
+        return Post(_PATH, headers, rest[:-1] + b',"messages":' + self._messages.joined(marked) + b"}")
+
+    def reader(self) -> ChatReader:
+        """Return a reader for the reply to one request."""
+        return ChatReader()
+
+    def _parameters(self, request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
+        """Return everything in the body but the messages, without the parameters that the server refuses."""
+        parameters: dict[str, object] = {
+            "model": endpoint.model,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if request.temperature is not None:
+            parameters["temperature"] = request.temperature
+        most = reply_limit(request, self._model_map)
+        if most is not None:
+            parameters["max_tokens"] = most
+        if request.tools:
+            parameters["tools"] = [tool.declaration for tool in request.tools]
+            if not request.may_call:
+                parameters["tool_choice"] = "none"
+        return {name: value for name, value in parameters.items() if name not in endpoint.refused}
+
+
+class ChatReader:
+    """Reads one reply; of several choices only the first counts."""
+
+    def __init__(self) -> None:
+        self._tags = ThinkTags()
+        self._text = PairJoiner()
+        self._reasoning = PairJoiner()
+        self._calls = CallAssembly()
+        self._finish_reason: str | None = None
+        self._usage: Mapping[str, object] = {}
+
+    def events(self, data: str) -> Iterator[ModelEvent]:
+        """Yield what the data of one server-sent event adds to the reply; at ``[DONE]`` its end.
+
+        Raises:
+            FailedError: the event tells of an error, or is no chunk of a reply.
+        """
+        if data.strip() == _DONE:
+            self._finish_reason = self._finish_reason or "stop"
+            yield from self.end()
+            return
+        chunk = _chunk(data)
+        self._usage = _mapping(chunk.get("usage")) or self._usage
+        choices = chunk.get("choices")
+        for choice in choices if isinstance(choices, list) else []:
+            if _mapping(choice).get("index") in {0, None}:
+                yield from self._added(_mapping(choice))
+                return
+
+    def end(self) -> Iterator[ModelEvent]:
+        """Yield the remaining text, and the end: without a finish reason, as no ``[DONE]`` came either."""
+        for is_reasoning, text in self._tags.rest():
+            yield from self._said(text, is_reasoning=is_reasoning)
+        if text := self._text.rest():
+            yield TextDelta(text)
+        usage = {name: figure for name in _USAGE_NAMES if isinstance(figure := self._usage.get(name), int)}
+        yield ReplyEnd(self._finish_reason, usage, self._calls.calls())
+
+    def _added(self, choice: Mapping[str, object]) -> Iterator[ModelEvent]:
+        """Yield the texts of a choice, and keep its calls and its finish reason for the end."""
+        reason = choice.get("finish_reason")
+        self._finish_reason = reason if isinstance(reason, str) and reason else self._finish_reason
+        # A server that does not stream sends the whole message.
+        delta = _mapping(choice.get("delta")) or _mapping(choice.get("message"))
+        for piece in _call_pieces(delta):
+            self._calls.add(piece)
+        reasoning = next(filter(None, (delta.get(name) for name in _REASONING_NAMES)), "")
+        yield from self._said(reasoning if isinstance(reasoning, str) else "", is_reasoning=True)
+        for is_reasoning, text in _texts(delta.get("content")):
+            if is_reasoning:
+                yield from self._said(text, is_reasoning=True)
+            else:
+                for is_thought, piece_of_text in self._tags.split(text):
+                    yield from self._said(piece_of_text, is_reasoning=is_thought)
+        for _, text in _texts(delta.get("refusal")):
+            yield from self._said(text, is_reasoning=False)
+
+    def _said(self, text: str, *, is_reasoning: bool) -> Iterator[ModelEvent]:
+        if is_reasoning and (joined := self._reasoning.join(text)):
+            yield ReasoningDelta(joined)
+        elif not is_reasoning and (joined := self._text.join(text)):
+            yield TextDelta(joined)
+
+
+def _encoded_message(marked: MarkedMessage) -> bytes:
+    return _encoded(chat_message(marked))
+
+
+def _encoded(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+
+
+def _chunk(data: str) -> Mapping[str, object]:
+    """Return the chunk in an event.
+
+    Raises:
+        FailedError: it is an error, or no JSON object.
+    """
+    try:
+        chunk = json.loads(data)
+    except (ValueError, RecursionError):
+        raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="not valid JSON")) from None
+    if not isinstance(chunk, dict):
+        raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="not a chat completion"))
+    error = chunk.get("error")
+    if error or chunk.get("object") == "error":
+        raise FailedError(Failure(status=_status(_mapping(error) or chunk), body=chunk))
+    return chunk
+
+
+def _status(error: Mapping[str, object]) -> int | None:
+    """Return the HTTP status that an error event names."""
+    for name in ("code", "status", "status_code"):
+        text = str(error.get(name))
+        if text.isdecimal() and int(text) in _ERROR_STATUSES:
+            return int(text)
+    return None
+
+
+def _texts(content: object) -> Iterator[tuple[bool, str]]:
+    """Yield the texts of a content, which may be a list of parts, and whether each is reasoning."""
+    if isinstance(content, str):
+        yield False, content
+    for part in content if isinstance(content, list) else []:
+        match part:
+            case {"type": "thinking", "thinking": [*thoughts]}:
+                yield from ((True, text) for _, text in _texts(thoughts))
+            case {"type": "thinking", "thinking": str(text)}:
+                yield True, text
+            case {"text": str(text)} | str(text):
+                yield False, text
+            case _:
+                pass
+
+
+def _call_pieces(delta: Mapping[str, object]) -> Iterator[CallPiece]:
+    """Yield the pieces of calls in a chunk, also of the single call of OpenAI's older protocol."""
+    pieces = delta.get("tool_calls")
+    if isinstance(pieces, list) and pieces:
+        for piece in map(_mapping, pieces):
+            index = piece.get("index")
+            yield _call_piece(index if isinstance(index, int) else None, piece.get("id"), piece.get("function"))
+    elif function := delta.get("function_call"):
+        yield _call_piece(0, None, function)
+
+
+def _call_piece(index: int | None, id_: object, function: object) -> CallPiece:
+    described = _mapping(function)
+    arguments = described.get("arguments") or ""
+    written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return CallPiece(index, str(id_ or ""), str(described.get("name") or ""), written)
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}

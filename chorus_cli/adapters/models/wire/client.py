@@ -1,0 +1,194 @@
+"""The model client for all providers that speak a protocol of the wire; it streams their replies over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from chorus_cli.adapters.machine.clock import Patience, Pauses
+from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
+from chorus_cli.adapters.models.litellm.errors import silence_error
+from chorus_cli.adapters.models.server_addresses import address_problem
+from chorus_cli.adapters.models.tool_calling import refuses_choice
+from chorus_cli.adapters.models.wire import providers
+from chorus_cli.adapters.models.wire.chat_completions import ChatCompletions
+from chorus_cli.adapters.models.wire.connection import Connection, EventStream
+from chorus_cli.adapters.models.wire.judgement import model_error
+from chorus_cli.core.errors import ModelError
+from chorus_cli.core.models.events import ReplyEnd
+from chorus_cli.core.text.redaction import redact, secrets_in
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+
+    import httpx
+
+    from chorus_cli.adapters.models.model_map import ModelMap
+    from chorus_cli.adapters.models.wire.protocol import Endpoint, ReplyReader
+    from chorus_cli.core.models.events import ModelEvent
+    from chorus_cli.core.models.exchange import ModelRequest
+
+_Answer = TypeVar("_Answer")
+
+_SWITCH = "CHORUS_WIRE"
+_OFF = {"off", "0", "no", "false"}
+_CLOSING_SECONDS = 0.2
+
+
+class WireClient:
+    """A ``ModelClient`` for the models whose providers speak a protocol of the wire.
+
+    ``environment`` holds the addresses and keys; with ``CHORUS_WIRE=off`` the wire reaches no model. The first token
+    may take ``first_token_seconds``, and no later chunk more than ``gap_seconds``.
+    """
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        model_map: ModelMap,
+        *,
+        first_token_seconds: float = 300,
+        gap_seconds: float = 60,
+    ) -> None:
+        self._environment = environment
+        self._protocol = ChatCompletions(model_map)
+        self._connection = Connection()
+        self._first_token_seconds = first_token_seconds
+        self._gap_seconds = gap_seconds
+        self._pauses = Pauses()
+        self._refused: dict[str, frozenset[str]] = {}
+
+    def reaches(self, model: str) -> bool:
+        """Return whether the provider of ``model`` speaks a protocol of the wire."""
+        if self._environment.get(_SWITCH, "").strip().lower() in _OFF:
+            return False
+        return providers.endpoint(model, self._environment) is not None
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Yield the reply as it arrives, and ``ReplyEnd`` last.
+
+        Closing the generator, or cancelling its reader, closes the connection.
+
+        Raises:
+            ModelError: the provider refused, failed or fell silent; the events already yielded remain valid.
+        """
+        problem = address_problem(request.model, self._environment)
+        if problem:
+            raise ModelError(redact(problem, secrets_in(self._environment)))
+        endpoint = providers.endpoint(request.model, self._environment)
+        if endpoint is None:
+            raise self._error(Failure(Trouble.UNKNOWN_MODEL), request.model, "")
+        endpoint = endpoint._replace(refused=self._refused.get(request.model, frozenset()))
+        try:
+            async with aclosing(self._replied(request, endpoint)) as events:
+                async for event in events:
+                    yield event
+        except FailedError as error:
+            # Its chain may hold a key, and chains are printed to log files.
+            raise self._error(error.failure, request.model, endpoint.address) from None
+
+    def warm(self) -> None:
+        """Import all that the first request needs; any thread may do so."""
+        self._connection.warm()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._connection.aclose()
+
+    async def _replied(self, request: ModelRequest, endpoint: Endpoint) -> AsyncGenerator[ModelEvent, None]:
+        """Ask and yield the reply.
+
+        Raises:
+            FailedError, ModelError: as ``stream`` does.
+        """
+        begun = False
+        patience = Patience(self._first_token_seconds)
+        response = await self._in_time(self._sent(request, endpoint), request.model, patience, begun=begun)
+        reply = _Reply(self._protocol.reader(), EventStream(response))
+        try:
+            while (events := await self._in_time(reply.next(), request.model, patience, begun=begun)) is not None:
+                for event in events:
+                    begun = True
+                    yield event
+                patience = Patience(self._gap_seconds) if begun else patience
+                await self._pauses.after_chunk()
+        except FailedError as error:
+            raise FailedError(replace(error.failure, trouble=Trouble.BROKE_OFF) if begun else error.failure) from None
+        finally:
+            await _quietly(reply.aclose())
+            await _quietly(response.aclose())
+
+    async def _sent(self, request: ModelRequest, endpoint: Endpoint) -> httpx.Response:
+        """Send the request, once more if the server refuses a parameter that it can do without."""
+        if providers.lacks_key(endpoint):
+            raise FailedError(Failure(Trouble.NO_KEY))
+        try:
+            return await self._connection.send(self._protocol.post(request, endpoint), endpoint)
+        except FailedError as error:
+            if request.may_call or not refuses_choice(error.failure.status, error.failure.words):
+                raise
+        endpoint = endpoint._replace(refused=endpoint.refused | {"tool_choice"})
+        self._refused[request.model] = endpoint.refused
+        return await self._connection.send(self._protocol.post(request, endpoint), endpoint)
+
+    async def _in_time(self, awaitable: Awaitable[_Answer], model: str, patience: Patience, *, begun: bool) -> _Answer:
+        """Await a part of the answer with ``patience``."""
+        try:
+            return await patience.wait_for(awaitable)
+        except TimeoutError:
+            seconds = self._gap_seconds if begun else self._first_token_seconds
+            raise silence_error(model, seconds, begun=begun) from None
+
+    def _error(self, failure: Failure, model: str, address: str) -> ModelError:
+        return model_error(failure, model, secrets_in(self._environment), address=address)
+
+
+class _Reply:
+    """One reply being received."""
+
+    def __init__(self, reader: ReplyReader, stream: EventStream) -> None:
+        self._reader = reader
+        self._stream = stream
+        self._data = stream.data()
+        self._is_over = False
+
+    async def next(self) -> Sequence[ModelEvent] | None:
+        """Return the events of the next piece of the stream, ``None`` after the end of the reply."""
+        if self._is_over:
+            return None
+        data = await anext(self._data, None)
+        if data is None:
+            return self._ended()
+        try:
+            events = tuple(self._reader.events(data))
+        except FailedError:
+            if self._stream.is_at_end:
+                # The server did not end this event: the stream was cut in it.
+                return self._ended()
+            raise
+        if events and isinstance(events[-1], ReplyEnd):
+            self._is_over = True
+            # A connection whose response was read to its end can be used again.
+            await _quietly(self._read_on())
+        return events
+
+    async def aclose(self) -> None:
+        """Stop reading."""
+        await self._data.aclose()
+
+    def _ended(self) -> Sequence[ModelEvent]:
+        self._is_over = True
+        return tuple(self._reader.end())
+
+    async def _read_on(self) -> None:
+        async for _ in self._data:
+            pass
+
+
+async def _quietly(closing: Awaitable[None]) -> None:
+    """Await the end of something within a moment; errors no longer matter."""
+    with suppress(Exception):
+        async with asyncio.timeout(_CLOSING_SECONDS):
+            await closing

@@ -1,0 +1,31 @@
+"""Messages as JSON, encoded once and kept as long as requests repeat them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+_Message = TypeVar("_Message", bound="Hashable")
+
+
+class EncodedMessages(Generic[_Message]):
+    """The encoded messages of the newest two requests, which the next one mostly repeats."""
+
+    def __init__(self, encode: Callable[[_Message], bytes]) -> None:
+        self._encode = encode
+        self._newest: dict[_Message, bytes] = {}
+        self._before: dict[_Message, bytes] = {}
+
+    def joined(self, messages: Iterable[_Message]) -> bytes:
+        """Return the JSON list of the messages of a request."""
+        newest, before = self._newest, self._before
+        kept: dict[_Message, bytes] = {}
+        pieces: list[bytes] = []
+        for message in messages:
+            piece = kept.get(message) or newest.get(message) or before.get(message) or self._encode(message)
+            kept[message] = piece
+            pieces.append(piece)
+        self._newest, self._before = kept, newest
+        return b"[" + b",".join(pieces) + b"]"
