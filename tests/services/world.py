@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.messages import Message, Status
     from chorus_cli.core.models.events import TurnEvent
+    from chorus_cli.ports import TokenCounter
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.context.window import ContextWindow
     from chorus_cli.services.log.journal import Journal
@@ -209,10 +210,11 @@ async def words_come(events: AsyncIterator[TurnEvent]) -> None:
 
 @dataclass(frozen=True)
 class Tools:
-    """The tools that are offered, and the bugs that they had."""
+    """The tools that are offered, the bugs that they had, and the counter of all tokens."""
 
     offered: Sequence[BuiltIn] = ()
     bugs: list[Exception] = field(default_factory=list)
+    counter: TokenCounter = field(default_factory=WordCounter)
 
     def report_bug(self, bug: Exception) -> str:
         """Keep a bug of a tool; anywhere else there must be none."""
@@ -266,7 +268,7 @@ def scripted_providers(model: ScriptedModel, limit_tokens: int, tools: Tools) ->
     """Return providers whose every model is the scripted one."""
     return Providers(
         model,
-        WordCounter(),
+        tools.counter,
         lambda _model: Limit(limit_tokens, "a test"),
         lambda _model: 0.001,
         Models(KNOWN_MODELS, {"OPENAI_API_KEY": "sk-invented"}),
