@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from chorus_cli.adapters.models.http_question import Question, json_answer, within
 from chorus_cli.adapters.models.server_addresses import is_ollama, is_on_this_machine, server_address, server_key
+from chorus_cli.adapters.models.wire.providers import named
 from chorus_cli.core.context.budget import Limit
 from chorus_cli.core.models.choice import ELIZA
 
@@ -50,7 +51,7 @@ def server_limit(
     address = server_address(model, environment)
     if not address or _is_openai(address):
         return None
-    name, key = model.partition("/")[2], server_key(model, environment)
+    name, key = named(model).model, server_key(model, environment)
     found = _shown if is_ollama(model) else _listed
     return within(patience_seconds, lambda deadline: found(address, name, key, deadline))
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.adapters.models.server_addresses import address_problem, is_ollama, is_on_this_machine, server_address
+from chorus_cli.adapters.models.server_addresses import (
+    address_problem,
+    is_ollama,
+    is_on_this_machine,
+    request_address,
+    server_address,
+    server_key,
+)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +47,33 @@ def test_the_first_variable_that_is_not_empty_names_the_server() -> None:
 
 
 @pytest.mark.parametrize(
+    ("model", "environment", "asked", "of_any_make"),
+    [
+        ("mistral/x", {}, "", ""),
+        ("mistral/x", {"MISTRAL_API_BASE": "http://here"}, "http://here/v1", ""),
+        ("anthropic/x", {"ANTHROPIC_BASE_URL": "http://here/"}, "http://here", ""),
+        ("gpt-4o", {"OPENAI_BASE_URL": "http://here/v1"}, "http://here/v1", "http://here/v1"),
+        ("hosted_vllm/x", {}, "http://localhost:8000/v1", "http://localhost:8000/v1"),
+        ("bedrock/x", {"OPENAI_BASE_URL": "http://here/v1"}, "", ""),
+    ],
+)
+def test_only_a_server_of_any_make_is_asked_how_much_it_holds(
+    model: str, environment: dict[str, str], asked: str, of_any_make: str
+) -> None:
+    assert request_address(model, environment) == asked
+    assert server_address(model, environment) == of_any_make
+
+
+@pytest.mark.parametrize(
+    ("model", "key"),
+    [("openai/x", "a"), ("gpt-4o", "a"), ("lm_studio/x", "b"), ("ollama_chat/x", "c"), ("bedrock/x", "")],
+)
+def test_a_server_is_asked_with_its_providers_key(model: str, key: str) -> None:
+    environment = {"OPENAI_API_KEY": "a", "LM_STUDIO_API_KEY": "b", "OLLAMA_API_KEY": " c\n"}
+    assert server_key(model, environment) == key
+
+
+@pytest.mark.parametrize(
     ("model", "asked"),
     [
         ("ollama/x", True),
@@ -65,6 +99,16 @@ def test_ollama_is_known_by_the_models_prefix(model: str, asked: bool) -> None: 
         ("ollama_chat/x", {"OLLAMA_HOST": "gpu:1"}, ""),
         ("ollama_chat/x", {"OLLAMA_HOST": "ftp://gpu"}, "Correct OLLAMA_HOST."),
         ("anthropic/x", {"OPENAI_BASE_URL": "nonsense"}, ""),
+        ("anthropic/x", {"ANTHROPIC_BASE_URL": "nonsense"}, "Correct ANTHROPIC_BASE_URL."),
+        ("claude-x", {"ANTHROPIC_API_BASE": "nonsense"}, "Correct ANTHROPIC_API_BASE."),
+        ("gemini/x", {"GEMINI_API_BASE": "localhost:1"}, "Correct GEMINI_API_BASE."),
+        ("groq/x", {"GROQ_API_BASE": "localhost:1/v1"}, "Correct GROQ_API_BASE."),
+        (
+            "mistral/x",
+            {"MISTRAL_API_BASE": "nonsense"},
+            "The address of mistral/x, nonsense, is not an http:// or https:// URL. Correct MISTRAL_API_BASE.",
+        ),
+        ("bedrock/x", {"OPENAI_BASE_URL": "nonsense"}, ""),
     ],
 )
 def test_an_address_that_is_none_is_told_with_its_variable(model: str, environment: dict[str, str], told: str) -> None:

@@ -16,7 +16,7 @@ from chorus_cli.adapters.models.chat_messages import (
 from chorus_cli.adapters.models.failures import Asked, silence_error
 from chorus_cli.adapters.models.litellm import library
 from chorus_cli.adapters.models.litellm.errors import litellm_error
-from chorus_cli.adapters.models.server_addresses import address_problem, is_ollama, is_on_this_machine, server_address
+from chorus_cli.adapters.models.server_addresses import address_problem, is_ollama, is_on_this_machine, request_address
 from chorus_cli.adapters.models.tool_calling import call_pieces, refuses_choice, tool_arguments
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
@@ -190,7 +190,7 @@ class LiteLLMClient:
         Without an address it sends requests for LM Studio or vLLM to OpenAI; and it requires a key for every
         OpenAI-compatible server, even a local one that needs none.
         """
-        address = server_address(model, self._environment)
+        address = request_address(model, self._environment)
         if not address:
             return {}
         if model.startswith("openai/") and is_on_this_machine(address) and not self._environment.get("OPENAI_API_KEY"):
@@ -209,7 +209,7 @@ class LiteLLMClient:
             if patience.is_over:
                 seconds = self._gap_seconds if begun else self._first_token_seconds
                 raise silence_error(request.model, seconds, begun=begun) from None
-            address = server_address(request.model, self._environment)
+            address = request_address(request.model, self._environment)
             # Its chain may hold a key, and chains are printed to log files.
             raise litellm_error(error, Asked(request.model, address, secrets_in(self._environment))) from None
 

@@ -13,6 +13,7 @@ from chorus_cli.adapters.models.chat_messages import (
     wants_markers,
 )
 from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
+from chorus_cli.adapters.models.wire.dialects import dialect
 from chorus_cli.adapters.models.wire.encoded import EncodedMessages
 from chorus_cli.adapters.models.wire.protocol import Post
 from chorus_cli.adapters.models.wire.thinking import ThinkTags
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.adapters.models.chat_messages import MarkedMessage
     from chorus_cli.adapters.models.model_map import ModelMap
+    from chorus_cli.adapters.models.wire.dialects import Dialect
     from chorus_cli.adapters.models.wire.protocol import Endpoint
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
@@ -43,38 +45,40 @@ class ChatCompletions:
     def __init__(self, model_map: ModelMap) -> None:
         self._model_map = model_map
         self._messages = EncodedMessages(_encoded_message)
+        self._messages_with_thoughts = EncodedMessages(_encoded_with_thoughts)
 
     def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
         """Return the HTTP request that asks for a reply as a stream."""
         headers = {"Content-Type": "application/json"}
         if endpoint.key:
             headers["Authorization"] = f"Bearer {endpoint.key}"
+        headers |= endpoint.headers
         marked = marked_messages(accepted_messages(request), with_markers=wants_markers(request.model, self._model_map))
         # The messages, the longest part by far, are joined from the bytes of each.
-        rest = _encoded(self._parameters(request, endpoint))
-        return Post(_PATH, headers, rest[:-1] + b',"messages":' + self._messages.joined(marked) + b"}")
+        spoken = dialect(endpoint)
+        rest = _encoded(self._parameters(request, endpoint, spoken))
+        messages = self._messages_with_thoughts if spoken.wants_thoughts else self._messages
+        return Post(_PATH, headers, rest[:-1] + b',"messages":' + messages.joined(marked) + b"}")
 
     def reader(self) -> ChatReader:
         """Return a reader for the reply to one request."""
         return ChatReader()
 
-    def _parameters(self, request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
-        """Return everything in the body but the messages, without the parameters that the server refuses."""
+    def _parameters(self, request: ModelRequest, endpoint: Endpoint, spoken: Dialect) -> dict[str, object]:
+        """Return everything in the body but the messages, without the parameters that the server does not take."""
         parameters: dict[str, object] = {
             "model": endpoint.model,
             "stream": True,
             "stream_options": {"include_usage": True},
+            "temperature": request.temperature,
+            spoken.reply_limit: reply_limit(request, self._model_map),
         }
-        if request.temperature is not None:
-            parameters["temperature"] = request.temperature
-        most = reply_limit(request, self._model_map)
-        if most is not None:
-            parameters["max_tokens"] = most
         if request.tools:
             parameters["tools"] = [tool.declaration for tool in request.tools]
-            if not request.may_call:
-                parameters["tool_choice"] = "none"
-        return {name: value for name, value in parameters.items() if name not in endpoint.refused}
+            parameters["tool_choice"] = None if request.may_call else "none"
+            parameters |= spoken.with_tools
+        left_out = spoken.omitted | endpoint.refused
+        return {name: value for name, value in parameters.items() if value is not None and name not in left_out}
 
 
 class ChatReader:
@@ -143,6 +147,12 @@ class ChatReader:
 
 def _encoded_message(marked: MarkedMessage) -> bytes:
     return _encoded(chat_message(marked))
+
+
+def _encoded_with_thoughts(marked: MarkedMessage) -> bytes:
+    """Return a message for a model that wants its thoughts back: the log has none, and a blank stands for them."""
+    message = chat_message(marked)
+    return _encoded(message | {"reasoning_content": " "} if "tool_calls" in message else message)
 
 
 def _encoded(value: object) -> bytes:

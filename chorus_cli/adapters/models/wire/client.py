@@ -8,14 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.adapters.machine.clock import Patience, Pauses
-from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
-from chorus_cli.adapters.models.litellm.errors import silence_error
+from chorus_cli.adapters.models.failures import Asked, FailedError, Failure, Trouble, model_error, silence_error
 from chorus_cli.adapters.models.server_addresses import address_problem
 from chorus_cli.adapters.models.tool_calling import refuses_choice
 from chorus_cli.adapters.models.wire import providers
 from chorus_cli.adapters.models.wire.chat_completions import ChatCompletions
 from chorus_cli.adapters.models.wire.connection import Connection, EventStream
-from chorus_cli.adapters.models.wire.judgement import model_error
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReplyEnd
 from chorus_cli.core.text.redaction import redact, secrets_in
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     import httpx
 
     from chorus_cli.adapters.models.model_map import ModelMap
-    from chorus_cli.adapters.models.wire.protocol import Endpoint, ReplyReader
+    from chorus_cli.adapters.models.wire.protocol import Endpoint, ReplyReader, WireProtocol
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
 
@@ -53,7 +51,9 @@ class WireClient:
         gap_seconds: float = 60,
     ) -> None:
         self._environment = environment
-        self._protocol = ChatCompletions(model_map)
+        self._protocols: Mapping[providers.ProtocolName, WireProtocol] = {
+            providers.ProtocolName.CHAT_COMPLETIONS: ChatCompletions(model_map)
+        }
         self._connection = Connection()
         self._first_token_seconds = first_token_seconds
         self._gap_seconds = gap_seconds
@@ -64,7 +64,8 @@ class WireClient:
         """Return whether the provider of ``model`` speaks a protocol of the wire."""
         if self._environment.get(_SWITCH, "").strip().lower() in _OFF:
             return False
-        return providers.endpoint(model, self._environment) is not None
+        endpoint = providers.endpoint(model, self._environment)
+        return endpoint is not None and providers.PROVIDERS[endpoint.provider].protocol in self._protocols
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the reply as it arrives, and ``ReplyEnd`` last.
@@ -79,7 +80,7 @@ class WireClient:
             raise ModelError(redact(problem, secrets_in(self._environment)))
         endpoint = providers.endpoint(request.model, self._environment)
         if endpoint is None:
-            raise self._error(Failure(Trouble.UNKNOWN_MODEL), request.model, "")
+            raise model_error(Failure(Trouble.UNKNOWN_MODEL), Asked(request.model))
         endpoint = endpoint._replace(refused=self._refused.get(request.model, frozenset()))
         try:
             async with aclosing(self._replied(request, endpoint)) as events:
@@ -87,7 +88,7 @@ class WireClient:
                     yield event
         except FailedError as error:
             # Its chain may hold a key, and chains are printed to log files.
-            raise self._error(error.failure, request.model, endpoint.address) from None
+            raise self._error(error.failure, request.model, endpoint) from None
 
     def warm(self) -> None:
         """Import all that the first request needs; any thread may do so."""
@@ -106,7 +107,7 @@ class WireClient:
         begun = False
         patience = Patience(self._first_token_seconds)
         response = await self._in_time(self._sent(request, endpoint), request.model, patience, begun=begun)
-        reply = _Reply(self._protocol.reader(), EventStream(response))
+        reply = _Reply(self._protocol(endpoint).reader(), EventStream(response))
         try:
             while (events := await self._in_time(reply.next(), request.model, patience, begun=begun)) is not None:
                 for event in events:
@@ -125,13 +126,13 @@ class WireClient:
         if providers.lacks_key(endpoint):
             raise FailedError(Failure(Trouble.NO_KEY))
         try:
-            return await self._connection.send(self._protocol.post(request, endpoint), endpoint)
+            return await self._connection.send(self._protocol(endpoint).post(request, endpoint), endpoint)
         except FailedError as error:
             if request.may_call or not refuses_choice(error.failure.status, error.failure.words):
                 raise
         endpoint = endpoint._replace(refused=endpoint.refused | {"tool_choice"})
         self._refused[request.model] = endpoint.refused
-        return await self._connection.send(self._protocol.post(request, endpoint), endpoint)
+        return await self._connection.send(self._protocol(endpoint).post(request, endpoint), endpoint)
 
     async def _in_time(self, awaitable: Awaitable[_Answer], model: str, patience: Patience, *, begun: bool) -> _Answer:
         """Await a part of the answer with ``patience``."""
@@ -141,8 +142,12 @@ class WireClient:
             seconds = self._gap_seconds if begun else self._first_token_seconds
             raise silence_error(model, seconds, begun=begun) from None
 
-    def _error(self, failure: Failure, model: str, address: str) -> ModelError:
-        return model_error(failure, model, secrets_in(self._environment), address=address)
+    def _error(self, failure: Failure, model: str, endpoint: Endpoint) -> ModelError:
+        asked = Asked(model, endpoint.address, secrets_in(self._environment), endpoint.provider)
+        return model_error(failure, asked)
+
+    def _protocol(self, endpoint: Endpoint) -> WireProtocol:
+        return self._protocols[providers.PROVIDERS[endpoint.provider].protocol]
 
 
 class _Reply:
