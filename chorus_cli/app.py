@@ -1,7 +1,8 @@
 """Opens the user's data and closes it again, however the run ends.
 
 The parts that the prompt needs are built at the start. The services are composed when they are first asked for: by the
-thread that warms up once the prompt is drawn, or by the first command or message if that is faster.
+thread that warms up once the prompt is drawn, or by the first command or message if that is faster. A message alone
+needs no more than its turns.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.adapters.machine.clock import SystemClock
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from chorus_cli.commands.framework.services import Services
+    from chorus_cli.composition import Turns
 
 _SETTLING_SECONDS = 2.0
 
@@ -75,7 +77,8 @@ class App:
         # Libraries set variables of their own later, which are no business of the user's commands.
         self._environment = dict(environment)
         self._frontend = frontend
-        self._composing = threading.Lock()
+        self._composing = threading.RLock()
+        self._turns: Turns | None = None
         self._services: Services | None = None
         self._indexing: asyncio.Task[None] | None = None
 
@@ -86,6 +89,13 @@ class App:
                 self._services = self._compose()
             return self._services
 
+    def turns(self) -> Turns:
+        """Return what answers messages, composed at the first call, whichever thread makes it."""
+        with self._composing:
+            if self._turns is None:
+                self._turns = self._compose_turns()
+            return self._turns
+
     def is_alive(self, run: str) -> bool:
         """Return whether the process that writes replies under the name ``run`` still runs."""
         return file_lock.is_locked(self.paths.run / run)
@@ -95,6 +105,10 @@ class App:
         if await self.store.read(meta_rows.value, meta_rows.BROKEN_OFF_THREADS) is None:
             return ()
         return await self.store.write(orphans.take_broken_off, cutoff(self.clock.now(), MAXIMUM_CONTEXT_HOURS))
+
+    def warm_client(self, model: str) -> None:
+        """Import in the background all that a request to ``model`` needs."""
+        threading.Thread(target=self._warm, args=(model,), name="warm-client", daemon=True).start()
 
     def warm_up(self) -> None:
         """Load in the background everything that the first message needs, so that it does not wait."""
@@ -122,7 +136,8 @@ class App:
     async def _end_tasks(self) -> None:
         if self._services is not None:
             await self._services.idle_timer.close()
-            await self._services.conversation.rounds.folds.close()
+        if self._turns is not None:
+            await self._turns.conversation.rounds.folds.close()
         if self._indexing is not None:
             self._indexing.cancel()
             await asyncio.wait({self._indexing})
@@ -134,12 +149,17 @@ class App:
         return report_bug(self.paths.log_file, error, self._environment)
 
     def _compose(self) -> Services:
-        from chorus_cli.composition import Opened, all_providers, compose, this_machine  # noqa: PLC0415 - imports all
+        from chorus_cli.command_composition import compose, this_desk  # noqa: PLC0415 - imports all
+
+        return compose(self.turns(), this_desk(self._environment, self._frontend.alone))
+
+    def _compose_turns(self) -> Turns:
+        from chorus_cli.composition import Opened, all_providers, compose_turns, this_machine  # noqa: PLC0415 - large
 
         opened = Opened(self.paths, self.store, self.personas, self.focus, self.notifier, self.run, self.is_alive)
-        machine = this_machine(self.paths, self._environment, self.clock, self._frontend.alone, self.report_bug)
+        machine = this_machine(self.paths, self._environment, self.clock, self.report_bug)
         providers = all_providers(self._environment, self.clock)
-        return compose(opened, machine, providers, folds_in_background=self._frontend.folds_in_background)
+        return compose_turns(opened, machine, providers, folds_in_background=self._frontend.folds_in_background)
 
     def _ask_ollama(self) -> str | None:
         from chorus_cli.adapters.models import ollama  # noqa: PLC0415 - needed only where nothing names a model
@@ -154,6 +174,11 @@ class App:
             await services.log.search.keep_up()
         except Exception as error:  # noqa: BLE001 - nothing awaits this task, and every search updates the index
             self.report_bug(error)
+
+    def _warm(self, model: str) -> None:
+        # The same failure is told by the request.
+        with suppress(Exception):
+            self.turns().providers.warm(model)
 
     def _load(self) -> None:
         from chorus_cli.preparation import prepare  # noqa: PLC0415 - only this thread needs it

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.machine.paths import Paths
+from chorus_cli.command_composition import Desk, compose
 from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.replies import Question, Reply, plain
-from chorus_cli.composition import Machine, Opened, Providers, compose
+from chorus_cli.composition import Machine, Opened, Providers, compose_turns
 from chorus_cli.core.context.budget import Limit
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.models.choice import Naming
@@ -254,12 +255,13 @@ async def built(
     paths.run.mkdir(parents=True, exist_ok=True)
     focus = Focus(personas, store, clock, Naming(MODEL, {}, lambda: None), OpenThreads(paths.run, "this-run"))
     kept, editor, shell = Kept(folder), ScriptedEditor(clock), ScriptedShell()
-    services = compose(
+    turns = compose_turns(
         Opened(paths, store, personas, focus, Notifier(), "this-run", lambda run: run != "dead"),
-        Machine(clock, editor, kept.copy, kept.rescue, tools.report_bug, shell),
+        Machine(clock, kept.rescue, tools.report_bug, shell),
         scripted_providers(model, limit_tokens, tools),
         folds_in_background=False,
     )
+    services = compose(turns, Desk(editor, kept.copy))
     await focus.open(None)
     return World(folder, store, clock, model, editor, services, kept.rescued, kept.copied, shell)
 

@@ -9,6 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
+from chorus_cli.adapters.models.wire import http_library
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -62,6 +63,7 @@ class Connection:
 
     def warm(self) -> httpx.AsyncClient:
         """Import httpx and build its client, once, and return it; any thread may do so, as it takes a while."""
+        http_library.load()
         import httpx  # noqa: PLC0415 - imported beside the prompt
         import httpx_sse  # noqa: F401, PLC0415 - imported beside the prompt
 
