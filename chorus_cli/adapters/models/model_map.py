@@ -69,6 +69,7 @@ class ModelMap:
         self._folder = folder
         self._knowledge: _Knowledge | None = None
         self._text: bytes | None = None
+        self._looked_up: dict[str, _Entry | None] = {}
         self._reading = threading.Lock()
 
     def limit_tokens(self, model: str) -> int | None:
@@ -126,12 +127,12 @@ class ModelMap:
             yield entry
 
     def _entry(self, name: str) -> _Entry | None:
-        with self._reading:
-            if self._knowledge is None:
+        if self._knowledge is None and name not in self._looked_up:
+            with self._reading:
                 self._text = _text_in(self._folder) if self._text is None else self._text
                 if self._text.startswith(_LAID_OUT):
-                    return _entry_in(self._text, name)
-        return self._read().entries.get(name)
+                    self._looked_up[name] = _entry_in(self._text, name)
+        return self._looked_up[name] if name in self._looked_up else self._read().entries.get(name)
 
     def _names_of(self, is_meant: Callable[[_Entry], bool]) -> frozenset[str]:
         entries, providers = self._read()
