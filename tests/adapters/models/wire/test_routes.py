@@ -8,6 +8,8 @@ import pytest
 
 from chorus_cli.adapters.machine.clock import SystemClock
 from chorus_cli.adapters.models.litellm.client import LiteLLMClient
+from chorus_cli.adapters.models.local.client import LocalClient
+from chorus_cli.adapters.models.local.files import LocalFiles
 from chorus_cli.adapters.models.router import ElizaClient, ModelRouter
 from chorus_cli.adapters.models.wire.client import WireClient
 from chorus_cli.core.errors import ModelError
@@ -97,7 +99,8 @@ async def recorded(
         monkeypatch.setenv(name, value)
     async with recording(folder, monkeypatch, REFUSAL) as proxy:
         wire = WireClient(environment, MODEL_MAP)
-        router = ModelRouter(ElizaClient(SystemClock()), wire, LiteLLMClient(environment, MODEL_MAP))
+        local, litellm = LocalClient(environment, MODEL_MAP, LocalFiles()), LiteLLMClient(environment, MODEL_MAP)
+        router = ModelRouter(ElizaClient(SystemClock()), local, wire, litellm)
         with pytest.raises(ModelError):
             _ = [event async for event in router.stream(ModelRequest(model, HELLO))]
         await wire.aclose()
