@@ -70,10 +70,8 @@ async def test_a_connection_that_was_opened_beforehand_serves_the_next_request()
     async with keeping() as server, aclosing(connection):
         for _ in range(2):
             await connection.preconnect(server.address)
-        response = await connection.send(
-            Post("/chat/completions", {}, b"{}"), endpoint._replace(address=server.address)
-        )
-        await response.aclose()
+        stream = await connection.send(Post("/chat/completions", {}, b"{}"), endpoint._replace(address=server.address))
+        await stream.aclose()
         await connection.preconnect(server.address)
     assert (len(server.connections), server.asked) == (1, ["HEAD /", ASKED])
 
