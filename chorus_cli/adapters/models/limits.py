@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from chorus_cli.adapters.models.http_question import Question, json_answer, within
+from chorus_cli.adapters.models.providers import named
 from chorus_cli.adapters.models.server_addresses import is_ollama, is_on_this_machine, server_address, server_key
-from chorus_cli.adapters.models.wire.providers import named
 from chorus_cli.core.context.budget import Limit
 from chorus_cli.core.models.choice import ELIZA
 

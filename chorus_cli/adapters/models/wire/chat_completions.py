@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from chorus_cli.adapters.models.chat_messages import MarkedMessage
     from chorus_cli.adapters.models.model_map import ModelMap
+    from chorus_cli.adapters.models.providers import Endpoint
     from chorus_cli.adapters.models.wire.dialects import Dialect
-    from chorus_cli.adapters.models.wire.protocol import Endpoint
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.adapters.machine.clock import Patience, Pauses
+from chorus_cli.adapters.models import providers
 from chorus_cli.adapters.models.failures import Asked, FailedError, Failure, Trouble, model_error, silence_error
 from chorus_cli.adapters.models.server_addresses import address_problem
-from chorus_cli.adapters.models.wire import providers
 from chorus_cli.adapters.models.wire.anthropic import AnthropicMessages
 from chorus_cli.adapters.models.wire.chat_completions import ChatCompletions
 from chorus_cli.adapters.models.wire.connection import Connection
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import httpx
 
     from chorus_cli.adapters.models.model_map import ModelMap
-    from chorus_cli.adapters.models.wire.protocol import Endpoint, ReplyReader, WireProtocol
+    from chorus_cli.adapters.models.providers import Endpoint
+    from chorus_cli.adapters.models.wire.protocol import ReplyReader, WireProtocol
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
 

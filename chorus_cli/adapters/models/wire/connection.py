@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from chorus_cli.adapters.models.wire.protocol import Endpoint, Post
+    from chorus_cli.adapters.models.providers import Endpoint
+    from chorus_cli.adapters.models.wire.protocol import Post
 
 _CONNECT_SECONDS = 30.0
 # Servers close idle connections after a minute or more; routers forget them without a word.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from chorus_cli.adapters.models.model_map import ModelMap
-    from chorus_cli.adapters.models.wire.protocol import Endpoint
+    from chorus_cli.adapters.models.providers import Endpoint
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
     from chorus_cli.core.tools.declaration import Tool

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from chorus_cli.adapters.models.providers import Endpoint
 from chorus_cli.adapters.models.wire.anthropic import AnthropicMessages
-from chorus_cli.adapters.models.wire.protocol import Endpoint, Post
+from chorus_cli.adapters.models.wire.protocol import Post
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
 from tests.adapters.models.ways import MODEL_MAP
 from tests.adapters.models.wire.conversations import (

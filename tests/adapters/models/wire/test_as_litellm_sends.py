@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from chorus_cli.adapters.models.litellm.client import LiteLLMClient
+from chorus_cli.adapters.models.providers import Endpoint
 from chorus_cli.adapters.models.wire.anthropic import AnthropicMessages
 from chorus_cli.adapters.models.wire.gemini import GeminiContents
-from chorus_cli.adapters.models.wire.protocol import Endpoint
 from chorus_cli.core.models.exchange import ModelRequest
 from tests.adapters.models.asked_models import BY_LITELLM
 from tests.adapters.models.fault_server import STREAM_HEAD, event, serving

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from chorus_cli.adapters.models.litellm.client import LiteLLMClient
+from chorus_cli.adapters.models.providers import PROVIDERS, ProtocolName
 from chorus_cli.adapters.models.wire.client import WireClient
-from chorus_cli.adapters.models.wire.providers import PROVIDERS, ProtocolName
 from chorus_cli.core.models.choice import PROVIDERS as OFFERED
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
 from chorus_cli.core.tools.declaration import Parameter, Tool
