@@ -95,7 +95,7 @@ class ChatReader:
         self._usage: JsonObject = {}
 
     def events(self, data: str) -> Iterator[ModelEvent]:
-        """Yield what the data of one server-sent event adds to the reply; at ``[DONE]`` its end.
+        """Yield the pieces of the reply in the data of one server-sent event; at ``[DONE]`` its end.
 
         Raises:
             FailedError: the event tells of an error, or is no chunk of a reply.
