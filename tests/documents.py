@@ -8,8 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chorus_cli.adapters.models.wire.providers import PROVIDERS as ASKED_DIRECTLY
-
+from chorus_cli.adapters.models.providers import PROVIDERS as ASKED_DIRECTLY
 from chorus_cli.commands.catalogue import registry
 from chorus_cli.core.models.choice import PROVIDERS
 from chorus_cli.core.settings.table import SETTINGS

@@ -39,7 +39,7 @@ class EventStream:
         pieces = self._pieces()
         try:
             first = await _first_text(pieces)
-            if first.startswith(b"{"):
+            if first.startswith((b"{", b"[")):
                 yield (first + b"".join([piece async for piece in pieces])).decode()
                 return
             # The library refuses other types of content, which not every server declares right.
