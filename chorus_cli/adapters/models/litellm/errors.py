@@ -42,6 +42,8 @@ _MISSING_KEY = re.compile(
 )
 _CLASS_NAMES = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: \w+Error| Invalid \w+)?\s*[:-]\s*)+")
 _ADDITIONS = re.compile(r"\s*(?:Traceback \(most recent|Original exception:|LiteLLM Retried:|Error_str:).*", re.DOTALL)
+# The beginning of an error that quotes the whole chunk.
+_ERROR_REASON = "raised a streaming error - finish_reason: error"
 _ASKED_HOST = re.compile(r"Cannot connect to host (\S+)")
 
 
@@ -138,6 +140,8 @@ def _words(errors: Sequence[BaseException]) -> str:
     for name, words in _PLAIN_WORDS.items():
         if _are(errors, {name}):
             return words
+    if _ERROR_REASON in str(errors[0]):
+        return "error at the provider"
     return _unwrapped(str(getattr(errors[0], "original_exception", None) or errors[0]))
 
 

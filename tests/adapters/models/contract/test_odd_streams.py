@@ -155,6 +155,14 @@ STREAMS = {
     "a filtered reply": Odd(
         STREAM_HEAD + HI + chunk(finish_reason="content_filter") + DONE, (TextDelta("hi"), ReplyEnd("content_filter"))
     ),
+    "a reply that fills the window, as Mistral names it": Odd(
+        STREAM_HEAD + HI + chunk(finish_reason="model_length") + DONE,
+        (TextDelta("hi"), ReplyEnd("length")),
+        (TextDelta("hi"), ReplyEnd("stop")),
+    ),
+    "a filtered reply, as Z.ai names it": Odd(
+        STREAM_HEAD + HI + chunk(finish_reason="sensitive") + DONE, (TextDelta("hi"), ReplyEnd("content_filter"))
+    ),
     "an unknown finish reason": Odd(
         STREAM_HEAD + HI + chunk(finish_reason="eos") + DONE,
         (TextDelta("hi"), ReplyEnd("eos")),
@@ -195,6 +203,10 @@ FAULTS = {
         STREAM_HEAD + event({"error": "out of memory"}), f"{INVALID} (out of memory). Try again later."
     ),
     "an error as JSON, with status 200": Fault(JSON_HEAD + json.dumps(OVERLOADED).encode(), FAILING, (ReplyEnd(None),)),
+    "an error as the finish reason": Fault(
+        STREAM_HEAD + HI + chunk(finish_reason="error") + DONE,
+        f"{BROKE_OFF} (error at the provider). {KEPT}",
+    ),
     "not JSON": Fault(STREAM_HEAD + b"data: {not JSON\n\n", f"{INVALID} (not valid JSON). Try again later."),
     "not compressed as it says": Fault(
         GZIP_HEAD + b"abc",
