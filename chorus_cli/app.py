@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.adapters.machine.clock import SystemClock
@@ -78,6 +78,7 @@ class App:
         self._composing = threading.Lock()
         self._services: Services | None = None
         self._indexing: asyncio.Task[None] | None = None
+        self._connecting: asyncio.Task[None] | None = None
 
     def services(self) -> Services:
         """Return the services, composed at the first call, whichever thread makes it."""
@@ -98,8 +99,14 @@ class App:
 
     def warm_up(self) -> None:
         """Load in the background everything that the first message needs, so that it does not wait."""
-        threading.Thread(target=self._load, name="warm-up", daemon=True).start()
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._load, args=(loop,), name="warm-up", daemon=True).start()
         self._indexing = asyncio.create_task(self._keep_index())
+
+    def connect(self) -> None:
+        """Connect to the server of the model in the background, so that the next message need not wait for that."""
+        if self._services is not None and (self._connecting is None or self._connecting.done()):
+            self._connecting = asyncio.create_task(self._connect(self._services))
 
     async def break_off(self) -> list[str]:
         """Stop the replies and the jobs that run, and return the lines that say so; a second call finds none."""
@@ -123,9 +130,9 @@ class App:
         if self._services is not None:
             await self._services.idle_timer.close()
             await self._services.conversation.rounds.folds.close()
-        if self._indexing is not None:
-            self._indexing.cancel()
-            await asyncio.wait({self._indexing})
+        for task in filter(None, (self._indexing, self._connecting)):
+            task.cancel()
+            await asyncio.wait({task})
 
     def report_bug(self, error: Exception) -> str:
         """Keep a traceback, and return the sentence that says where."""
@@ -155,11 +162,23 @@ class App:
         except Exception as error:  # noqa: BLE001 - nothing awaits this task, and every search updates the index
             self.report_bug(error)
 
-    def _load(self) -> None:
+    async def _connect(self, services: Services) -> None:
+        try:
+            await services.machine.connect(self.focus.target().choice.model)
+        except ChorusError:
+            # The same failure is told when the model is asked.
+            return
+        except Exception as error:  # noqa: BLE001 - nothing awaits this task, and its traceback is no part of the talk
+            self.report_bug(error)
+
+    def _load(self, loop: asyncio.AbstractEventLoop) -> None:
         from chorus_cli.preparation import prepare  # noqa: PLC0415 - only this thread needs it
 
         try:
             prepare(self.paths, self.services())
+            # The loop may be closed by now.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self.connect)
         except (ChorusError, OSError, ImportError):
             # The same failure is told when something needs it.
             return

@@ -64,7 +64,7 @@ from chorus_cli.services.turns.rounds import Rounds
 from chorus_cli.storage.files.durable_files import rescue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -111,13 +111,17 @@ class Machine:
     shell: Shell
 
 
+async def _nothing(_model: str) -> None:
+    """Connect to no server."""
+
+
 @dataclass(frozen=True, slots=True)
 class Providers:
     """The models that can be asked, and the facts about them.
 
     ``limit_of`` returns the most tokens that a model takes, ``input_cost`` the price of one in USD, if it is known.
     ``takes_tools`` returns whether tools may be offered to a model, and ``tools`` are those that there are. ``warm``
-    imports all that asking a model needs; it may take seconds.
+    imports all that asking a model needs, which may take seconds; ``connect`` connects to its server beforehand.
     """
 
     client: ModelClient
@@ -128,6 +132,7 @@ class Providers:
     takes_tools: Callable[[str], bool] = lambda _model: False
     tools: Sequence[BuiltIn] = BUILT_IN
     warm: Callable[[str], None] = lambda _model: None
+    connect: Callable[[str], Coroutine[None, None, None]] = _nothing
 
 
 def this_machine(
@@ -162,6 +167,7 @@ def all_providers(environment: Mapping[str, str], clock: Clock) -> Providers:
         Models(names, environment),
         partial(takes_tools, model_map=known),
         warm=router.warm,
+        connect=router.preconnect,
     )
 
 
@@ -199,7 +205,7 @@ def compose(opened: Opened, machine: Machine, providers: Providers, *, folds_in_
         jobs=jobs,
         log=LogServices(journal, search, Exporting(context, clock)),
         editing=_editing(opened, machine, context),
-        machine=MachineServices(clock, machine.copy, opened.notifier, providers.warm),
+        machine=MachineServices(clock, machine.copy, opened.notifier, providers.warm, providers.connect),
     )
 
 

@@ -194,6 +194,12 @@ def address_variable(prefix: str, environment: Mapping[str, str]) -> str:
     return _first_set(PROVIDERS[prefix].address_variables, environment)
 
 
+def key_variable(model: str, environment: Mapping[str, str]) -> str:
+    """Return the name of the variable whose key is sent for ``model``; empty if none is set, or none is known here."""
+    prefix = named(model).provider
+    return _first_set(PROVIDERS[prefix].key_variables, environment) if prefix else ""
+
+
 def provider_key(prefix: str, environment: Mapping[str, str]) -> str:
     """Return the API key of a provider of the table; empty if none is set."""
     variable = _first_set(PROVIDERS[prefix].key_variables, environment)

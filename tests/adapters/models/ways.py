@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.adapters.machine.clock import SystemClock
 from chorus_cli.adapters.models.litellm.client import LiteLLMClient
 from chorus_cli.adapters.models.model_map import ModelMap
+from chorus_cli.adapters.models.router import ElizaClient, ModelRouter
+from chorus_cli.adapters.models.wire.client import WireClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,7 +24,17 @@ def by_litellm(environment: Mapping[str, str], first_token_seconds: float, gap_s
     return LiteLLMClient(environment, MODEL_MAP, first_token_seconds=first_token_seconds, gap_seconds=gap_seconds)
 
 
-WAYS: Mapping[str, Callable[[Mapping[str, str], float, float], ModelClient]] = {"litellm": by_litellm}
+def over_wire(environment: Mapping[str, str], first_token_seconds: float, gap_seconds: float) -> ModelRouter:
+    """Return all clients as in a run: models that the wire does not reach go to litellm."""
+    wire = WireClient(environment, MODEL_MAP, first_token_seconds=first_token_seconds, gap_seconds=gap_seconds)
+    litellm = by_litellm(environment, first_token_seconds, gap_seconds)
+    return ModelRouter(ElizaClient(SystemClock()), wire, litellm)
+
+
+WAYS: Mapping[str, Callable[[Mapping[str, str], float, float], ModelClient]] = {
+    "wire": over_wire,
+    "litellm": by_litellm,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +48,6 @@ class MakeClient:
         self, environment: Mapping[str, str], *, first_token_seconds: float = 300, gap_seconds: float = 60
     ) -> ModelClient:
         client = WAYS[self.way](environment, first_token_seconds, gap_seconds)
-        if close := getattr(client, "aclose", None):
-            self.built.push_async_callback(close)
+        if isinstance(client, ModelRouter):
+            self.built.push_async_callback(client.wire.aclose)
         return client

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from chorus_cli.adapters.machine.clock import Patience, Pauses
 from chorus_cli.adapters.models import providers
 from chorus_cli.adapters.models.failures import Asked, FailedError, Failure, Trouble, model_error, silence_error
-from chorus_cli.adapters.models.server_addresses import request_problem
+from chorus_cli.adapters.models.server_addresses import is_on_this_machine, request_problem
 from chorus_cli.adapters.models.wire.anthropic import AnthropicMessages
 from chorus_cli.adapters.models.wire.chat_completions import ChatCompletions
 from chorus_cli.adapters.models.wire.connection import Connection
@@ -104,9 +104,9 @@ class WireClient:
                 self._connection.warm(endpoint.address)
 
     async def preconnect(self, model: str) -> None:
-        """Open a connection to the server of ``model``, so that the next request need not."""
+        """Open a connection to the server of ``model``, unless that is on this machine, where it takes no time."""
         endpoint = providers.endpoint(model, self._environment)
-        if endpoint is not None and not providers.lacks_key(endpoint):
+        if endpoint and not is_on_this_machine(endpoint.address) and not providers.lacks_key(endpoint):
             with suppress(FailedError):
                 await self._connection.preconnect(endpoint.address)
 
@@ -169,8 +169,9 @@ class WireClient:
             raise silence_error(model, seconds, begun=begun) from None
 
     def _error(self, failure: Failure, model: str, endpoint: Endpoint) -> ModelError:
-        asked = Asked(model, endpoint.address, secrets_in(self._environment), endpoint.provider)
-        return model_error(failure, asked)
+        key_variable = providers.key_variable(model, self._environment)
+        secrets = secrets_in(self._environment)
+        return model_error(failure, Asked(model, endpoint.address, secrets, endpoint.provider, key_variable))
 
     def _protocol(self, endpoint: Endpoint) -> WireProtocol:
         return self._protocols[providers.PROVIDERS[endpoint.provider].protocol]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import socket
 import ssl
 import sys
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 _CONNECT_SECONDS = 30.0
 # Servers close idle connections after a minute or more; routers forget them without a word.
 _IDLE_SECONDS = 55.0
+_FRESH_SECONDS = 40.0
+# anyio, by which httpx connects, imports these with the first connection, which takes a tenth of a second.
+_FIRST_REQUEST_MODULES = ("sniffio", "anyio.streams.tls", "anyio._backends._asyncio")
 _LONGEST_ERROR_BYTES = 1_000_000
 _LOST = "connection lost"
 
@@ -39,6 +43,7 @@ class Connection:
 
     def __init__(self) -> None:
         self._clients: dict[str, httpx.AsyncClient] = {}
+        self._used_at: dict[str, float] = {}
         self._building = threading.Lock()
 
     def warm(self, address: str) -> httpx.AsyncClient:
@@ -63,6 +68,7 @@ class Connection:
         import httpx  # noqa: PLC0415 - imported beside the prompt
 
         address = _joined(endpoint.address, post.path)
+        self._used_at[_origin(address)] = asyncio.get_running_loop().time()
         try:
             request = client.build_request("POST", address, headers=dict(post.headers), content=post.body)
             response = await _answered(client, request)
@@ -76,12 +82,19 @@ class Connection:
             raise FailedError(failure_of(error)) from None
 
     async def preconnect(self, address: str) -> None:
-        """Open a connection to the server at ``address``, so that the next request need not; errors are not told."""
+        """Open a connection to the server at ``address``, unless one was used a moment ago; errors are not told.
+
+        It is opened by a request without a key, as httpx has no other way, and is kept for the next one.
+        """
+        now = asyncio.get_running_loop().time()
+        if now - self._used_at.get(_origin(address), -_FRESH_SECONDS) < _FRESH_SECONDS:
+            return
+        self._used_at[_origin(address)] = now
+        client = await self._client_of(address)
         import httpx  # noqa: PLC0415 - imported beside the prompt
 
-        client = await self._client_of(address)
-        with suppress(httpx.HTTPError, httpx.InvalidURL):
-            await client.head(urlsplit(address)._replace(path="/", query="").geturl())
+        with suppress(httpx.HTTPError, httpx.InvalidURL, ValueError):
+            await client.head(_origin(address), timeout=_CONNECT_SECONDS)
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -119,6 +132,10 @@ def _client(*, is_secured: bool) -> httpx.AsyncClient:
     import httpx  # noqa: PLC0415 - imported beside the prompt
     import httpx_sse  # noqa: F401, PLC0415 - imported beside the prompt
 
+    for name in _FIRST_REQUEST_MODULES:
+        # A later version may have moved one; then the first request is slower, no more.
+        with suppress(ImportError):
+            importlib.import_module(name)
     needs_certificates = is_secured or any(proxy.startswith("https") for proxy in getproxies().values())
     try:
         return httpx.AsyncClient(
@@ -157,6 +174,10 @@ async def _answered(client: httpx.AsyncClient, request: httpx.Request) -> httpx.
         except (httpx.NetworkError, httpx.RemoteProtocolError):
             if is_new:
                 raise
+
+
+def _origin(address: str) -> str:
+    return urlsplit(address)._replace(path="/", query="", fragment="").geturl()
 
 
 def _joined(address: str, path: str) -> str:

@@ -39,7 +39,7 @@ class EventStream:
         pieces = self._pieces()
         try:
             first = await _first_text(pieces)
-            if first.startswith(b"{"):
+            if first.startswith((b"{", b"[")):
                 yield (first + b"".join([piece async for piece in pieces])).decode()
                 return
             # The library refuses other types of content, which not every server declares right.
@@ -64,7 +64,12 @@ class EventStream:
             if self._event_bytes > _LONGEST_EVENT_BYTES:
                 words = f"an event of more than {_LONGEST_EVENT_BYTES // 1_000_000} MB"
                 raise FailedError(Failure(Trouble.INVALID_RESPONSE, words=words))
-            self._decoder.decode(piece)
+            try:
+                self._decoder.decode(piece)
+            except UnicodeDecodeError as error:
+                # The events before it have arrived whole.
+                yield piece[: max(0, error.start + len(piece) - len(error.object))]
+                raise
             yield piece
 
     async def _ended(self, first: bytes, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:

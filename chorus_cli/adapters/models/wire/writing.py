@@ -11,9 +11,12 @@ import json
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.text.surrogates import join_surrogates
+from chorus_cli.core.tools.calls import stored_calls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from chorus_cli.core.models.exchange import PromptMessage
 
 _SIGNED = "__thought__"
 _DIGITS = 24
@@ -54,3 +57,13 @@ def bare_id(id_: str) -> str:
 def signature_in(id_: str) -> str:
     """Return the signature in the id of a call, empty without one."""
     return id_.partition(_SIGNED)[2]
+
+
+def unsigned(message: PromptMessage) -> PromptMessage:
+    """Return a message without signatures, which make ids too long for the providers that do not know them."""
+    if message.tool_call_id is not None:
+        message = message._replace(tool_call_id=bare_id(message.tool_call_id))
+    if message.tool_calls is None or _SIGNED not in message.tool_calls:
+        return message
+    calls = (call._replace(id=bare_id(call.id)).as_json for call in stored_calls(message.tool_calls))
+    return message._replace(tool_calls=json.dumps([json.loads(call)[0] for call in calls], ensure_ascii=False))

@@ -106,6 +106,27 @@ async def test_an_error_of_each_protocol_is_told_in_the_same_words(
     assert error.status_code == status
 
 
+@pytest.mark.parametrize(
+    ("model", "variable"),
+    [
+        (CLAUDE, "ANTHROPIC_API_KEY"),
+        (CLAUDE, "ANTHROPIC_AUTH_TOKEN"),
+        (GEMINI, "GEMINI_API_KEY"),
+        (GEMINI, "GOOGLE_API_KEY"),
+    ],
+)
+async def test_the_rejected_key_is_named_by_its_variable(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, model: str, variable: str
+) -> None:
+    for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv(variable, KEY)
+    async with serving(failure(401, {"error": {"message": "Wrong key"}})) as server:
+        point_to(server, monkeypatch)
+        error = await error_of(make_client, NOWHERE, KEY, model=model)
+    assert str(error).endswith(f"rejected the key (Wrong key). Check {variable}.")
+
+
 def part(part_: dict[str, object], finish_reason: str | None = None) -> bytes:
     """Return an event of Gemini with one part."""
     candidate: dict[str, object] = {"index": 0, "content": {"role": "model", "parts": [part_]}}

@@ -6,11 +6,15 @@ import asyncio
 import os
 import sys
 import time
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.adapters.models.providers import Endpoint
 from chorus_cli.adapters.models.wire.client import WireClient
+from chorus_cli.adapters.models.wire.connection import Connection
+from chorus_cli.adapters.models.wire.protocol import Post
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from tests.adapters.models.fault_server import serving
@@ -61,16 +65,28 @@ async def test_a_server_that_closes_new_connections_too_is_not_asked_for_ever() 
     assert len(server.asked) == 1
 
 
-async def test_a_connection_is_opened_before_it_is_needed() -> None:
-    async with keeping() as server, client_of(server.address) as client:
-        await client.preconnect("openai/m")
-        assert await events_of(client) == RAINS
+async def test_a_connection_that_was_opened_beforehand_serves_the_next_request() -> None:
+    connection, endpoint = Connection(), Endpoint("openai", "m", "", KEY)
+    async with keeping() as server, aclosing(connection):
+        for _ in range(2):
+            await connection.preconnect(server.address)
+        response = await connection.send(
+            Post("/chat/completions", {}, b"{}"), endpoint._replace(address=server.address)
+        )
+        await response.aclose()
+        await connection.preconnect(server.address)
     assert (len(server.connections), server.asked) == (1, ["HEAD /", ASKED])
 
 
-async def test_a_server_that_cannot_be_reached_beforehand_is_no_error(unused_tcp_port: int) -> None:
-    async with client_of(f"http://127.0.0.1:{unused_tcp_port}/v1") as client:
+async def test_a_server_on_this_machine_is_not_connected_to_beforehand() -> None:
+    async with keeping() as server, client_of(server.address) as client:
         await client.preconnect("openai/m")
+    assert server.connections == []
+
+
+async def test_a_server_that_cannot_be_reached_beforehand_is_no_error(unused_tcp_port: int) -> None:
+    async with aclosing(Connection()) as connection:
+        await connection.preconnect(f"http://127.0.0.1:{unused_tcp_port}/v1")
 
 
 async def test_no_redirect_is_followed_with_the_key() -> None:
@@ -93,7 +109,7 @@ async def test_a_key_that_no_header_can_hold_is_an_error_that_does_not_show_it(k
         with pytest.raises(ModelError) as caught:
             _ = [event async for event in client.stream(ASKING)]
         await client.aclose()
-    assert str(caught.value).startswith("The request to openai/m failed")
+    assert str(caught.value).startswith("The key for openai/m has characters that no key has")
     assert "hidden" not in str(caught.value)
 
 

@@ -179,7 +179,7 @@ async def test_a_stream_without_a_word_or_an_end_is_cut(stream: bytes) -> None:
         ),
         (event({"error": "Broken."}), "sent an invalid response (Broken)."),
         (chunk("a") + event({"error": {"message": "Broken."}}), "The reply of openai/m broke off (Broken)."),
-        (event([1]), "sent an invalid response (not a chat completion)."),
+        (event([1]), "sent an invalid response (not an event of its protocol)."),
         (b"data: " + b"[" * 100_000 + b"\n\n" + STOP, "sent an invalid response (not valid JSON)."),
         (chunk("a") + b"data: {\n\n" + STOP, "The reply of openai/m broke off (not valid JSON)."),
     ],

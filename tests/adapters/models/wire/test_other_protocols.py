@@ -80,6 +80,11 @@ async def test_a_whole_reply_to_a_request_for_a_stream_is_read(model: str) -> No
     assert await reply(model, JSON_HEAD, whole) == [TextDelta("Hello"), ReplyEnd("stop")]
 
 
+async def test_a_list_to_a_request_for_events_of_gemini_is_read() -> None:
+    whole = json.dumps([WORD[GEMINI], WHOLE[GEMINI]]).encode()
+    assert await reply(GEMINI, JSON_HEAD, whole) == [TextDelta("Hello"), TextDelta("Hello"), ReplyEnd("stop")]
+
+
 @BOTH
 async def test_an_error_in_the_middle_leaves_what_has_arrived(model: str) -> None:
     found = await error(model, STREAM_HEAD, event(WORD[model]), event(ERROR[model]))
