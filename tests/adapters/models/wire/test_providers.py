@@ -78,6 +78,7 @@ def test_a_model_of_the_table_is_asked_at_its_providers_address(
         ("openai", {}),
         ("", {}),
         ("openai/m", {"USE_LITELLM_PROXY": "True"}),
+        ("anthropic/claude-x", {"ANTHROPIC_FEDERATION_RULE_ID": "rule"}),
     ],
 )
 def test_every_other_model_is_left_to_litellm(model: str, environment: dict[str, str]) -> None:
@@ -98,6 +99,7 @@ def test_every_other_model_is_left_to_litellm(model: str, environment: dict[str,
         ("moonshot/m", {"OPENAI_ORGANIZATION": "us", "MOONSHOT_API_KEY": "k"}, "k", {}),
         ("anthropic/c", {"ANTHROPIC_AUTH_TOKEN": "t"}, "", {"authorization": "Bearer t"}),
         ("anthropic/c", {"ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_API_KEY": "k"}, "k", {}),
+        ("anthropic/c", {"ANTHROPIC_FEDERATION_RULE_ID": "rule", "ANTHROPIC_API_KEY": "k"}, "k", {}),
         (
             "anthropic/c",
             {"ANTHROPIC_API_KEY": "sk-ant-oat01-x"},
