@@ -40,7 +40,7 @@ def server_address(model: str, environment: Mapping[str, str]) -> str:
 
 
 def request_problem(model: str, environment: Mapping[str, str]) -> str:
-    """Return a sentence if no request for ``model`` can be sent with what is set for it, else an empty text."""
+    """Return a sentence if the address or the key set for ``model`` makes a request impossible, else an empty text."""
     return address_problem(model, environment) or key_problem(model, environment)
 
 
