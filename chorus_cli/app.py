@@ -145,6 +145,7 @@ class App:
             await self._services.idle_timer.close()
         if self._turns is not None:
             await self._turns.conversation.rounds.folds.close()
+            await self._turns.providers.aclose()
         for task in filter(None, (self._indexing, self._connecting)):
             task.cancel()
             await asyncio.wait({task})
