@@ -80,7 +80,7 @@ class App:
         self._composing = threading.RLock()
         self._turns: Turns | None = None
         self._services: Services | None = None
-        self._indexing: asyncio.Task[None] | None = None
+        self._settling: asyncio.Task[None] | None = None
 
     def services(self) -> Services:
         """Return the services, composed at the first call, whichever thread makes it."""
@@ -113,7 +113,7 @@ class App:
     def warm_up(self) -> None:
         """Load in the background everything that the first message needs, so that it does not wait."""
         threading.Thread(target=self._load, name="warm-up", daemon=True).start()
-        self._indexing = asyncio.create_task(self._keep_index())
+        self._settling = asyncio.create_task(self._settle())
 
     async def break_off(self) -> list[str]:
         """Stop the replies and the jobs that run, and return the lines that say so; a second call finds none."""
@@ -138,9 +138,9 @@ class App:
             await self._services.idle_timer.close()
         if self._turns is not None:
             await self._turns.conversation.rounds.folds.close()
-        if self._indexing is not None:
-            self._indexing.cancel()
-            await asyncio.wait({self._indexing})
+        if self._settling is not None:
+            self._settling.cancel()
+            await asyncio.wait({self._settling})
 
     def report_bug(self, error: Exception) -> str:
         """Keep a traceback, and return the sentence that says where."""
@@ -166,11 +166,12 @@ class App:
 
         return ollama.most_recent_model(self._environment)
 
-    async def _keep_index(self) -> None:
+    async def _settle(self) -> None:
         try:
-            # The first keys are not kept waiting; the index can wait.
+            # Neither the first keys nor the first message are kept waiting.
             await asyncio.sleep(_SETTLING_SECONDS)
             services = await asyncio.to_thread(self.services)
+            await asyncio.to_thread(self._load_the_rest, services)
             await services.log.search.keep_up()
         except Exception as error:  # noqa: BLE001 - nothing awaits this task, and every search updates the index
             self.report_bug(error)
@@ -179,6 +180,13 @@ class App:
         # The same failure is told by the request.
         with suppress(Exception):
             self.turns().providers.warm(model)
+
+    def _load_the_rest(self, services: Services) -> None:
+        from chorus_cli.preparation import load_the_rest  # noqa: PLC0415 - only this thread needs it
+
+        # The same failure is told when something needs it.
+        with suppress(ChorusError):
+            load_the_rest(services)
 
     def _load(self) -> None:
         from chorus_cli.preparation import prepare  # noqa: PLC0415 - only this thread needs it
