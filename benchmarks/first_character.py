@@ -1,38 +1,50 @@
-"""From Enter to the first character of the reply, against the same request made without Chorus and litellm."""
+"""From Enter to the first character of the reply, against the same request made without Chorus."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
+import random
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import httpx
 
 from benchmarks.figures import figure
 from benchmarks.model_server import serving
+from benchmarks.prose import prose
+from benchmarks.stored_log import fill
 from benchmarks.surroundings import isolated, temporary_folder
 from chorus_cli.app import Options, opened
 from chorus_cli.core.models.events import TextDelta, TurnDone
+from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 
     from benchmarks.figures import Figure, Pair
+    from benchmarks.stored_log import StoredRow
     from chorus_cli.app import App
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
     from chorus_cli.ports import ModelClient
     from chorus_cli.services.turns.conversation import Conversation
+    from chorus_cli.storage.sqlite.store import Connection
 
-GOAL = 3
+GOAL, LONG_GOAL = 2.5, 1.5
 _ROUNDS, _QUICK_ROUNDS = 40, 12
 _WARMING_ROUNDS = 3
-_EARLIER_TURNS = (0, 20)
+_EARLIER_TURNS = (0, 10)
+_STORED_TURNS = 349
+"""The turns before those of the long talk; with one to warm up, its requests begin with 701 messages."""
+
+_WORDS = 50
 _PROVIDER, _MODEL = "openai", "gpt-4o-mini"
+_REFERENCE = "the same request with httpx"
 _QUESTION = "What did we decide about the bridge?"
 
 
@@ -59,14 +71,16 @@ class _Contest:
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Time the first character of real conversations: real files, database and litellm, all of them warm."""
+    """Time the first character of real conversations: real files, database and connections, all of them warm."""
     rounds = _QUICK_ROUNDS if quick else _ROUNDS
     with temporary_folder() as home:
         environment = isolated(os.environ, home)
         with serving(environment) as address:
-            found = asyncio.run(_contest({**environment, "OPENAI_BASE_URL": address}, rounds))
+            provider = {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-of-nobody"}
+            *found, long = asyncio.run(_contest(environment | provider, rounds))
     for earlier, pairs in zip(_EARLIER_TURNS, found, strict=True):
-        yield figure(f"Enter → first character, turn {earlier + 1}", "the same request with httpx", pairs, GOAL)
+        yield figure(f"Enter → first character, {2 * earlier + 1} in the window", _REFERENCE, pairs, GOAL)
+    yield figure("Enter → first character, 701 in the window", _REFERENCE, long, LONG_GOAL)
 
 
 async def _contest(environment: Mapping[str, str], rounds: int) -> list[list[Pair]]:
@@ -80,7 +94,8 @@ async def _contest(environment: Mapping[str, str], rounds: int) -> list[list[Pai
         answering = replace(answering, outside=replace(answering.outside, model=recorder))
         conversation = replace(conversation, rounds=replace(conversation.rounds, answering=answering))
         contest = _Contest(app, conversation, recorder, client)
-        return [await _pairs(contest, earlier, rounds) for earlier in _EARLIER_TURNS]
+        found = [await _pairs(contest, earlier, rounds) for earlier in _EARLIER_TURNS]
+        return [*found, await _long_pairs(contest, rounds)]
 
 
 async def _pairs(contest: _Contest, earlier: int, rounds: int) -> list[Pair]:
@@ -93,6 +108,30 @@ async def _pairs(contest: _Contest, earlier: int, rounds: int) -> list[Pair]:
         ours = await _seconds_of_chorus(contest)
         pairs.append((ours, await _seconds_of_httpx(contest)))
     return pairs[_WARMING_ROUNDS:]
+
+
+async def _long_pairs(contest: _Contest, rounds: int) -> list[Pair]:
+    """Time the turns of one long conversation, of which most is in the log already."""
+    await contest.app.services().log.journal.clear(contest.app.focus.target())
+    newest = await contest.app.store.read(_newest_id)
+    await contest.app.store.write(fill, list(_old_rows(contest.app, newest)))
+    await _seconds_of_chorus(contest)
+    return [(await _seconds_of_chorus(contest), await _seconds_of_httpx(contest)) for _ in range(rounds)]
+
+
+def _newest_id(connection: Connection) -> int:
+    return int(connection.execute("SELECT max(id) FROM messages").fetchone()[0])
+
+
+def _old_rows(app: App, newest_id: int) -> Iterator[StoredRow]:
+    """Yield questions and answers of the last minutes, oldest first, which follow the message ``newest_id``."""
+    chance = random.Random(15)  # noqa: S311 - words, no secret
+    target, count = app.focus.target(), app.services().context.planner.counter.count
+    for number in range(_STORED_TURNS):
+        moment = timestamps.to_text(app.clock.now() - timedelta(seconds=_STORED_TURNS - number))
+        for role in ("user", "assistant"):
+            text = prose(chance, _WORDS)
+            yield target.persona.slug, target.thread_id, newest_id + 2 * number + 1, role, text, moment, count(text)
 
 
 async def _seconds_of_chorus(contest: _Contest) -> float:

@@ -151,7 +151,7 @@ def _conversation(app: App, clock: _Clock, model: _Model) -> Conversation:
     """Return the app's, which folds behind the talk as in the chat, with the clock and the model in their places."""
     conversation, planner = app.services().conversation, app.services().context.planner
     folding = Folding(planner, Summarizer(model, planner), clock)
-    folds = FoldSchedule(folding, _fail, lambda _sentence: None)
+    folds = FoldSchedule(planner.store, folding, _fail, lambda _sentence: None)
     answering = conversation.answering
     outside = replace(answering.outside, model=model, clock=clock)
     rounds = replace(conversation.rounds, answering=replace(answering, outside=outside), folds=folds)

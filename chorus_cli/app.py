@@ -1,7 +1,8 @@
 """Opens the user's data and closes it again, however the run ends.
 
 The parts that the prompt needs are built at the start. The services are composed when they are first asked for: by the
-thread that warms up once the prompt is drawn, or by the first command or message if that is faster.
+thread that warms up once the prompt is drawn, or by the first command or message if that is faster. A message alone
+needs no more than its turns.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from chorus_cli.commands.framework.services import Services
+    from chorus_cli.composition import Providers, Turns
 
 _SETTLING_SECONDS = 2.0
 
@@ -75,7 +77,8 @@ class App:
         # Libraries set variables of their own later, which are no business of the user's commands.
         self._environment = dict(environment)
         self._frontend = frontend
-        self._composing = threading.Lock()
+        self._composing = threading.RLock()
+        self._turns: Turns | None = None
         self._services: Services | None = None
         self._indexing: asyncio.Task[None] | None = None
         self._connecting: asyncio.Task[None] | None = None
@@ -87,6 +90,13 @@ class App:
                 self._services = self._compose()
             return self._services
 
+    def turns(self) -> Turns:
+        """Return what answers messages, composed at the first call, whichever thread makes it."""
+        with self._composing:
+            if self._turns is None:
+                self._turns = self._compose_turns()
+            return self._turns
+
     def is_alive(self, run: str) -> bool:
         """Return whether the process that writes replies under the name ``run`` still runs."""
         return file_lock.is_locked(self.paths.run / run)
@@ -97,6 +107,10 @@ class App:
             return ()
         return await self.store.write(orphans.take_broken_off, cutoff(self.clock.now(), MAXIMUM_CONTEXT_HOURS))
 
+    def warm_client(self, model: str) -> None:
+        """Import in the background all that a request to ``model`` needs."""
+        threading.Thread(target=self._warm, args=(model,), name="warm-client", daemon=True).start()
+
     def warm_up(self) -> None:
         """Load in the background everything that the first message needs, so that it does not wait."""
         loop = asyncio.get_running_loop()
@@ -105,8 +119,8 @@ class App:
 
     def connect(self) -> None:
         """Connect to the server of the model in the background, so that the next message need not wait for that."""
-        if self._services is not None and (self._connecting is None or self._connecting.done()):
-            self._connecting = asyncio.create_task(self._connect(self._services))
+        if self._turns is not None and (self._connecting is None or self._connecting.done()):
+            self._connecting = asyncio.create_task(self._connect(self._turns.providers))
 
     async def break_off(self) -> list[str]:
         """Stop the replies and the jobs that run, and return the lines that say so; a second call finds none."""
@@ -129,7 +143,8 @@ class App:
     async def _end_tasks(self) -> None:
         if self._services is not None:
             await self._services.idle_timer.close()
-            await self._services.conversation.rounds.folds.close()
+        if self._turns is not None:
+            await self._turns.conversation.rounds.folds.close()
         for task in filter(None, (self._indexing, self._connecting)):
             task.cancel()
             await asyncio.wait({task})
@@ -141,12 +156,17 @@ class App:
         return report_bug(self.paths.log_file, error, self._environment)
 
     def _compose(self) -> Services:
-        from chorus_cli.composition import Opened, all_providers, compose, this_machine  # noqa: PLC0415 - imports all
+        from chorus_cli.command_composition import compose, this_desk  # noqa: PLC0415 - imports all
+
+        return compose(self.turns(), this_desk(self._environment, self._frontend.alone))
+
+    def _compose_turns(self) -> Turns:
+        from chorus_cli.composition import Opened, all_providers, compose_turns, this_machine  # noqa: PLC0415 - large
 
         opened = Opened(self.paths, self.store, self.personas, self.focus, self.notifier, self.run, self.is_alive)
-        machine = this_machine(self.paths, self._environment, self.clock, self._frontend.alone, self.report_bug)
+        machine = this_machine(self.paths, self._environment, self.clock, self.report_bug)
         providers = all_providers(self._environment, self.clock)
-        return compose(opened, machine, providers, folds_in_background=self._frontend.folds_in_background)
+        return compose_turns(opened, machine, providers, folds_in_background=self._frontend.folds_in_background)
 
     def _ask_ollama(self) -> str | None:
         from chorus_cli.adapters.models import ollama  # noqa: PLC0415 - needed only where nothing names a model
@@ -162,9 +182,14 @@ class App:
         except Exception as error:  # noqa: BLE001 - nothing awaits this task, and every search updates the index
             self.report_bug(error)
 
-    async def _connect(self, services: Services) -> None:
+    def _warm(self, model: str) -> None:
+        # The same failure is told by the request.
+        with suppress(Exception):
+            self.turns().providers.warm(model)
+
+    async def _connect(self, providers: Providers) -> None:
         try:
-            await services.machine.connect(self.focus.target().choice.model)
+            await providers.connect(self.focus.target().choice.model)
         except ChorusError:
             # The same failure is told when the model is asked.
             return

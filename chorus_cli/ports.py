@@ -46,6 +46,19 @@ class Clock(Protocol):
 class TokenCounter(Protocol):
     """Counts tokens: the real vocabulary, or words in tests."""
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the vocabulary is loaded, so that counting takes no longer than the text needs."""
+        ...
+
+    def load(self) -> None:
+        """Load the vocabulary, which takes a while; any thread may do so."""
+        ...
+
+    def at_most(self, text: str) -> int:
+        """Return the number of tokens of ``text``, or an upper bound of it while the vocabulary is not loaded."""
+        ...
+
     def count(self, text: str) -> int:
         """Return the number of tokens of ``text``; never raises for any text."""
         ...

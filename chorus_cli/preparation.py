@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def prepare(paths: Paths, services: Services) -> None:
     """Load what an answer needs, renew the schema of the settings, and delete what crashes have left behind."""
     target = services.focus.target()
-    services.context.planner.counter.count("warm")
+    services.context.planner.counter.load()
     services.machine.warm(target.choice.model)
     # The settings of personas name this file, for editors that complete and check by it.
     persona_files.renew_schema(paths.personas, schema_text())

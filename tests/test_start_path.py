@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.adapters.models.fault_server import DONE, chunk
+from tests.loopback_server import serving
 from tests.terminal.command import finished
 from tests.terminal.driver import Home
 
@@ -15,12 +17,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PROVIDERS = {"litellm", "openai", "httpx", "aiohttp", "pydantic"}
-LATE = PROVIDERS | {"dateparser", "tiktoken", "rich", "platformdirs", "difflib"}
+WIRE = {"httpx", "httpcore", "httpx_sse", "h11", "anyio", "sniffio", "certifi", "idna", "typing_extensions"}
+HTTP_2 = {"h2", "hpack", "hyperframe"}
+LATE = PROVIDERS | WIRE | {"dateparser", "tiktoken", "rich", "platformdirs", "difflib"}
 
 
 def loaded_by(statements: str, environment: dict[str, str]) -> set[str]:
     """Return the packages that are loaded after ``statements`` in a fresh interpreter."""
-    tell = "import sys; print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
+    return {name.partition(".")[0] for name in modules_of(statements, environment)}
+
+
+def modules_of(statements: str, environment: dict[str, str]) -> set[str]:
+    """Return the modules that are loaded after ``statements`` in a fresh interpreter."""
+    tell = "import sys; print(*sys.modules, file=sys.stderr)"
     outcome = finished([sys.executable, "-c", f"{statements}\n{tell}"], environment)
     assert outcome.code == 0, outcome.errors
     return set(outcome.errors.split())
@@ -44,10 +53,35 @@ def test_a_start_loads_nothing_of_the_memory_but_its_acts() -> None:
     assert outcome.output.split() == ["chorus_cli.core.log.memory_acts"]
 
 
-def test_a_question_to_eliza_loads_no_provider_and_draws_nothing(tmp_path: Path) -> None:
+def others(modules: set[str]) -> set[str]:
+    """Return the packages that are neither of Python nor of Chorus."""
+    packages = {name.partition(".")[0] for name in modules}
+    return {name for name in packages - sys.stdlib_module_names if not name.startswith(("_", "chorus_cli"))}
+
+
+def rooms(modules: set[str]) -> set[str]:
+    """Return the rooms of commands and of the terminal that are loaded."""
+    return {name for name in modules if name.startswith(("chorus_cli.commands.", "chorus_cli.terminal."))}
+
+
+ASKED = "import os; from chorus_cli.cli import main; assert main(['ask', 'hello'], os.environ) == 0"
+SHOWN_IN_ASK = {"one_shot", "prompt", "reply", "screen"}
+"""The modules and rooms of the terminal that ``chorus ask`` needs."""
+
+
+def test_a_question_to_eliza_loads_no_provider_no_vocabulary_and_no_command(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
-    asked = "import os; from chorus_cli.cli import main; assert main(['ask', 'hello'], os.environ) == 0"
-    loaded = loaded_by(asked, home.environment)
-    assert loaded & (PROVIDERS | {"dateparser", "rich", "prompt_toolkit"}) == set()
-    assert "tiktoken" in loaded
+    modules = modules_of(ASKED, home.environment)
+    assert others(modules) == set()
+    assert {room.split(".")[2] for room in rooms(modules)} == SHOWN_IN_ASK
     assert home.said() == ["hello"]
+
+
+def test_a_question_over_the_wire_loads_one_http_library_besides(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    with serving(lambda _body: (200, [chunk("Hi."), DONE])) as address:
+        wire = {"CHORUS_MODEL": "openai/gpt-4o-mini", "OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-invented"}
+        modules = modules_of(ASKED, home.environment | wire)
+    assert others(modules) <= WIRE | HTTP_2
+    assert {room.split(".")[2] for room in rooms(modules)} == SHOWN_IN_ASK
+    assert home.replies() == [("Hi.", "complete")]

@@ -44,7 +44,9 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
 async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     async with opened(options(chosen, environment), environment) as app:
         await _turn_to_thread(app, chosen)
-        code = await one_shot.carry_out(line, app.services(), standard_output(), asides := standard_error())
+        from chorus_cli.terminal.one_command import carry_out  # noqa: PLC0415 - a message needs no commands
+
+        code = await carry_out(line, app.services(), standard_output(), asides := standard_error())
         for stopped in await app.break_off():
             asides.notice(stopped)
         return code
@@ -59,10 +61,10 @@ async def _ask_model(message: str, chosen: argparse.Namespace, environment: Mapp
             standard_error().notice(warning)
         refuse_unreadable_settings(target.persona)
         if target.choice.model != ELIZA:
-            app.warm_up()
+            app.warm_client(target.choice.model)
         asked = one_shot.ask_as_json if "ask_json" in chosen else one_shot.ask
         async with app.services().threads.aside() if "ask_new" in chosen else nullcontext(target) as addressed:
-            return await asked(message, addressed, app.services(), standard_output(), standard_error())
+            return await asked(message, addressed, app.turns().conversation, standard_output(), standard_error())
 
 
 async def _turn_to_thread(app: App, chosen: argparse.Namespace) -> None:

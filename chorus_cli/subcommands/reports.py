@@ -9,7 +9,7 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.services.context.report import context_report
 from chorus_cli.subcommands.conventions import options, print_json
 from chorus_cli.subcommands.exit_codes import DONE
-from chorus_cli.terminal import one_shot
+from chorus_cli.terminal.one_command import carry_out
 from chorus_cli.terminal.screen.output import standard_error, standard_output
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ async def context(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
     """Show the request that would be sent now."""
     async with opened(options(chosen, environment), environment) as app:
         if not chosen.json:
-            return await one_shot.carry_out("/context", app.services(), standard_output(), standard_error())
+            return await carry_out("/context", app.services(), standard_output(), standard_error())
         await app.focus.settle()
         target = app.focus.target()
         for warning in target.persona.warnings:
@@ -38,7 +38,7 @@ async def memory(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
     """Show items and tokens of a persona's memory by tier; as JSON, the items too."""
     async with opened(options(chosen, environment), environment) as app:
         if not chosen.json:
-            return await one_shot.carry_out("/memory", app.services(), standard_output(), standard_error())
+            return await carry_out("/memory", app.services(), standard_output(), standard_error())
         remembered, slug = app.services().memory, app.focus.slug
         items = await remembered.listing(slug)
         print_json((await remembered.statistics(slug)).as_json() | {"items": [_item_as_json(item) for item in items]})
@@ -54,7 +54,7 @@ async def personas(chosen: argparse.Namespace, environment: Mapping[str, str]) -
     """List the personas."""
     async with opened(options(chosen, environment), environment) as app:
         if not chosen.json:
-            return await one_shot.carry_out("/persona", app.services(), standard_output(), standard_error())
+            return await carry_out("/persona", app.services(), standard_output(), standard_error())
         members = await app.services().personas.roster.members()
         print_json([member.as_json(active=member.persona.slug == app.focus.slug) for member in members])
     return DONE

@@ -7,52 +7,34 @@ import sys
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from chorus_cli.commands.framework.command_line import resolve
-from chorus_cli.commands.framework.replies import Question, Reply, plain
 from chorus_cli.core.errors import MessageRefusedError
 from chorus_cli.core.models.events import TextDelta
 from chorus_cli.terminal.prompt.keyboard import suspendable
 from chorus_cli.terminal.reply.record import TurnRecord
 from chorus_cli.terminal.reply.stream import PlainReply, show_events
-from chorus_cli.terminal.screen.drawing import draw
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from chorus_cli.commands.framework.services import Services
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.models.events import TurnDone, TurnEvent
+    from chorus_cli.services.turns.conversation import Conversation
     from chorus_cli.terminal.screen.output import Screen
 
 
-async def carry_out(line: str, services: Services, answers: Screen, asides: Screen) -> int:
-    """Carry out a command and show what it answers; return the exit code."""
-    await services.focus.settle()
-    answer = await resolve(services.registry, line, services.machine.clock.now()).run(services)
-    if not isinstance(answer, Reply):
-        return await _shown(answer.followed(), answers, asides)
-    await services.replies.settle()
-    if isinstance(answer, Question):
-        # There is no prompt to ask at, so nothing is done.
-        asides.error(plain(answer))
-        return 1
-    draw(answer, answers)
-    return 0
-
-
-async def ask(text: str, target: Target, services: Services, answers: Screen, asides: Screen) -> int:
+async def ask(text: str, target: Target, conversation: Conversation, answers: Screen, asides: Screen) -> int:
     """Have a message answered and show the reply as it comes; return the exit code."""
-    return await _shown(services.conversation.answer(target, text), answers, asides)
+    return await shown(conversation.answer(target, text), answers, asides)
 
 
-async def ask_as_json(text: str, target: Target, services: Services, answers: Screen, asides: Screen) -> int:
+async def ask_as_json(text: str, target: Target, conversation: Conversation, answers: Screen, asides: Screen) -> int:
     """Have a message answered, and write the whole turn as one JSON value, also if it is stopped; return the exit code.
 
     Notices and the error of a reply that breaks off go to ``asides``.
     """
-    record, told = TurnRecord(target, services.machine.clock.monotonic), PlainReply(asides, asides)
+    record, told = TurnRecord(target, conversation.answering.outside.clock.monotonic), PlainReply(asides, asides)
     try:
-        async with aclosing(services.conversation.answer(target, text)) as events:
+        async with aclosing(conversation.answer(target, text)) as events:
             async for event in events:
                 record.take(event)
                 if not isinstance(event, TextDelta):
@@ -63,7 +45,8 @@ async def ask_as_json(text: str, target: Target, services: Services, answers: Sc
     return _code(record.done)
 
 
-async def _shown(events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen) -> int:
+async def shown(events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen) -> int:
+    """Show the events of a turn as they come; return the exit code."""
     with suspendable(answers.take_down):
         done = await show_events(events, answers, asides)
     return _code(done)

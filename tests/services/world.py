@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.machine.paths import Paths
+from chorus_cli.command_composition import Desk, compose
 from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.replies import Question, Reply, plain
-from chorus_cli.composition import Machine, Opened, Providers, compose
+from chorus_cli.composition import Machine, Opened, Providers, compose_turns
 from chorus_cli.core.context.budget import Limit
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.models.choice import Naming
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.messages import Message, Status
     from chorus_cli.core.models.events import TurnEvent
+    from chorus_cli.ports import TokenCounter
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.context.window import ContextWindow
     from chorus_cli.services.log.journal import Journal
@@ -209,10 +211,11 @@ async def words_come(events: AsyncIterator[TurnEvent]) -> None:
 
 @dataclass(frozen=True)
 class Tools:
-    """The tools that are offered, and the bugs that they had."""
+    """The tools that are offered, the bugs that they had, and the counter of all tokens."""
 
     offered: Sequence[BuiltIn] = ()
     bugs: list[Exception] = field(default_factory=list)
+    counter: TokenCounter = field(default_factory=WordCounter)
 
     def report_bug(self, bug: Exception) -> str:
         """Keep a bug of a tool; anywhere else there must be none."""
@@ -252,12 +255,13 @@ async def built(
     paths.run.mkdir(parents=True, exist_ok=True)
     focus = Focus(personas, store, clock, Naming(MODEL, {}, lambda: None), OpenThreads(paths.run, "this-run"))
     kept, editor, shell = Kept(folder), ScriptedEditor(clock), ScriptedShell()
-    services = compose(
+    turns = compose_turns(
         Opened(paths, store, personas, focus, Notifier(), "this-run", lambda run: run != "dead"),
-        Machine(clock, editor, kept.copy, kept.rescue, tools.report_bug, shell),
+        Machine(clock, kept.rescue, tools.report_bug, shell),
         scripted_providers(model, limit_tokens, tools),
         folds_in_background=False,
     )
+    services = compose(turns, Desk(editor, kept.copy))
     await focus.open(None)
     return World(folder, store, clock, model, editor, services, kept.rescued, kept.copied, shell)
 
@@ -266,7 +270,7 @@ def scripted_providers(model: ScriptedModel, limit_tokens: int, tools: Tools) ->
     """Return providers whose every model is the scripted one."""
     return Providers(
         model,
-        WordCounter(),
+        tools.counter,
         lambda _model: Limit(limit_tokens, "a test"),
         lambda _model: 0.001,
         Models(KNOWN_MODELS, {"OPENAI_API_KEY": "sk-invented"}),

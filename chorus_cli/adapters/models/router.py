@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.preamble import JOBS_HEADING, THREADS_HEADING
-from chorus_cli.core.eliza.responder import reply
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.jobs.wording import ENDED_HEADING
 from chorus_cli.core.memory.prompt import RECALLED_HEADING
@@ -76,6 +75,8 @@ class ElizaClient:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the answer to the user's messages, then its end, without usage: ELIZA knows no tokens."""
+        from chorus_cli.core.eliza.responder import reply  # noqa: PLC0415 - no other model needs the script
+
         said = [spoken(message.content) for message in request.messages if message.role == "user"]
         for position, word in enumerate(_WORD.findall(reply(said))):
             if position:

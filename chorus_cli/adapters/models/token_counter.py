@@ -43,6 +43,23 @@ class VocabularyCounter:
         self._encoding: Encoding | None = None
         self._loading = threading.Lock()
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the vocabulary is loaded."""
+        return self._encoding is not None
+
+    def load(self) -> None:
+        """Load the vocabulary, once.
+
+        Raises:
+            ModelError: it is missing or damaged.
+        """
+        self._loaded()
+
+    def at_most(self, text: str) -> int:
+        """Return the count if the vocabulary is loaded, otherwise the number of bytes: a token has at least one."""
+        return self.count(text) if self.is_ready else len(text.encode(errors="surrogatepass"))
+
     def count(self, text: str) -> int:
         """Return the number of tokens of ``text``, in time linear in its length for any text.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
     from chorus_cli.commands.framework.registry import CommandRegistry
     from chorus_cli.ports import Clock
@@ -74,15 +74,13 @@ class MachineServices:
     """The time, the clipboard, sentences to the user while a command is being carried out, and the models' libraries.
 
     ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``.
-    ``warm`` imports all that asking a model needs; it blocks, maybe for seconds. ``connect`` connects to the server of
-    a model, so that the next message need not wait for that.
+    ``warm`` imports all that asking a model needs; it blocks, maybe for seconds.
     """
 
     clock: Clock
     copy: Callable[[str], str]
     notifier: Notifier
     warm: Callable[[str], None]
-    connect: Callable[[str], Coroutine[None, None, None]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.budget import Meter, needs_lead, tokens_of, total_tokens
+from chorus_cli.core.context.budget import Meter, needs_lead, text_tokens, tokens_of, total_tokens
 from chorus_cli.core.context.fitting import fitting
 from chorus_cli.core.context.memory import block_tokens
 from chorus_cli.core.context.view import Reason
@@ -39,7 +39,7 @@ class RequestPlan:
     """The next request of a context: its messages, the rows behind them, their tokens, and those that stay out.
 
     ``sent`` are the rows, some of them shortened; ``cut`` are the same before that. ``too_large`` had no room. The
-    summary is ``None`` if there is none, or no room for it.
+    summary is ``None`` if there is none, or no room for it. Without ``is_exact`` the tokens are upper bounds.
     """
 
     snapshot: ContextSnapshot
@@ -49,6 +49,7 @@ class RequestPlan:
     message_tokens: int
     too_large: tuple[Message, ...] = ()
     cut: tuple[Message, ...] = ()
+    is_exact: bool = True
 
     @property
     def tokens(self) -> int:
@@ -108,6 +109,20 @@ def plan_whole(snapshot: ContextSnapshot) -> RequestPlan | None:
     if system_tokens(snapshot, view.summary) + tokens > snapshot.budget.room.budget:
         return None
     return RequestPlan(snapshot, _messages(snapshot, view.summary, rows), tuple(rows), view.summary, tokens)
+
+
+def plan_bounded(snapshot: ContextSnapshot, at_most: Callable[[str], int]) -> RequestPlan | None:
+    """Build the request of a snapshot whose messages need no count, by upper bounds; ``None`` if it may not fit."""
+    view = snapshot.view
+    rows = [
+        row if row.token_count is not None else row._replace(token_count=text_tokens(row, at_most))
+        for row in view.messages
+    ]
+    summary = view.summary
+    if summary is not None and summary.token_count is None:
+        summary = replace(summary, token_count=at_most(summary.content))
+    plan = plan_whole(replace(snapshot, view=replace(view, messages=tuple(rows), summary=summary)))
+    return None if plan is None else replace(plan, snapshot=snapshot, is_exact=False)
 
 
 def plan_request(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:

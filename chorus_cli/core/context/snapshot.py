@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Budget, Limit, budget, stretched
+from chorus_cli.core.context.calibration import LARGEST_FACTOR, Calibration
 from chorus_cli.core.tools.declaration import NO_OFFER, ToolOffer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from chorus_cli.core.context.calibration import Calibration
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.operations import Operation
@@ -43,13 +43,14 @@ def system_text(system_prompt: str, documents: Iterable[Document]) -> str:
 class Frame:
     """The part of a snapshot that no database holds: the target, its system prompt, its model's limit, and the tools.
 
-    ``offer`` is empty where no tools are offered to the model.
+    ``offer`` is empty where no tools are offered to the model. Without ``is_exact`` the tokens are upper bounds.
     """
 
     target: Target
     system_prompt: SystemPrompt
     limit: Limit
     offer: ToolOffer = NO_OFFER
+    is_exact: bool = True
     fixed_tokens: int = field(init=False)
     """The estimated tokens that every request has: the system message without a summary, and the tools."""
 
@@ -61,6 +62,10 @@ class Frame:
         chosen = self.target.persona.settings
         allowed = budget(self.limit, chosen.context_usage_threshold, chosen.max_output_tokens, learned)
         return stretched(allowed, chosen.max_output_tokens) if fold_is_undone else allowed
+
+    def surely_takes(self, most_tokens: int) -> bool:
+        """Return whether a message of at most so many estimated tokens fits, however far estimates are off."""
+        return self.fixed_tokens + most_tokens <= self.budget(Calibration(LARGEST_FACTOR)).room.budget
 
 
 class RequestStart(NamedTuple):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.context import calibration
 from chorus_cli.core.context.budget import text_tokens
-from chorus_cli.core.context.plan import plan_fitting, plan_whole
+from chorus_cli.core.context.plan import plan_bounded, plan_fitting, plan_whole
 from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt, system_text
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.log import journal
@@ -61,13 +61,20 @@ class Context:
         frame = await self.frame(target)
         return await self.counted(await self.store.read(self.read, frame, now))
 
-    async def frame(self, target: Target) -> Frame:
-        """Return the part of a snapshot that is not in the database."""
+    async def frame(self, target: Target, *, exact: bool = True) -> Frame:
+        """Return the part of a snapshot that is not in the database.
+
+        Unless it has to be ``exact``, its tokens are upper bounds while the vocabulary is not loaded.
+        """
+        if exact and not self.counter.is_ready:
+            await asyncio.to_thread(self.counter.load)
+        is_exact = self.counter.is_ready
         limit = await asyncio.to_thread(self.limit_of, target.choice.model)
         chosen = target.persona.settings.context_token_limit
         if chosen is not None:
             limit = replace(limit, tokens=chosen, source="context_token_limit")
-        return Frame(target, await self._system_prompt(target.persona), limit, await self.offer(target, limit))
+        prompt = await self._system_prompt(target.persona)
+        return Frame(target, prompt, limit, await self.offer(target, limit), is_exact)
 
     def read(self, connection: Connection, frame: Frame, now: datetime) -> ContextSnapshot:
         """Read the snapshot in a transaction; its messages may still have to be ``counted``."""
@@ -103,6 +110,16 @@ class Context:
         """Plan the request of a snapshot whose messages are counted; one that has to be cut is planned in a thread."""
         plan = plan_whole(snapshot)
         return plan if plan is not None else await asyncio.to_thread(plan_fitting, snapshot, self.counter.count)
+
+    async def plan_turn(self, snapshot: ContextSnapshot) -> RequestPlan:
+        """Plan the request of a turn; while the vocabulary is not loaded nothing is counted that fits without."""
+        if not self.counter.is_ready:
+            plan = plan_bounded(snapshot, self.counter.at_most)
+            if plan is not None:
+                return plan
+        if not snapshot.frame.is_exact:
+            snapshot = replace(snapshot, frame=await self.frame(snapshot.target))
+        return await self.plan(await self.counted(snapshot))
 
     async def planned(self, target: Target, now: datetime) -> RequestPlan:
         """Return the plan of a request made at ``now``."""
@@ -145,6 +162,9 @@ class Context:
         known = self._system_prompts.get((prompt, text))
         if known is not None:
             return known
+        if not self.counter.is_ready:
+            prompt_tokens, all_tokens = map(self.counter.at_most, (prompt, text))
+            return SystemPrompt(text, prompt_tokens, all_tokens - prompt_tokens)
         prompt_tokens, all_tokens = await asyncio.to_thread(lambda: tuple(map(self.counter.count, (prompt, text))))
         measured = SystemPrompt(text, prompt_tokens, max(0, all_tokens - prompt_tokens))
         self._system_prompts.clear()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ChorusError, ModelError, StorageError
 from chorus_cli.core.log.runs import expanded
 from chorus_cli.services.cancellation import run_to_completion
+from chorus_cli.storage.sqlite.context import summary_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,55 +17,47 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.context.view import Summary
     from chorus_cli.services.folding.folding import Folding
+    from chorus_cli.storage.sqlite.store import Store
 
-_TURNS_OF_REST = 3
 _FAILED = "a failed fold"
 
 
-@dataclass
-class _Folds:
-    """The folds of a thread so far: turns to wait before the next try, and notices given already."""
-
-    resting_turns: int = 0
-    told: set[str] = field(default_factory=set)
-
-
 class FoldSchedule:
-    """Decides when to fold; a failure is told once, and tried again a few turns later.
+    """Decides when to fold; a failure is told once, and tried again a few turns later by any process.
 
     ``tell`` takes notices of folds in the background; without it there are none.
     """
 
     def __init__(
         self,
+        store: Store,
         folding: Folding,
         report_bug: Callable[[Exception], object],
         tell: Callable[[str], None] | None = None,
     ) -> None:
+        self._store = store
         self._folding = folding
         self._report_bug = report_bug
         self._tell = tell
         self.has_background = tell is not None
-        self._folds: dict[int, _Folds] = {}
+        self._told: dict[int, set[str]] = {}
         self._background: dict[int, asyncio.Task[None]] = {}
 
     def turn_begins(self, target: Target, *, is_crowded: bool) -> None:
-        """Count a turn, because a failed fold is tried again some turns later; forget the notices of a crowded one."""
-        folds = self._of(target)
-        folds.resting_turns = max(0, folds.resting_turns - 1)
+        """Forget the notices of crowded requests if the request of this turn is none."""
         if not is_crowded:
-            folds.told &= {_FAILED}
+            self._told_of(target).intersection_update({_FAILED})
 
     async def is_worth_trying(self, target: Target) -> bool:
         """Return whether a fold may help: there is something to fold, a model, and the last try is a while ago."""
-        return not self._of(target).resting_turns and await self._folding.is_due(target)
+        return not await self._is_resting(target) and await self._folding.is_due(target)
 
     async def at_once(self, target: Target) -> str:
         """Fold now, unless a background fold has just made room or failed; return a notice for the user."""
         running = self._background.get(target.thread_id)
         if running is not None:
             await asyncio.wait({running})
-        return "" if self._of(target).resting_turns else await self._folded(target)
+        return "" if await self._is_resting(target) else await self._folded(target)
 
     def begin_in_background(self, target: Target) -> None:
         """Fold in the background if it is time, unless a fold is running already."""
@@ -75,9 +68,9 @@ class FoldSchedule:
 
     def news(self, target: Target, shortfalls: Mapping[str, str]) -> list[str]:
         """Return the warnings, by their subjects, that the previous request did not have."""
-        folds = self._of(target)
-        new = [sentence for subject, sentence in shortfalls.items() if subject not in folds.told]
-        folds.told = {*shortfalls, *(folds.told & {_FAILED})}
+        told = self._told_of(target)
+        new = [sentence for subject, sentence in shortfalls.items() if subject not in told]
+        self._told[target.thread_id] = {*shortfalls, *(told & {_FAILED})}
         return new
 
     async def close(self) -> None:
@@ -106,21 +99,27 @@ class FoldSchedule:
         try:
             summary = await self._folding.fold(target)
         except (ModelError, StorageError) as error:
-            return self._failed(target, error)
+            return await self._failed(target, error)
         if summary is None:
             return ""
-        self._of(target).told.clear()
+        self._told_of(target).clear()
         return folded_text(summary)
 
-    def _failed(self, target: Target, error: ChorusError) -> str:
-        self._of(target).resting_turns = _TURNS_OF_REST
-        if _FAILED in self._of(target).told:
+    async def _failed(self, target: Target, error: ChorusError) -> str:
+        # A failure that cannot be stored now is met again by the next turn.
+        with suppress(StorageError):
+            await self._store.write(summary_rows.store_failure, target.thread_id)
+        if _FAILED in self._told_of(target):
             return ""
-        self._of(target).told.add(_FAILED)
+        self._told_of(target).add(_FAILED)
         return f"The older part of the conversation could not be summarised: {error} It is tried again by itself."
 
-    def _of(self, target: Target) -> _Folds:
-        return self._folds.setdefault(target.thread_id, _Folds())
+    async def _is_resting(self, target: Target) -> bool:
+        return await self._store.read(summary_rows.is_resting, target.thread_id)
+
+    def _told_of(self, target: Target) -> set[str]:
+        """Return the subjects of the notices given already in a thread."""
+        return self._told.setdefault(target.thread_id, set())
 
 
 def folded_text(summary: Summary) -> str:

@@ -19,7 +19,7 @@ from chorus_cli.core.memory.items import ItemType, checked_type
 from chorus_cli.core.memory.prompt import kept_line, memory_lines
 from chorus_cli.core.text.cutting import cut_to_characters
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.core.time import timespan, timestamps
+from chorus_cli.core.time import timestamps
 from chorus_cli.core.tools.declaration import Kind, Parameter, Tool
 from chorus_cli.storage.sqlite.log import operation_rows, thread_rows
 from chorus_cli.storage.sqlite.log.search_index import Scope
@@ -183,7 +183,11 @@ BUILT_IN: tuple[BuiltIn, ...] = (search_history, read_thread, recall_memory, rem
 
 
 def _since(text: str, now: datetime) -> datetime | None:
-    return timespan.parse(text, now, after_since=True).before(now) if text.strip() else None
+    if not text.strip():
+        return None
+    from chorus_cli.core.time import timespan  # noqa: PLC0415 - few calls name a time
+
+    return timespan.parse(text, now, after_since=True).before(now)
 
 
 def _is_worth_telling(match: Match, caller: Caller) -> bool:

@@ -102,9 +102,14 @@ class ToolOffers:
         model = target.choice.model
         if not target.persona.settings.tools or not await self._may_be_offered(model):
             return NO_OFFER
+        most_tokens = limit.tokens * _LARGEST_SHARE
+        if not self.counter.is_ready:
+            bounded = self._measured(self.counter.at_most)
+            if bounded.tokens <= most_tokens:
+                return bounded
         if self._offer is None:
-            self._offer = await asyncio.to_thread(self._measured)
-        return self._offer if self._offer.tokens <= limit.tokens * _LARGEST_SHARE else NO_OFFER
+            self._offer = await asyncio.to_thread(self._measured, self.counter.count)
+        return self._offer if self._offer.tokens <= most_tokens else NO_OFFER
 
     async def refused(self, model: str) -> str:
         """Remember that a model refused tools, and return the notice for the user."""
@@ -129,6 +134,6 @@ class ToolOffers:
         except ValueError:
             return False
 
-    def _measured(self) -> ToolOffer:
+    def _measured(self, count: Callable[[str], int]) -> ToolOffer:
         tools = tuple(each.tool for each in self.built_in)
-        return ToolOffer(tools, sum(self.counter.count(json.dumps(tool.declaration)) for tool in tools))
+        return ToolOffer(tools, sum(count(json.dumps(tool.declaration)) for tool in tools))

@@ -99,8 +99,9 @@ class CallLog:
             token_count=await self._count(text),
         )  # fmt: skip
 
-    async def _count(self, text: str) -> int:
-        return await asyncio.to_thread(self.counter.count, text)
+    async def _count(self, text: str) -> int | None:
+        """Count a text, unless the vocabulary would have to be loaded for it."""
+        return await asyncio.to_thread(self.counter.count, text) if self.counter.is_ready else None
 
 
 class CallRound:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.budget import text_tokens
+from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, text_tokens
 from chorus_cli.core.context.preamble import pause_notice
 from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError, ThreadBusyError
 from chorus_cli.core.log.acts import Retry
@@ -155,14 +155,22 @@ class Conversation:
 
     async def _opened(self, target: Target, content: str, news: News) -> OpenedTurn:
         try:
-            count = await asyncio.to_thread(self.answering.outside.counter.count, content)
-            frame = await self.context.frame(target)
+            frame, count = await self._measured(target, content)
             now = self.answering.outside.clock.now()
             question = MessageContent(target.thread_id, Role.USER, content, now, token_count=count)
             beside = JobsBeside(self.jobs(target.persona.slug), news)
             return await self.memory.access.write(self._store_turn, frame, question, beside)
         except (StorageError, ModelError) as error:
             raise self.answering.rescued(error, target.persona.slug, "user", content) from error
+
+    async def _measured(self, target: Target, content: str) -> tuple[Frame, int]:
+        """Return the frame and the tokens of a message: both upper bounds, if they suffice and are there at once."""
+        frame = await self.context.frame(target, exact=False)
+        most = self.context.counter.at_most(content) if not frame.is_exact else 0
+        if not frame.is_exact and frame.surely_takes(most + OTHER_TOKENS + TOKENS_PER_MESSAGE):
+            return frame, most
+        count = await asyncio.to_thread(self.context.counter.count, content)
+        return (frame if frame.is_exact else await self.context.frame(target)), count
 
     def _store_turn(
         self, connection: Connection, frame: Frame, question: MessageContent, beside: JobsBeside
@@ -183,7 +191,9 @@ class Conversation:
         left = self._members_notice(snapshot, now) if snapshot.view.boundary else ""
         writer = PreambleWriter(snapshot, question, self.answering.outside.counter)
         told = writer.written(connection, in_progress, beside, has_memory=has_memory)
-        question = replace(question, preamble=told.text, token_count=count + told.tokens)
+        # A bound is not stored: the message is counted when a count is needed.
+        tokens = count + told.tokens if frame.is_exact else None
+        question = replace(question, preamble=told.text, token_count=tokens)
         slug, model = target.persona.slug, target.choice.model
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=target.is_aside)
         pause = pause_notice(snapshot.last_spoken, now) if told.has_gap else ""

@@ -65,7 +65,7 @@ class PreambleWriter:
             active = preamble(active, self._news(active, beside.news))
         recalled = recall.recalled(connection, snapshot, question, self._tokens(active)) if has_memory else []
         text = preamble(gap, active, memory_lines(recalled))
-        return Preamble(text, self.counter.count(text), recalled, has_gap=bool(gap))
+        return Preamble(text, self.counter.at_most(text), recalled, has_gap=bool(gap))
 
     def _active(self, connection: Connection, in_progress: Sequence[int], jobs: Sequence[RunningJob]) -> str:
         """Return the lines about the other threads at work and the running jobs; empty if they do not fit the model."""
@@ -85,4 +85,4 @@ class PreambleWriter:
 
     def _tokens(self, lines: str) -> int:
         """Tokens of these lines and of the room that is always left."""
-        return OTHER_TOKENS + (self.counter.count(lines) if lines else 0)
+        return OTHER_TOKENS + (self.counter.at_most(lines) if lines else 0)

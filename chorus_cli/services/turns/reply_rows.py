@@ -63,13 +63,15 @@ class ReplyRows:
     async def _save(self, writers: Sequence[ReplyWriter]) -> None:
         rows = await asyncio.to_thread(self._counted, [writer.progress() for writer in writers])
         for writer, row in zip(writers, rows, strict=True):
-            writer.tokens = row.token_count or 0
+            writer.tokens = row.token_count
         # The next checkpoint or the final write tries again; only the final one has to succeed.
         with suppress(StorageError):
             await self.store.write(_update, rows)
 
     def _counted(self, replies: Sequence[_Progress]) -> list[Message]:
         """Return the rows with the tokens of the whole text, some more than exactly; the end of a reply is exact."""
+        if not self.counter.is_ready:
+            return [row._replace(token_count=None) for row, _ in replies]
         return [
             row._replace(token_count=(row.token_count or 0) + self.counter.count(uncounted))
             for row, uncounted in replies
@@ -79,14 +81,14 @@ class ReplyRows:
 class ReplyWriter:
     """Takes one reply while it arrives. ``checkpoint`` is the newest one, ``written_at`` its monotonic time.
 
-    ``tokens`` are those up to there.
+    ``tokens`` are those up to there, ``None`` if they could not be counted yet.
     """
 
     def __init__(self, rows: ReplyRows, reply: Message) -> None:
         self.reply = reply
         self.written_at = rows.clock.monotonic()
         self.checkpoint: asyncio.Task[None] | None = None
-        self.tokens = 0
+        self.tokens: int | None = 0
         self._rows = rows
         self._pieces: list[str] = []
         self._counted_pieces = 0
@@ -106,6 +108,8 @@ class ReplyWriter:
 
     def progress(self) -> _Progress:
         """Return the reply as far as it has come."""
+        if self.tokens is None:
+            self._counted_pieces = 0
         uncounted = "".join(self._pieces[self._counted_pieces :])
         self._counted_pieces = len(self._pieces)
         return _Progress(self._row(self.text, Status.STREAMING, self.tokens), uncounted)
@@ -126,10 +130,11 @@ class ReplyWriter:
         if self._began_at is None:
             self._began_at = self._rows.clock.now()
         text = self.text
-        tokens = await asyncio.to_thread(self._rows.counter.count, text)
+        counter = self._rows.counter
+        tokens = await asyncio.to_thread(counter.count, text) if counter.is_ready else None
         return self._row(text, status, tokens)._replace(usage=usage)
 
-    def _row(self, text: str, status: Status, tokens: int) -> Message:
+    def _row(self, text: str, status: Status, tokens: int | None) -> Message:
         # Never before the question, even if the clock was set back.
         began_at = max(self.reply.timestamp, self._began_at or self.reply.timestamp)
         return self.reply._replace(content=text, status=status, token_count=tokens, timestamp=began_at)

@@ -106,7 +106,7 @@ class Rounds:
             StorageError, ModelError: something could not be stored or measured; the row in progress is interrupted.
         """
         try:
-            plan = await self.context.plan(await self.context.counted(opened.snapshot))
+            plan = await self.context.plan_turn(opened.snapshot)
         except BaseException:
             await self.answering.abandon(opened.reply)
             raise
@@ -138,7 +138,7 @@ class Rounds:
             async with aclosing(turn.called.round.carried_out(_caller(turn, row), _refusal(turn))) as used:
                 async for each in used:
                     yield each
-            turn.plan = await self.context.plan(turn.next_snapshot)
+            turn.plan = await self.context.plan_turn(turn.next_snapshot)
         except BaseException:
             await turn.called.round.stop()
             raise
@@ -179,7 +179,8 @@ class Rounds:
                         yield event
 
     async def _learn(self, turn: _Turn, usage: Mapping[str, int]) -> None:
-        if reported := usage.get("prompt_tokens"):
+        reported = usage.get("prompt_tokens")
+        if reported and turn.plan.is_exact:
             await self.context.learn(turn.target.choice.model, turn.plan.tokens, reported)
 
     async def _replanned(self, plan: RequestPlan) -> RequestPlan:

@@ -32,6 +32,11 @@ def memory_renewed_key(persona: str) -> str:
     return f"memory_renewed:{persona}"
 
 
+def fold_failed_key(thread_id: int) -> str:
+    """Return the key of the newest message of a thread at the time when its last fold failed."""
+    return f"fold_failed:{thread_id}"
+
+
 def tools_refused_key(model: str) -> str:
     """Return the key of the time at which ``model`` refused tools."""
     return f"tools_refused:{model}"

@@ -228,6 +228,28 @@ def test_the_files_are_read_once_however_many_ask_at_once(folder: Path) -> None:
     assert "veniceai" in model_map.providers()
 
 
+def facts(known: ModelMap, model: str) -> tuple[object, ...]:
+    of_model = (known.limit_tokens, known.input_cost, known.output_tokens, known.caches_prompts, known.calls_functions)
+    return tuple(each(model) for each in of_model)
+
+
+def test_a_fact_looked_up_in_the_text_of_a_map_is_that_of_the_whole_map(folder: Path) -> None:
+    whole = ModelMap(folder)
+    path = folder / "model_prices_and_context_window_backup.json"
+    path.write_text(json.dumps(MODELS, indent=4))
+    for name in [*MODELS, *whole.names(), "gpt", 'gpt-x"', "nosuch", "max_tokens"]:
+        assert facts(ModelMap(folder), name) == facts(whole, name)
+
+
+def test_a_fact_looked_up_in_the_shipped_map_is_that_of_the_whole_map() -> None:
+    looked_up, whole = ModelMap(), ModelMap()
+    names = sorted(whole.names())
+    assert looked_up._knowledge is None
+    for name in names[::25]:
+        assert facts(looked_up, name) == facts(whole, name)
+    assert looked_up._knowledge is None
+
+
 def test_the_shipped_map_is_read_without_importing_litellm() -> None:
     program = (
         "import sys\n"

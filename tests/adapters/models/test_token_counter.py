@@ -112,3 +112,11 @@ def test_a_damaged_vocabulary_is_an_error_and_stays_where_it_is(tmp_path: Path) 
 
 def test_without_text_no_vocabulary_is_needed(tmp_path: Path) -> None:
     assert VocabularyCounter(tmp_path).count("") == 0
+
+
+@given(st.text(st.characters(), max_size=200))
+def test_a_text_has_at_most_as_many_tokens_as_are_said_before_the_vocabulary_is_loaded(text: str) -> None:
+    late = VocabularyCounter()
+    bound = late.at_most(text)
+    assert not late.is_ready
+    assert COUNTER.at_most(text) == COUNTER.count(text) <= bound

@@ -109,6 +109,27 @@ async def test_a_fold_behind_the_talk_that_fails_is_tried_again_some_turns_later
     await folds.close()
 
 
+async def test_the_wait_after_a_failed_summary_is_the_same_in_every_process(talk: Talk) -> None:
+    await talk.say(*facts(7))
+    talk.model.failure = ModelError("The provider is down.")
+    asked: list[int] = []
+    for fact in facts(4, 7):
+        talk.continue_in_another_process()
+        await talk.say(fact)
+        asked.append(len(talk.summaries()))
+    assert asked == [1, 1, 1, 2]
+
+
+async def test_a_summary_that_is_written_ends_the_wait_after_a_failed_one(talk: Talk) -> None:
+    await talk.say(*facts(7))
+    talk.model.failure = ModelError("The provider is down.")
+    await talk.say("f7!")
+    talk.model.failure = None
+    await talk.world.told("/compact")
+    await talk.say("f8!", "f9!", words=600)
+    assert "f6!" in await talk.summary()
+
+
 async def test_leaving_gives_up_what_is_being_folded(talk: Talk) -> None:
     folds = talk.folding_in_background(pytest.fail)
     talk.model.gate = asyncio.Event()

@@ -103,7 +103,7 @@ class ChatReader:
         self._usage: JsonObject = {}
 
     def events(self, data: str) -> Iterator[ModelEvent]:
-        """Yield what the data of one server-sent event adds to the reply; at ``[DONE]`` its end.
+        """Yield the events in the data of one server-sent event; at ``[DONE]`` the end of the reply.
 
         Raises:
             FailedError: the event tells of an error, or is no chunk of a reply.

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import socket
 import ssl
-import sys
 import threading
 from contextlib import suppress
-from types import ModuleType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from chorus_cli import __version__
 from chorus_cli.adapters.models.error_bodies import decoded
 from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
+from chorus_cli.adapters.models.wire import http_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +27,6 @@ _CONNECT_SECONDS = 30.0
 # Servers close idle connections after a minute or more; routers forget them without a word.
 _IDLE_SECONDS = 55.0
 _FRESH_SECONDS = 40.0
-# anyio, by which httpx connects, imports these with the first connection, which takes a tenth of a second.
-_FIRST_REQUEST_MODULES = ("sniffio", "anyio.streams.tls", "anyio._backends._asyncio")
 _LONGEST_ERROR_BYTES = 1_000_000
 _LOST = "connection lost"
 
@@ -78,7 +75,7 @@ class Connection:
                 raise FailedError(await _refusal(response))
             finally:
                 await response.aclose()
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) as error:
             raise FailedError(failure_of(error)) from None
 
     async def preconnect(self, address: str) -> None:
@@ -117,6 +114,8 @@ def failure_of(error: Exception) -> Failure:
             return Failure(Trouble.UNANSWERED)
         case httpx.DecodingError():
             return Failure(Trouble.INVALID_RESPONSE, words="not compressed as it says")
+        case OSError():
+            return Failure(Trouble.UNREACHABLE, words=_words(error))
         case httpx.TransportError() if not isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
             return Failure(Trouble.UNREACHABLE, words=_words(error))
         case _:
@@ -125,22 +124,17 @@ def failure_of(error: Exception) -> Failure:
 
 
 def _client(*, is_secured: bool) -> httpx.AsyncClient:
-    # httpx imports its own command line, and that rich and pygments; it does without.
-    sys.modules.setdefault("httpx._main", ModuleType("httpx._main"))
+    http_library.load()
     from urllib.request import getproxies  # noqa: PLC0415 - httpx imports it too
 
     import httpx  # noqa: PLC0415 - imported beside the prompt
-    import httpx_sse  # noqa: F401, PLC0415 - imported beside the prompt
 
-    for name in _FIRST_REQUEST_MODULES:
-        # A later version may have moved one; then the first request is slower, no more.
-        with suppress(ImportError):
-            importlib.import_module(name)
     needs_certificates = is_secured or any(proxy.startswith("https") for proxy in getproxies().values())
     try:
         return httpx.AsyncClient(
             # Reading the certificates takes longer than a request to this machine; without any, no server is trusted.
             verify=httpx.create_ssl_context() if needs_certificates else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            headers={"User-Agent": f"chorus/{__version__}"},
             http2=is_secured,
             # The patience with a reply is the caller's.
             timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
@@ -191,7 +185,7 @@ def _joined(address: str, path: str) -> str:
 async def _refusal(response: httpx.Response) -> Failure:
     """Return the error that the provider answers with."""
     if response.has_redirect_location:
-        return Failure(status=response.status_code, words=f"to {response.headers['location']}")
+        return Failure(status=response.status_code, words=f"redirected to {response.headers['location']}")
     content = b""
     async for piece in response.aiter_bytes():
         content += piece

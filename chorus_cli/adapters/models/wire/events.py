@@ -13,15 +13,18 @@ if TYPE_CHECKING:
 
     import httpx
 
-_LONGEST_EVENT_BYTES = 64_000_000
 _BLANK = b" \t\r\n"
 
 
 class EventStream:
-    """The data of the server-sent events of one response, or its whole body if that is JSON."""
+    """The data of the server-sent events of one response, or its whole body if that is JSON.
 
-    def __init__(self, response: httpx.Response) -> None:
+    An event may have ``longest_event_bytes``, which the memory must hold several times.
+    """
+
+    def __init__(self, response: httpx.Response, longest_event_bytes: int = 64_000_000) -> None:
         self._response = response
+        self._longest_event_bytes = longest_event_bytes
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._event_bytes = 0
         self.is_at_end = False
@@ -52,7 +55,7 @@ class EventStream:
                     yield event.data
         except UnicodeDecodeError:
             raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="not valid UTF-8")) from None
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, OSError) as error:
             raise FailedError(failure_of(error)) from None
         finally:
             await pieces.aclose()
@@ -61,8 +64,8 @@ class EventStream:
         """Yield the body as it comes, checked to be UTF-8: the library would replace bytes that are not."""
         async for piece in self._response.aiter_bytes():
             self._event_bytes += len(piece)
-            if self._event_bytes > _LONGEST_EVENT_BYTES:
-                words = f"an event of more than {_LONGEST_EVENT_BYTES // 1_000_000} MB"
+            if self._event_bytes > self._longest_event_bytes:
+                words = f"an event of more than {self._longest_event_bytes:,} bytes"
                 raise FailedError(Failure(Trouble.INVALID_RESPONSE, words=words))
             try:
                 self._decoder.decode(piece)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.context.view import Summary
 from chorus_cli.core.log.runs import expanded
 from chorus_cli.core.time import timestamps
+from chorus_cli.storage.sqlite import meta_rows
 
 if TYPE_CHECKING:
     import sqlite3
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 _MOST = 8
 """How many folds are looked at: the newest stands unless something was taken back since."""
+
+_TURNS_OF_REST = 3
+"""A failed fold is tried again with that many questions after it."""
 
 
 def of_folds(
@@ -46,7 +50,8 @@ def store_token_count(connection: sqlite3.Connection, operation_id: int, tokens:
 
 
 def store(connection: sqlite3.Connection, persona: str, thread_id: int, summary: Summary) -> None:
-    """Store the summary that a fold has written; the fold itself is stored already."""
+    """Store the summary that a fold has written, and forget that one failed; the fold itself is stored already."""
+    meta_rows.taken(connection, meta_rows.fold_failed_key(thread_id))
     ids = expanded(summary.stands_for)
     connection.execute(
         "INSERT INTO summaries(operation_id, persona, thread_id, base_operation_id, first_message_id, "
@@ -64,3 +69,20 @@ def store(connection: sqlite3.Connection, persona: str, thread_id: int, summary:
             timestamps.to_text(summary.created_at),
         ),
     )
+
+
+def store_failure(connection: sqlite3.Connection, thread_id: int) -> None:
+    """Remember that a fold of a thread failed after the newest of its messages."""
+    newest = "SELECT coalesce(max(id), 0) FROM messages WHERE thread_id = ?"
+    (message_id,) = connection.execute(newest, (thread_id,)).fetchone()
+    meta_rows.store(connection, meta_rows.fold_failed_key(thread_id), str(message_id))
+
+
+def is_resting(connection: sqlite3.Connection, thread_id: int) -> bool:
+    """Return whether the last fold of a thread failed, in whichever process, and few questions have followed."""
+    failed_after = meta_rows.value(connection, meta_rows.fold_failed_key(thread_id))
+    if failed_after is None:
+        return False
+    since = "SELECT count(*) FROM messages WHERE thread_id = ? AND role = 'user' AND id > CAST(? AS INTEGER)"
+    (questions,) = connection.execute(since, (thread_id, failed_after)).fetchone()
+    return bool(questions < _TURNS_OF_REST)

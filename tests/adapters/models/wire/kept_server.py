@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tests.adapters.models.fault_server import DONE, chunk
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -59,11 +60,13 @@ class KeptServer:
 
 
 @asynccontextmanager
-async def keeping(*, requests_of_each: int = 100, ends_replies: bool = True) -> AsyncIterator[KeptServer]:
-    """Serve; without ``ends_replies`` a reply is not closed after ``[DONE]``."""
+async def keeping(
+    *, requests_of_each: int = 100, ends_replies: bool = True, context: ssl.SSLContext | None = None
+) -> AsyncIterator[KeptServer]:
+    """Serve, with the certificate of ``context``; without ``ends_replies`` a reply is not closed after ``[DONE]``."""
     kept = KeptServer(requests_of_each, ends_replies)
-    server = await asyncio.start_server(kept.connected, "127.0.0.1", 0)
-    kept.address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    server = await asyncio.start_server(kept.connected, "127.0.0.1", 0, ssl=context)
+    kept.address = f"{'https' if context else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
     try:
         yield kept
     finally:

@@ -96,8 +96,8 @@ async def test_no_redirect_is_followed_with_the_key() -> None:
             with pytest.raises(ModelError) as caught:
                 await events_of(client)
     assert str(caught.value) == (
-        f"The server of openai/m at {server.address} redirects elsewhere, status 307 (to {other.address}/x). "
-        "Correct its address."
+        f"The server of openai/m at {server.address} redirects elsewhere, status 307 "
+        f"(redirected to {other.address}/x). Correct its address."
     )
     assert other.asked == []
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.adapters.models.failures import FailedError
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.tools.calls import ToolCall
@@ -87,6 +88,13 @@ async def test_ten_megabytes_in_one_event_are_read() -> None:
     (text, end) = await replied(STREAM_HEAD, chunk("x" * 10_000_000), STOP)
     assert text == TextDelta("x" * 10_000_000)
     assert end == ReplyEnd("stop")
+
+
+@pytest.mark.parametrize("body", [b"data: " + b"x" * 2_000, b"x" * 2_000, b'{"id": "' + b"x" * 2_000])
+async def test_an_event_without_end_is_given_up(body: bytes) -> None:
+    pieces = [RAIN[:100], RAIN[100:], *(body[start : start + 100] for start in range(0, len(body), 100))]
+    with pytest.raises(FailedError, match="an event of more than 1,000 bytes"):
+        await read(pieces, longest_event_bytes=1_000)
 
 
 @pytest.mark.parametrize(

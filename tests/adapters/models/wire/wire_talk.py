@@ -45,7 +45,7 @@ async def events_of(client: WireClient, request: ModelRequest = ASKING) -> list[
     return [event async for event in client.stream(request)]
 
 
-async def read(pieces: Iterable[bytes]) -> list[ModelEvent]:
+async def read(pieces: Iterable[bytes], longest_event_bytes: int = 64_000_000) -> list[ModelEvent]:
     """Return the events of a reply whose body comes in these pieces."""
 
     async def body() -> AsyncIterator[bytes]:
@@ -54,6 +54,6 @@ async def read(pieces: Iterable[bytes]) -> list[ModelEvent]:
 
     reader = ChatReader()
     events: list[ModelEvent] = []
-    async for data in EventStream(httpx.Response(200, content=body())).data():
+    async for data in EventStream(httpx.Response(200, content=body()), longest_event_bytes).data():
         events += reader.events(data)
     return events if events and isinstance(events[-1], ReplyEnd) else [*events, *reader.end()]

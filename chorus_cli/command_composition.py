@@ -1,0 +1,113 @@
+"""The composition of all services: those that commands need are added to those that answer messages.
+
+Tests build their world by `compose` too, with an outside world of their own.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.adapters.machine.clipboard import Clipboard
+from chorus_cli.adapters.machine.editor import UserEditor
+from chorus_cli.commands.catalogue import registry
+from chorus_cli.commands.framework.services import (
+    ContextServices,
+    EditingServices,
+    LogServices,
+    MachineServices,
+    PersonaServices,
+    Services,
+)
+from chorus_cli.commands.sessions import saved_line
+from chorus_cli.services.context.window import ContextWindow
+from chorus_cli.services.editing.context import ContextEditing
+from chorus_cli.services.editing.drafts import Editing, UnsentDrafts
+from chorus_cli.services.folding.summarizer import Summarizer
+from chorus_cli.services.log.journal import Journal
+from chorus_cli.services.log.transcript import Exporting
+from chorus_cli.services.personas.roster import Roster
+from chorus_cli.services.personas.settings import PersonaSettings
+from chorus_cli.services.sessions.idle import IdleServices, IdleTimer
+from chorus_cli.services.sessions.saving import SessionSaving
+from chorus_cli.services.sessions.sessions import Sessions
+from chorus_cli.services.threads.outbox import Outbox
+from chorus_cli.services.threads.replies import Replies, Surroundings
+from chorus_cli.services.threads.threads import ThreadActivity, Threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    from chorus_cli.composition import Turns
+    from chorus_cli.ports import Editor
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The user's own tools.
+
+    ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``.
+    """
+
+    editor: Editor
+    copy: Callable[[str], str]
+
+
+def this_desk(environment: Mapping[str, str], alone: Callable[[], AbstractContextManager[None]]) -> Desk:
+    """Return the user's own tools; ``alone`` is entered while an editor has the terminal."""
+    return Desk(UserEditor(environment, alone), Clipboard(environment, sys.stdout).copy)
+
+
+def compose(turns: Turns, desk: Desk) -> Services:
+    """Build all services around those that answer messages."""
+    opened, clock, context = turns.opened, turns.machine.clock, turns.context
+    store, personas, focus = opened.store, opened.personas, opened.focus
+    settings = PersonaSettings(store, clock, personas)
+    journal = Journal(context, clock, personas, turns.memory)
+    saving = SessionSaving(personas.folder, clock, context, Summarizer(turns.providers.client, context))
+    timer = _idle_timer(turns, saving, journal)
+    replies = _replies(turns, timer)
+    activity = ThreadActivity(opened.is_alive, replies.waiting_in, replies.stop)
+    return Services(
+        registry=registry(),
+        focus=focus,
+        conversation=turns.conversation,
+        replies=replies,
+        threads=Threads(context, focus, activity, clock.now),
+        context=ContextServices(context, ContextWindow(settings, clock, focus, context), turns.folding),
+        personas=PersonaServices(personas, _roster(turns), settings, turns.providers.models),
+        sessions=Sessions(store, clock, personas, focus, saving),
+        idle_timer=timer,
+        memory=turns.memory,
+        jobs=turns.jobs,
+        log=LogServices(journal, turns.search, Exporting(context, clock)),
+        editing=_editing(turns, desk),
+        machine=MachineServices(clock, desk.copy, opened.notifier, turns.providers.warm),
+    )
+
+
+def _replies(turns: Turns, timer: IdleTimer) -> Replies:
+    opened, machine = turns.opened, turns.machine
+    outbox = Outbox(UnsentDrafts(opened.paths.drafts, opened.run))
+    focus, told = opened.focus, opened.notifier.done
+    return Replies(turns.conversation, outbox, Surroundings(timer.busy, lambda: focus.slug, told, machine.report_bug))
+
+
+def _idle_timer(turns: Turns, saving: SessionSaving, journal: Journal) -> IdleTimer:
+    opened, machine = turns.opened, turns.machine
+    focus = opened.focus
+    actions = IdleServices(opened.store, focus, saving, journal, saved_line).actions()
+    return IdleTimer(machine.clock, actions, lambda: focus.slug, opened.notifier.aside, machine.report_bug)
+
+
+def _roster(turns: Turns) -> Roster:
+    opened = turns.opened
+    return Roster(opened.store, turns.machine.clock, opened.personas, opened.paths.deleted_personas)
+
+
+def _editing(turns: Turns, desk: Desk) -> EditingServices:
+    opened, clock = turns.opened, turns.machine.clock
+    drafts = Editing(desk.editor, opened.paths.drafts, clock, opened.run)
+    return EditingServices(drafts, ContextEditing(turns.context, clock, opened.is_alive, opened.run))

@@ -1,0 +1,29 @@
+"""One command without the chat: its answer to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chorus_cli.commands.framework.command_line import resolve
+from chorus_cli.commands.framework.replies import Question, Reply, plain
+from chorus_cli.terminal.one_shot import shown
+from chorus_cli.terminal.screen.drawing import draw
+
+if TYPE_CHECKING:
+    from chorus_cli.commands.framework.services import Services
+    from chorus_cli.terminal.screen.output import Screen
+
+
+async def carry_out(line: str, services: Services, answers: Screen, asides: Screen) -> int:
+    """Carry out a command and show what it answers; return the exit code."""
+    await services.focus.settle()
+    answer = await resolve(services.registry, line, services.machine.clock.now()).run(services)
+    if not isinstance(answer, Reply):
+        return await shown(answer.followed(), answers, asides)
+    await services.replies.settle()
+    if isinstance(answer, Question):
+        # There is no prompt to ask at, so nothing is done.
+        asides.error(plain(answer))
+        return 1
+    draw(answer, answers)
+    return 0
