@@ -215,7 +215,7 @@ FAULTS = {
     ),
     "an address that redirects": Fault(
         b"HTTP/1.1 307 No\r\nLocation: http://127.0.0.1:9/v1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-        "The server of openai/m at ADDRESS redirects elsewhere, status 307 (to http://127.0.0.1:9/v1). "
+        "The server of openai/m at ADDRESS redirects elsewhere, status 307 (redirected to http://127.0.0.1:9/v1). "
         "Correct its address.",
         # It follows.
         f"{UNREACHABLE} (connection refused). {START_IT}",
