@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from chorus_cli.adapters.machine.clock import Patience, Pauses
 from chorus_cli.adapters.models import providers
 from chorus_cli.adapters.models.failures import Asked, FailedError, Failure, Trouble, model_error, silence_error
-from chorus_cli.adapters.models.server_addresses import address_problem, is_on_this_machine
+from chorus_cli.adapters.models.server_addresses import is_on_this_machine, request_problem
 from chorus_cli.adapters.models.wire.anthropic import AnthropicMessages
 from chorus_cli.adapters.models.wire.chat_completions import ChatCompletions
 from chorus_cli.adapters.models.wire.connection import Connection
@@ -81,7 +81,7 @@ class WireClient:
         Raises:
             ModelError: the provider refused, failed or fell silent; the events already yielded remain valid.
         """
-        problem = address_problem(request.model, self._environment)
+        problem = request_problem(request.model, self._environment)
         if problem:
             raise ModelError(redact(problem, secrets_in(self._environment)))
         endpoint = endpoint or providers.endpoint(request.model, self._environment)

@@ -107,7 +107,7 @@ async def test_a_key_that_no_header_can_hold_is_an_error_that_does_not_show_it(k
         with pytest.raises(ModelError) as caught:
             _ = [event async for event in client.stream(ASKING)]
         await client.aclose()
-    assert str(caught.value).startswith("The request to openai/m failed")
+    assert str(caught.value).startswith("The key for openai/m has characters that no key has")
     assert "hidden" not in str(caught.value)
 
 
