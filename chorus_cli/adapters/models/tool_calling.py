@@ -6,10 +6,11 @@ import re
 from typing import TYPE_CHECKING, Protocol
 
 from chorus_cli.adapters.models.server_addresses import is_ollama
+from chorus_cli.core.models.choice import LOCAL
 from chorus_cli.core.tools.calls import CallPiece
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from chorus_cli.adapters.models.model_map import ModelMap
     from chorus_cli.core.models.exchange import ModelRequest
@@ -42,8 +43,10 @@ class _Piece(Protocol):
     function: _Function | None
 
 
-def takes_tools(model: str, model_map: ModelMap) -> bool:
-    """Return whether tools may be offered to ``model``: if the map lists it, the map decides."""
+def takes_tools(model: str, model_map: ModelMap, of_file: Callable[[str], bool] = lambda _model: False) -> bool:
+    """Return whether tools may be offered to ``model``: its file or the map decides, if there is an entry."""
+    if model.startswith(LOCAL):
+        return of_file(model)
     if model.startswith((_EMBEDDED, _BY_PROMPT)):
         return False
     return model_map.calls_functions(model) is not False

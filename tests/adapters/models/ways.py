@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.machine.clock import SystemClock
 from chorus_cli.adapters.models.litellm.client import LiteLLMClient
+from chorus_cli.adapters.models.local.client import LocalClient
+from chorus_cli.adapters.models.local.files import LocalFiles
 from chorus_cli.adapters.models.model_map import ModelMap
 from chorus_cli.adapters.models.router import ElizaClient, ModelRouter
 from chorus_cli.adapters.models.wire.client import WireClient
@@ -28,7 +30,7 @@ def over_wire(environment: Mapping[str, str], first_token_seconds: float, gap_se
     """Return all clients as in a run: models that the wire does not reach go to litellm."""
     wire = WireClient(environment, MODEL_MAP, first_token_seconds=first_token_seconds, gap_seconds=gap_seconds)
     litellm = by_litellm(environment, first_token_seconds, gap_seconds)
-    return ModelRouter(ElizaClient(SystemClock()), wire, litellm)
+    return ModelRouter(ElizaClient(SystemClock()), LocalClient(environment, MODEL_MAP, LocalFiles()), wire, litellm)
 
 
 WAYS: Mapping[str, Callable[[Mapping[str, str], float, float], ModelClient]] = {

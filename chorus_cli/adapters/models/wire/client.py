@@ -43,7 +43,8 @@ class WireClient:
     """A ``ModelClient`` for the models whose providers speak a protocol of the wire.
 
     ``environment`` holds the addresses and keys; with ``CHORUS_WIRE=off`` the wire reaches no model. The first token
-    may take ``first_token_seconds``, and no later chunk more than ``gap_seconds``.
+    may take ``first_token_seconds``, and no later chunk more than ``gap_seconds``. ``connection`` is one of its own if
+    none is given.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class WireClient:
         *,
         first_token_seconds: float = 300,
         gap_seconds: float = 60,
+        connection: Connection | None = None,
     ) -> None:
         self._environment = environment
         self._protocols: Mapping[providers.ProtocolName, WireProtocol] = {
@@ -60,7 +62,7 @@ class WireClient:
             providers.ProtocolName.ANTHROPIC: AnthropicMessages(model_map),
             providers.ProtocolName.GEMINI: GeminiContents(model_map),
         }
-        self._connection = Connection()
+        self._connection = connection or Connection()
         self._first_token_seconds = first_token_seconds
         self._gap_seconds = gap_seconds
         self._pauses = Pauses()
@@ -73,8 +75,8 @@ class WireClient:
         endpoint = providers.endpoint(model, self._environment)
         return endpoint is not None and providers.PROVIDERS[endpoint.provider].protocol in self._protocols
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the reply as it arrives, and ``ReplyEnd`` last.
+    async def stream(self, request: ModelRequest, endpoint: Endpoint | None = None) -> AsyncGenerator[ModelEvent, None]:
+        """Yield the reply as it arrives, and ``ReplyEnd`` last; ``endpoint`` is asked instead of the model's provider.
 
         Closing the generator, or cancelling its reader, closes the connection.
 
@@ -84,7 +86,7 @@ class WireClient:
         problem = request_problem(request.model, self._environment)
         if problem:
             raise ModelError(redact(problem, secrets_in(self._environment)))
-        endpoint = providers.endpoint(request.model, self._environment)
+        endpoint = endpoint or providers.endpoint(request.model, self._environment)
         if endpoint is None:
             raise model_error(Failure(Trouble.UNKNOWN_MODEL), Asked(request.model))
         try:

@@ -34,11 +34,12 @@ _LOST = "connection lost"
 class Connection:
     """The connections of a run, which are kept open for the next request.
 
-    Proxies and certificates are those that the environment names for httpx. No redirect is followed, so that a key
-    goes to no other server.
+    Proxies and certificates are those that the environment names for httpx; with ``is_direct`` no proxy is used. No
+    redirect is followed, so that a key goes to no other server.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_direct: bool = False) -> None:
+        self._is_direct = is_direct
         self._clients: dict[str, httpx.AsyncClient] = {}
         self._used_at: dict[str, float] = {}
         self._building = threading.Lock()
@@ -52,7 +53,7 @@ class Connection:
         scheme = urlsplit(address).scheme
         with self._building:
             if scheme not in self._clients:
-                self._clients[scheme] = _client(is_secured=scheme == "https")
+                self._clients[scheme] = _client(is_secured=scheme == "https", is_direct=self._is_direct)
             return self._clients[scheme]
 
     async def send(self, post: Post, endpoint: Endpoint) -> httpx.Response:
@@ -123,7 +124,7 @@ def failure_of(error: Exception) -> Failure:
             return Failure(words=type(error).__name__)
 
 
-def _client(*, is_secured: bool) -> httpx.AsyncClient:
+def _client(*, is_secured: bool, is_direct: bool) -> httpx.AsyncClient:
     http_library.load()
     from urllib.request import getproxies  # noqa: PLC0415 - httpx imports it too
 
@@ -136,6 +137,7 @@ def _client(*, is_secured: bool) -> httpx.AsyncClient:
             verify=httpx.create_ssl_context() if needs_certificates else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             headers={"User-Agent": f"chorus/{__version__}"},
             http2=is_secured,
+            trust_env=not is_direct,
             # The patience with a reply is the caller's.
             timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
             limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS),

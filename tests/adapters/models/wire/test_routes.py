@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from chorus_cli.adapters.machine.clock import SystemClock
-from chorus_cli.adapters.models.litellm.client import LiteLLMClient
-from chorus_cli.adapters.models.router import ElizaClient, ModelRouter
-from chorus_cli.adapters.models.wire.client import WireClient
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.choice import PROVIDERS as OFFERED
 from chorus_cli.core.models.exchange import ModelRequest
 from tests.adapters.models.asked_models import BY_LITELLM, HELLO
 from tests.adapters.models.fault_server import failure
-from tests.adapters.models.ways import MODEL_MAP
+from tests.adapters.models.ways import over_wire
 from tests.adapters.models.wire.recording_proxy import recording
 
 if TYPE_CHECKING:
@@ -96,11 +92,10 @@ async def recorded(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     async with recording(folder, monkeypatch, REFUSAL) as proxy:
-        wire = WireClient(environment, MODEL_MAP)
-        router = ModelRouter(ElizaClient(SystemClock()), wire, LiteLLMClient(environment, MODEL_MAP))
+        router = over_wire(environment, 300, 60)
         with pytest.raises(ModelError):
             _ = [event async for event in router.stream(ModelRequest(model, HELLO))]
-        await wire.aclose()
+        await router.aclose()
     (asked,) = proxy.recorded
     return asked
 
