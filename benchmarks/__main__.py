@@ -15,10 +15,13 @@ from benchmarks import (
     context_edit,
     context_report,
     first_character,
+    first_message,
     interrupt,
     jobs,
     key_echo,
     long_log,
+    memory,
+    one_question,
     recall,
     search,
     start_up,
@@ -30,16 +33,19 @@ from benchmarks.figures import table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from benchmarks.figures import Figure
+    from benchmarks.figures import Figure, Skipped
 
 
 class _Row(Protocol):
-    def __call__(self, *, quick: bool) -> Iterator[Figure]: ...
+    def __call__(self, *, quick: bool) -> Iterator[Figure | Skipped]: ...
 
 
 # Rows that time processes from outside come first: imports and threads of the others would disturb them.
 _ROWS: Mapping[str, _Row] = {
     "start-up": start_up.measure,
+    "one-question": one_question.measure,
+    "first-message": first_message.measure,
+    "memory": memory.measure,
     "key-echo": key_echo.measure,
     "interrupt": interrupt.measure,
     "jobs": jobs.measure,
@@ -61,7 +67,7 @@ def main(arguments: Sequence[str]) -> None:
     chosen = _parser().parse_args(arguments)
     # litellm would look for a proxy on the way to this machine too.
     os.environ.update(dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1"))
-    figures: list[Figure] = []
+    figures: list[Figure | Skipped] = []
     for name in [name for name in _ROWS if not chosen.only or name in chosen.only]:
         print(f"measuring {name} …", file=sys.stderr)
         figures.extend(_ROWS[name](quick=chosen.quick))

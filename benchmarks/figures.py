@@ -47,6 +47,18 @@ class Figure:
         return {**asdict(self), "ratio": self.ratio, "is_met": self.is_met}
 
 
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A comparison that could not be made here."""
+
+    name: str
+    reason: str
+
+    def as_json(self) -> dict[str, object]:
+        """Return it as a JSON object."""
+        return {"name": self.name, "skipped": self.reason}
+
+
 def figure(name: str, reference: str, pairs: Sequence[Pair], goal: float) -> Figure:
     """Return the medians of pairs of times, in milliseconds."""
     return Figure(
@@ -60,11 +72,13 @@ def figure(name: str, reference: str, pairs: Sequence[Pair], goal: float) -> Fig
     )
 
 
-def table(figures: Iterable[Figure]) -> str:
-    """Return the figures as lines of aligned columns, headings first."""
-    rows = [_HEADINGS, *map(_cells, figures)]
+def table(figures: Iterable[Figure | Skipped]) -> str:
+    """Return the figures as lines of aligned columns, headings first, and then what was skipped."""
+    found = list(figures)
+    rows = [_HEADINGS, *(_cells(shown) for shown in found if isinstance(shown, Figure))]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(_line(row, widths) for row in rows)
+    skipped = [f"{each.name}: skipped, {each.reason}" for each in found if isinstance(each, Skipped)]
+    return "\n".join([*(_line(row, widths) for row in rows), *skipped])
 
 
 def _cells(shown: Figure) -> tuple[str, ...]:

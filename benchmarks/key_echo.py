@@ -1,4 +1,4 @@
-"""The echo of a key while litellm is imported behind the prompt, against its echo when nothing goes on there.
+"""The echo of a key while libraries are imported behind the prompt, against its echo when nothing goes on there.
 
 The import is over, as seen from outside, when the schema of the settings lies in the home: the thread that imports
 writes it next, and only where it is missing, so that each process is begun without it. Unlike the CPU time, which
@@ -54,7 +54,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
         environment = {**isolated(os.environ, home), "CHORUS_MODEL": A_PROVIDERS_MODEL}
         # The first pair makes the home and writes bytecode that is missing.
         pairs = [_pair(home, environment) for _ in range(processes + 1)][1:]
-    yield figure("key → echo, while litellm is imported", "afterwards", pairs, GOAL)
+    yield figure("key → echo, while libraries are imported", "afterwards", pairs, GOAL)
 
 
 def _pair(home: Path, environment: Mapping[str, str]) -> Pair:

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from benchmarks.figures import Figure, Pair
 
-GOAL = 1.5
+GOAL = 1.4
 _ROUNDS, _QUICK_ROUNDS = 21, 7
 _TINY = [sys.executable, "-m", "benchmarks.tiny_repl"]
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Time the start with the embedded model, and with a provider's, for which litellm is loaded behind the prompt."""
+    """Time the start with the embedded model, and with a provider's, for which httpx is loaded behind the prompt."""
     with temporary_folder() as home:
         environment = isolated(os.environ, home)
         rounds = _QUICK_ROUNDS if quick else _ROUNDS

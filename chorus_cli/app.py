@@ -80,7 +80,7 @@ class App:
         self._composing = threading.RLock()
         self._turns: Turns | None = None
         self._services: Services | None = None
-        self._indexing: asyncio.Task[None] | None = None
+        self._settling: asyncio.Task[None] | None = None
         self._connecting: asyncio.Task[None] | None = None
 
     def services(self) -> Services:
@@ -115,7 +115,7 @@ class App:
         """Load in the background everything that the first message needs, so that it does not wait."""
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._load, args=(loop,), name="warm-up", daemon=True).start()
-        self._indexing = asyncio.create_task(self._keep_index())
+        self._settling = asyncio.create_task(self._settle())
 
     def connect(self) -> None:
         """Connect to the server of the model in the background, so that the next message need not wait for that."""
@@ -146,7 +146,7 @@ class App:
         if self._turns is not None:
             await self._turns.conversation.rounds.folds.close()
             await self._turns.providers.aclose()
-        for task in filter(None, (self._indexing, self._connecting)):
+        for task in filter(None, (self._settling, self._connecting)):
             task.cancel()
             await asyncio.wait({task})
 
@@ -174,11 +174,12 @@ class App:
 
         return ollama.most_recent_model(self._environment)
 
-    async def _keep_index(self) -> None:
+    async def _settle(self) -> None:
         try:
-            # The first keys are not kept waiting; the index can wait.
+            # Neither the first keys nor the first message are kept waiting.
             await asyncio.sleep(_SETTLING_SECONDS)
             services = await asyncio.to_thread(self.services)
+            await asyncio.to_thread(self._load_the_rest, services)
             await services.log.search.keep_up()
         except Exception as error:  # noqa: BLE001 - nothing awaits this task, and every search updates the index
             self.report_bug(error)
@@ -196,6 +197,13 @@ class App:
             return
         except Exception as error:  # noqa: BLE001 - nothing awaits this task, and its traceback is no part of the talk
             self.report_bug(error)
+
+    def _load_the_rest(self, services: Services) -> None:
+        from chorus_cli.preparation import load_the_rest  # noqa: PLC0415 - only this thread needs it
+
+        # The same failure is told when something needs it.
+        with suppress(ChorusError):
+            load_the_rest(services)
 
     def _load(self, loop: asyncio.AbstractEventLoop) -> None:
         from chorus_cli.preparation import prepare  # noqa: PLC0415 - only this thread needs it

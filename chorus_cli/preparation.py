@@ -1,4 +1,4 @@
-"""Preparation for the first message, in a thread of its own: loads libraries and files, and clears up after crashes."""
+"""Preparation in threads of their own: for the first message, and then for all that can wait longer."""
 
 from __future__ import annotations
 
@@ -14,15 +14,23 @@ if TYPE_CHECKING:
 
 
 def prepare(paths: Paths, services: Services) -> None:
-    """Load what an answer needs, renew the schema of the settings, and delete what crashes have left behind."""
+    """Load what the first answer needs, renew the schema of the settings, and delete what crashes have left behind."""
     target = services.focus.target()
-    services.context.planner.counter.load()
     services.machine.warm(target.choice.model)
+    services.context.planner.limit_of(target.choice.model)
     # The settings of personas name this file, for editors that complete and check by it.
     persona_files.renew_schema(paths.personas, schema_text())
-    services.context.planner.limit_of(target.choice.model)
-    services.personas.models.load()
     file_lock.sweep(paths.run)
     sweep_stale(paths.personas / target.persona.slug)
     sweep_stale(session_files.folder(paths.personas, target.persona.slug))
     drafts.sweep(paths.drafts, services.machine.clock.now())
+
+
+def load_the_rest(services: Services) -> None:
+    """Load the vocabulary of tokens and the names of models, which keep other threads from running for a moment.
+
+    Raises:
+        ModelError: the vocabulary is missing or damaged.
+    """
+    services.context.planner.counter.load()
+    services.personas.models.load()

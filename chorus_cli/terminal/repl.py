@@ -108,7 +108,7 @@ class Repl:
         self._settling: asyncio.TimerHandle | None = None
         self._lines: LineHandler | None = None
         self._errors = Recurrence()
-        self._toolbar = Toolbar(backend.meter, backend.report_bug, self._background)
+        self._toolbar = Toolbar(backend.meter, backend.report_bug, self._background, _SETTLING_SECONDS)
         self._prompt = Prompt(backend.services, self._toolbar.text, backend.connect)
         self._greeting = Greeting(self._focus, screen, self._prompt, self._toolbar)
         self._prompt.feed(typed_early)

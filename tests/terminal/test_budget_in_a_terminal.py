@@ -177,6 +177,8 @@ def test_a_summariser_that_fails_stops_no_turn_and_is_told_once(home: Home, prov
 
 def test_whatever_is_said_is_counted_and_what_no_model_holds_is_refused_with_its_size(home: Home) -> None:
     assert home.run("ask", "I am <|endoftext|> \N{GRINNING FACE}").code == 0
+    # A question that surely fits is counted when a count is needed.
+    assert home.run("context").code == 0
     assert home.sql("SELECT token_count FROM messages WHERE role = 'user'") == [9]
     megabyte = home.run("ask", stdin=b"hello world " * 87_382)
     assert "it has ~174,936 tokens" in megabyte.errors

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context import calibration
-from chorus_cli.core.context.budget import text_tokens
+from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, text_tokens
 from chorus_cli.core.context.plan import plan_bounded, plan_fitting, plan_whole
 from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt, system_text
 from chorus_cli.core.errors import StorageError
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from chorus_cli.core.tools.declaration import ToolOffer
     from chorus_cli.ports import TokenCounter
     from chorus_cli.storage.sqlite.store import Connection, Store
+
+
+_SHORT_CHARACTERS = 2_000
+"""A text of so many characters is counted faster than another thread begins."""
 
 
 async def _no_tools(_target: Target, _limit: Limit) -> ToolOffer:
@@ -75,6 +79,20 @@ class Context:
             limit = replace(limit, tokens=chosen, source="context_token_limit")
         prompt = await self._system_prompt(target.persona)
         return Frame(target, prompt, limit, await self.offer(target, limit), is_exact)
+
+    async def measured(self, target: Target, text: str, beside_tokens: int) -> tuple[Frame, int]:
+        """Return the frame for a message, and its tokens: both upper bounds, if they suffice and are there at once.
+
+        ``beside_tokens`` are to have room besides.
+        """
+        frame = await self.frame(target, exact=False)
+        if frame.is_exact:
+            is_short = len(text) <= _SHORT_CHARACTERS
+            return frame, self.counter.count(text) if is_short else await asyncio.to_thread(self.counter.count, text)
+        most = self.counter.at_most(text)
+        if frame.surely_takes(most + beside_tokens + TOKENS_PER_MESSAGE):
+            return frame, most
+        return await self.frame(target), await asyncio.to_thread(self.counter.count, text)
 
     def read(self, connection: Connection, frame: Frame, now: datetime) -> ContextSnapshot:
         """Read the snapshot in a transaction; its messages may still have to be ``counted``."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, text_tokens
+from chorus_cli.core.context.budget import text_tokens
 from chorus_cli.core.context.preamble import pause_notice
 from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError, ThreadBusyError
 from chorus_cli.core.log.acts import Retry
@@ -155,22 +155,13 @@ class Conversation:
 
     async def _opened(self, target: Target, content: str, news: News) -> OpenedTurn:
         try:
-            frame, count = await self._measured(target, content)
+            frame, count = await self.context.measured(target, content, OTHER_TOKENS)
             now = self.answering.outside.clock.now()
             question = MessageContent(target.thread_id, Role.USER, content, now, token_count=count)
             beside = JobsBeside(self.jobs(target.persona.slug), news)
             return await self.memory.access.write(self._store_turn, frame, question, beside)
         except (StorageError, ModelError) as error:
             raise self.answering.rescued(error, target.persona.slug, "user", content) from error
-
-    async def _measured(self, target: Target, content: str) -> tuple[Frame, int]:
-        """Return the frame and the tokens of a message: both upper bounds, if they suffice and are there at once."""
-        frame = await self.context.frame(target, exact=False)
-        most = self.context.counter.at_most(content) if not frame.is_exact else 0
-        if not frame.is_exact and frame.surely_takes(most + OTHER_TOKENS + TOKENS_PER_MESSAGE):
-            return frame, most
-        count = await asyncio.to_thread(self.context.counter.count, content)
-        return (frame if frame.is_exact else await self.context.frame(target)), count
 
     def _store_turn(
         self, connection: Connection, frame: Frame, question: MessageContent, beside: JobsBeside

@@ -43,7 +43,8 @@ class Toolbar:
 
     ``background`` is called whenever the line is drawn, so it must be quick.
 
-    Tokens are counted with each new prompt, and once a minute because the window slides. The model is named once
+    Tokens are counted with each new prompt, and once a minute because the window slides; the first count waits for
+    ``settling_seconds``, because it needs a vocabulary that the first message does without. The model is named once
     ``names_model`` is set, when it is settled.
     """
 
@@ -52,9 +53,11 @@ class Toolbar:
         measure: Measure,
         report_bug: Callable[[Exception], object],
         background: Callable[[], Background] = lambda: NOTHING,
+        settling_seconds: float = 0.0,
     ) -> None:
         self.names_model = False
         self._background = background
+        self._settling_seconds = settling_seconds
         self._measure = measure
         self._report_bug = report_bug
         self._target: Target | None = None
@@ -95,6 +98,7 @@ class Toolbar:
         return [("class:warning" if is_full else "", f" {separator.join(fitting(pieces, columns, len(separator)))}")]
 
     async def _keep_up(self, changed: Callable[[], None]) -> None:
+        await asyncio.sleep(self._settling_seconds)
         while True:
             self._news.clear()
             try:
