@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from chorus_cli.commands.framework.services import Services
-    from chorus_cli.composition import Turns
+    from chorus_cli.composition import Providers, Turns
 
 _SETTLING_SECONDS = 2.0
 
@@ -81,6 +81,7 @@ class App:
         self._turns: Turns | None = None
         self._services: Services | None = None
         self._settling: asyncio.Task[None] | None = None
+        self._connecting: asyncio.Task[None] | None = None
 
     def services(self) -> Services:
         """Return the services, composed at the first call, whichever thread makes it."""
@@ -112,8 +113,14 @@ class App:
 
     def warm_up(self) -> None:
         """Load in the background everything that the first message needs, so that it does not wait."""
-        threading.Thread(target=self._load, name="warm-up", daemon=True).start()
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._load, args=(loop,), name="warm-up", daemon=True).start()
         self._settling = asyncio.create_task(self._settle())
+
+    def connect(self) -> None:
+        """Connect to the server of the model in the background, so that the next message need not wait for that."""
+        if self._turns is not None and (self._connecting is None or self._connecting.done()):
+            self._connecting = asyncio.create_task(self._connect(self._turns.providers))
 
     async def break_off(self) -> list[str]:
         """Stop the replies and the jobs that run, and return the lines that say so; a second call finds none."""
@@ -138,9 +145,10 @@ class App:
             await self._services.idle_timer.close()
         if self._turns is not None:
             await self._turns.conversation.rounds.folds.close()
-        if self._settling is not None:
-            self._settling.cancel()
-            await asyncio.wait({self._settling})
+            await self._turns.providers.aclose()
+        for task in filter(None, (self._settling, self._connecting)):
+            task.cancel()
+            await asyncio.wait({task})
 
     def report_bug(self, error: Exception) -> str:
         """Keep a traceback, and return the sentence that says where."""
@@ -188,11 +196,23 @@ class App:
         with suppress(ChorusError):
             load_the_rest(services)
 
-    def _load(self) -> None:
+    async def _connect(self, providers: Providers) -> None:
+        try:
+            await providers.connect(self.focus.target().choice.model)
+        except ChorusError:
+            # The same failure is told when the model is asked.
+            return
+        except Exception as error:  # noqa: BLE001 - nothing awaits this task, and its traceback is no part of the talk
+            self.report_bug(error)
+
+    def _load(self, loop: asyncio.AbstractEventLoop) -> None:
         from chorus_cli.preparation import prepare  # noqa: PLC0415 - only this thread needs it
 
         try:
             prepare(self.paths, self.services())
+            # The loop may be closed by now.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self.connect)
         except (ChorusError, OSError, ImportError):
             # The same failure is told when something needs it.
             return

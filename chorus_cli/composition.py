@@ -14,6 +14,8 @@ from chorus_cli.adapters.machine.shell import UserShell
 from chorus_cli.adapters.models import ollama
 from chorus_cli.adapters.models.limits import ModelLimits
 from chorus_cli.adapters.models.litellm.client import LiteLLMClient
+from chorus_cli.adapters.models.local.client import LocalClient
+from chorus_cli.adapters.models.local.files import LocalFiles
 from chorus_cli.adapters.models.model_map import ModelMap
 from chorus_cli.adapters.models.router import ElizaClient, ModelRouter
 from chorus_cli.adapters.models.token_counter import VocabularyCounter
@@ -38,7 +40,7 @@ from chorus_cli.services.turns.rounds import Rounds
 from chorus_cli.storage.files.durable_files import rescue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
     from pathlib import Path
 
     from chorus_cli.adapters.machine.paths import Paths
@@ -48,6 +50,10 @@ if TYPE_CHECKING:
     from chorus_cli.services.personas.focus import Focus
     from chorus_cli.services.personas.personas import Personas
     from chorus_cli.storage.sqlite.store import Store
+
+
+async def _nothing_to_close() -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +87,18 @@ class Machine:
     shell: Shell
 
 
+async def _nothing(_model: str) -> None:
+    """Connect to no server."""
+
+
 @dataclass(frozen=True, slots=True)
 class Providers:
     """The models that can be asked, and the facts about them.
 
     ``limit_of`` returns the most tokens that a model takes, ``input_cost`` the price of one in USD, if it is known.
     ``takes_tools`` returns whether tools may be offered to a model, and ``tools`` are those that there are. ``warm``
-    imports all that asking a model needs; it may take seconds.
+    imports all that asking a model needs, which may take seconds; ``connect`` connects to its server beforehand.
+    ``aclose`` ends connections and servers.
     """
 
     client: ModelClient
@@ -98,6 +109,8 @@ class Providers:
     takes_tools: Callable[[str], bool] = lambda _model: False
     tools: Sequence[BuiltIn] = BUILT_IN
     warm: Callable[[str], None] = lambda _model: None
+    connect: Callable[[str], Coroutine[None, None, None]] = _nothing
+    aclose: Callable[[], Awaitable[None]] = _nothing_to_close
 
 
 def this_machine(
@@ -116,19 +129,31 @@ def this_machine(
 
 
 def all_providers(environment: Mapping[str, str], clock: Clock) -> Providers:
-    """Return ELIZA and every provider that the wire or litellm reaches."""
-    known = ModelMap()
-    in_ollama = partial(ollama.models, environment)
-    names = KnownModels(known.names, known.providers, in_ollama, known.conversation_names)
-    router = ModelRouter(ElizaClient(clock), WireClient(environment, known), LiteLLMClient(environment, known))
+    """Return ELIZA, the models in files, and every provider that the wire or litellm reaches."""
+    known, files = ModelMap(), LocalFiles()
+    names = KnownModels(
+        known.names,
+        known.providers,
+        lambda: (*ollama.models(environment), *files.installed()),
+        known.conversation_names,
+        files.doubt,
+    )
+    router = ModelRouter(
+        ElizaClient(clock),
+        LocalClient(environment, known, files),
+        WireClient(environment, known),
+        LiteLLMClient(environment, known),
+    )
     return Providers(
         router,
         VocabularyCounter(),
-        ModelLimits(environment, known).of_model,
+        ModelLimits(environment, known, of_file=files.limit).of_model,
         known.input_cost,
         Models(names, environment),
-        partial(takes_tools, model_map=known),
+        partial(takes_tools, model_map=known, of_file=files.takes_tools),
         warm=router.warm,
+        connect=router.preconnect,
+        aclose=router.aclose,
     )
 
 

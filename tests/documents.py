@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chorus_cli.adapters.models.providers import PROVIDERS as ASKED_DIRECTLY
 from chorus_cli.commands.catalogue import registry
 from chorus_cli.core.models.choice import PROVIDERS
 from chorus_cli.core.settings.table import SETTINGS
@@ -49,9 +50,22 @@ def models_table() -> str:
     return "\n".join(["| provider | key | default model |", "|---|---|---|", *rows])
 
 
+def addresses_table() -> str:
+    rows = [
+        f"| `{prefix}/` | `{each.address}` | {', '.join(map(_code, each.address_variables))} |"
+        for prefix, each in ASKED_DIRECTLY.items()
+    ]
+    return "\n".join(["| models | address | variables for another one |", "|---|---|---|", *rows])
+
+
 def tables() -> dict[str, str]:
     """Return the tables by the names in the marks around them."""
-    return {"commands": commands_table(registry()), "settings": settings_table(), "models": models_table()}
+    return {
+        "commands": commands_table(registry()),
+        "settings": settings_table(),
+        "models": models_table(),
+        "addresses": addresses_table(),
+    }
 
 
 def marks(name: str) -> tuple[str, str]:

@@ -10,20 +10,25 @@ from chorus_cli.commands.framework.arguments import TEXT, Candidate
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Text
 from chorus_cli.commands.framework.services import Services
+from chorus_cli.core.models.choice import LOCAL
+from chorus_cli.storage.files import export_files
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 
+_MODEL_FILES = frozenset({".gguf"})
 _DEFAULT = frozenset({"default", "reset"})
 
 
 def _offered(services: Services, text: str) -> Sequence[Candidate]:
-    return [Candidate(name) for name in services.personas.models.offered(text)]
+    path = text.removeprefix(LOCAL)
+    files = export_files.offered(path, _MODEL_FILES) if path != text else []
+    return [Candidate(name) for name in (*services.personas.models.offered(text), *(LOCAL + file for file in files))]
 
 
 MODEL = replace(
     TEXT,
     name="model",
-    help="a model by its litellm name, such as openai/gpt-5.4-mini, or chorus/eliza",
+    help="a model by its litellm name, such as openai/gpt-5.4-mini, local/FILE.gguf, or chorus/eliza",
     complete=_offered,
 )
 

@@ -67,7 +67,7 @@ class Backend(NamedTuple):
     """The parts that the prompt needs at once, and ``services``, whose first call takes long.
 
     ``report_bug`` logs a traceback and returns the sentence that says where. ``interrupted`` are the threads whose
-    replies ended with their process and that no chat has named yet.
+    replies ended with their process and that no chat has named yet. ``connect`` is called when the user begins to type.
     """
 
     focus: Focus
@@ -77,6 +77,7 @@ class Backend(NamedTuple):
     report_bug: Callable[[Exception], str]
     services: Callable[[], Services]
     interrupted: Sequence[Place] = ()
+    connect: Callable[[], None] = lambda: None
 
     async def meter(self, target: Target) -> Meter:
         """Return the size of the next request."""
@@ -108,7 +109,7 @@ class Repl:
         self._lines: LineHandler | None = None
         self._errors = Recurrence()
         self._toolbar = Toolbar(backend.meter, backend.report_bug, self._background, _SETTLING_SECONDS)
-        self._prompt = Prompt(backend.services, self._toolbar.text)
+        self._prompt = Prompt(backend.services, self._toolbar.text, backend.connect)
         self._greeting = Greeting(self._focus, screen, self._prompt, self._toolbar)
         self._prompt.feed(typed_early)
 

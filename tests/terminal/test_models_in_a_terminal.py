@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 import socket
 import threading
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.adapters.models.fake_ollama import entry, listening, ollama
+from tests.adapters.models.local.model_files import gguf, library_in, written
 from tests.terminal.driver import PROMPT, Home
 
 if TYPE_CHECKING:
@@ -80,3 +85,26 @@ def test_the_first_lines_ask_for_no_key_that_is_there(tmp_path: Path) -> None:
     with home.chat(ANTHROPIC_API_KEY="key") as terminal:
         terminal.await_text("ANTHROPIC_API_KEY is set: /model anthropic/claude-sonnet-5 switches to a language model.")
         assert "set a provider's key" not in terminal.screen_text()
+
+
+def test_a_model_in_a_file_is_loaded_while_the_keyboard_works_and_ctrl_c_ends_the_loading(tmp_path: Path) -> None:
+    home, folder = Home(tmp_path / "home"), tmp_path / "models"
+    folder.mkdir()
+    sound = written(folder, "sound.gguf")
+    endless = written(folder, "endless.gguf", gguf(weights="endless"))
+    with home.chat(**library_in(folder), CHORUS_MODEL=f"local/{endless}") as terminal:
+        terminal.say("Hello")
+        terminal.await_text("waiting for")
+        terminal.press("ctrl-c")
+        terminal.await_line(PROMPT)
+        terminal.type(f"/model local/{folder}/so")
+        terminal.press("tab")
+        terminal.await_text(f"/model local/{sound}")
+        terminal.press("enter")
+        terminal.await_text(f"Model: local/{sound}")
+        terminal.ask("Hello again", '"model": "sound"')
+        process = json.loads(home.replies()[-1][0])["process"]
+        os.kill(process, 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+    assert [status for _, status in home.replies()] == ["interrupted", "complete"]

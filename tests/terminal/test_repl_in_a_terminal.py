@@ -166,7 +166,10 @@ def test_a_signal_at_the_prompt_leaves_the_terminal_as_it_was(home: Home, number
 
 
 def test_a_signal_while_litellm_is_being_imported_leaves_no_bug_behind(home: Home) -> None:
-    with home.chat(OPENAI_API_KEY="sk-test", OPENAI_BASE_URL="http://127.0.0.1:9/v1", CHORUS_MODEL="openai/x") as chat:
+    address = "http://127.0.0.1:9/v1"
+    with home.chat(
+        OPENAI_API_KEY="sk-test", OPENAI_BASE_URL=address, CHORUS_MODEL="openai/x", CHORUS_WIRE="off"
+    ) as chat:
         chat.say("hello")
         chat.await_text("waiting for openai/x")
         os.kill(chat.pid, signal.SIGTERM)

@@ -18,6 +18,7 @@ from chorus_cli.adapters.models.error_bodies import (
 )
 from chorus_cli.adapters.models.tool_calling import refuses_tools
 from chorus_cli.core.errors import ModelError, ToolsRefusedError
+from chorus_cli.core.models.choice import PROVIDERS
 from chorus_cli.core.text.redaction import redact
 
 if TYPE_CHECKING:
@@ -29,14 +30,12 @@ _LONGEST_WORDS = 160
 _LONGEST_NAME = 60
 _LONGEST_ADVICE = 130
 
-# Providers whose key is not called after them; the others follow PROVIDER_API_KEY.
+# Providers whose key is not called after them; of all others it is PROVIDER_API_KEY.
 _KEY_VARIABLES = {
+    **{provider.prefix.removesuffix("/"): provider.key_variable for provider in PROVIDERS},
     "bedrock": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     "bedrock_converse": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-    "cohere_chat": "COHERE_API_KEY",
     "ollama_chat": "OLLAMA_API_KEY",
-    "perplexity": "PERPLEXITYAI_API_KEY",
-    "together_ai": "TOGETHERAI_API_KEY",
     "vertex_ai": "GOOGLE_APPLICATION_CREDENTIALS",
 }
 
@@ -80,13 +79,15 @@ class FailedError(Exception):
 class Asked:
     """The model of a failed request, its server's address, and the secrets that no sentence may show.
 
-    ``provider`` is the provider whose key was sent, by default the prefix of the model's name.
+    ``provider`` is the provider, by default the prefix of the model's name; ``key_variable`` the variable whose key was
+    sent, by default the usual one of the provider.
     """
 
     model: str
     address: str = ""
     secrets: Sequence[str] = field(default=(), repr=False)
     provider: str = ""
+    key_variable: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +205,12 @@ def _kind(failure: Failure, status: int | None) -> _Kind:
 
 
 def _facts(asked: Asked) -> dict[str, object]:
-    """Return what the sentences say of the model and its server."""
+    """Return the facts for the sentences: names of the model, its server and its key, and advice about them."""
     provider, _, name = asked.model.partition("/")
     is_ollama = provider.startswith("ollama")
     return {
         "model": _shortened(redact(asked.model, asked.secrets), _LONGEST_NAME) or "without a name",
-        "key": key_variable(asked.provider or provider),
+        "key": asked.key_variable or key_variable(asked.provider or provider),
         "place": _place(asked.address),
         "start": "Start it with: ollama serve" if is_ollama else _CHECK_SERVER,
         "find": f"Fetch it with: ollama pull {name}" if is_ollama else "Check its name and the address",
@@ -240,7 +241,7 @@ def _retry_after_seconds(failure: Failure) -> float | None:
 
 def _words(failure: Failure) -> str:
     """Return the provider's message, or else the cause; empty if neither is known."""
-    return message_in(failure.body) or failure.words
+    return message_in(failure.words if failure.body is None else failure.body)
 
 
 def _with_words(sentence: str, words: str, length: int) -> str:

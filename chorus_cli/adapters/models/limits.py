@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from chorus_cli.adapters.models.http_question import Question, json_answer, within
+from chorus_cli.adapters.models.providers import named
 from chorus_cli.adapters.models.server_addresses import is_ollama, is_on_this_machine, server_address, server_key
-from chorus_cli.adapters.models.wire.providers import named
 from chorus_cli.core.context.budget import Limit
-from chorus_cli.core.models.choice import ELIZA
+from chorus_cli.core.models.choice import ELIZA, LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -131,7 +131,10 @@ def _tokens(figure: object) -> int | None:
 
 
 class ModelLimits:
-    """Limits of models. A server's answer is cached; without an answer it is asked again after a minute."""
+    """Limits of models; ``of_file`` returns that of a local one.
+
+    A server's answer is cached; without an answer it is asked again after a minute.
+    """
 
     def __init__(
         self,
@@ -139,9 +142,11 @@ class ModelLimits:
         model_map: ModelMap,
         ask: Callable[[str, Mapping[str, str]], Limit | None] = server_limit,
         monotonic: Callable[[], float] = time.monotonic,
+        of_file: Callable[[str], Limit | None] = lambda _model: None,
     ) -> None:
         self._environment = environment
         self._model_map = model_map
+        self._of_file = of_file
         self._ask = ask
         self._monotonic = monotonic
         self._said: dict[str, Limit] = {}
@@ -152,6 +157,8 @@ class ModelLimits:
         """Return the context limit of ``model``; may take half a second, so call it from a thread."""
         if model == ELIZA:
             return Limit(DEFAULT_LIMIT_TOKENS, "the embedded ELIZA")
+        if model.startswith(LOCAL):
+            return self._of_file(model) or Limit(LOOPBACK_LIMIT_TOKENS, "a model on this machine")
         tokens = self._model_map.limit_tokens(model)
         if tokens is not None:
             return Limit(tokens, "litellm's model map")

@@ -51,6 +51,8 @@ class _Entry(NamedTuple):
     limit_tokens: int | None
     output_tokens: int | None
     input_cost: float | None
+    takes_temperature: bool
+    takes_system_messages: bool
 
 
 class _Knowledge(NamedTuple):
@@ -98,6 +100,15 @@ class ModelMap:
         """Return whether ``model`` supports function calling, according to the map; ``None`` if it is not listed."""
         entries = [entry for entry in self._entries_for(model) if entry.chats]
         return any(entry.calls_functions for entry in entries) if entries else None
+
+    def takes_temperature(self, model: str) -> bool:
+        """Return whether ``model`` takes a temperature, unless the map says that it does not."""
+        return all(entry.takes_temperature for entry in self._entries_for(model))
+
+    def takes_system_messages(self, model: str) -> bool | None:
+        """Return whether ``model`` takes a system message, according to the map; ``None`` if it is not listed."""
+        entries = [entry for entry in self._entries_for(model) if entry.chats]
+        return any(entry.takes_system_messages for entry in entries) if entries else None
 
     def names(self) -> frozenset[str]:
         """Return the names of all chat models, with a provider or bare, as litellm accepts them."""
@@ -224,6 +235,8 @@ def _entry_of(value: object) -> _Entry | None:
         limit_tokens,
         _tokens(value.get("max_output_tokens")),
         input_cost,
+        value.get("supports_sampling_params") is not False,
+        value.get("supports_system_messages") is True,
     )
 
 

@@ -1,4 +1,4 @@
-"""One client for all models: ELIZA answers itself, the others are asked over the wire or through litellm."""
+"""One client for all models: ELIZA answers itself, the others are asked here, over the wire or through litellm."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from chorus_cli.core.context.preamble import JOBS_HEADING, THREADS_HEADING
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.jobs.wording import ENDED_HEADING
 from chorus_cli.core.memory.prompt import RECALLED_HEADING
-from chorus_cli.core.models.choice import ELIZA
+from chorus_cli.core.models.choice import ELIZA, LOCAL
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from chorus_cli.adapters.models.litellm.client import LiteLLMClient
+    from chorus_cli.adapters.models.local.client import LocalClient
     from chorus_cli.adapters.models.wire.client import WireClient
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
@@ -33,6 +34,7 @@ class ModelRouter:
     """Sends a request to the client that serves its model: ``litellm`` those that the wire does not reach."""
 
     eliza: ModelClient
+    local: LocalClient
     wire: WireClient
     litellm: LiteLLMClient
 
@@ -55,9 +57,21 @@ class ModelRouter:
             ModelError: a library is not installed.
         """
         if not model.startswith(_EMBEDDED):
-            self._client(model).warm()
+            self._client(model).warm(model)
 
-    def _client(self, model: str) -> WireClient | LiteLLMClient:
+    async def preconnect(self, model: str) -> None:
+        """Open a connection to the server of ``model`` where its client can, so that the next request need not."""
+        if not model.startswith(_EMBEDDED) and self.wire.reaches(model):
+            await self.wire.preconnect(model)
+
+    async def aclose(self) -> None:
+        """Close all connections, and end the servers of local models."""
+        await self.local.aclose()
+        await self.wire.aclose()
+
+    def _client(self, model: str) -> LocalClient | WireClient | LiteLLMClient:
+        if model.startswith(LOCAL):
+            return self.local
         return self.wire if self.wire.reaches(model) else self.litellm
 
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from chorus_cli.adapters.models import ollama
 from chorus_cli.adapters.models.http_question import ip
-from chorus_cli.adapters.models.wire.providers import PROVIDERS, address_variable, base_address, named, provider_key
+from chorus_cli.adapters.models.providers import PROVIDERS, address_variable, base_address, named, provider_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

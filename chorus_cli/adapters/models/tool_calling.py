@@ -6,10 +6,11 @@ import re
 from typing import TYPE_CHECKING, Protocol
 
 from chorus_cli.adapters.models.server_addresses import is_ollama
+from chorus_cli.core.models.choice import LOCAL
 from chorus_cli.core.tools.calls import CallPiece
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from chorus_cli.adapters.models.model_map import ModelMap
     from chorus_cli.core.models.exchange import ModelRequest
@@ -20,7 +21,7 @@ _BY_PROMPT = "ollama/"
 
 _ABOUT_TOOLS = re.compile(r"\btools?\b|\btool[ _-](?:call|use|choice)|\bfunctions?[ _-]call", re.IGNORECASE)
 _ABOUT_CHOICE = re.compile(r"\btool[ _-]choice\b", re.IGNORECASE)
-_DENIED = re.compile(
+DENIED = re.compile(
     r"not support|unsupported|n.t support|not enabled|not available|not permitted|not allowed|unrecognized|"
     r"requires? --|no endpoints found",
     re.IGNORECASE,
@@ -42,8 +43,10 @@ class _Piece(Protocol):
     function: _Function | None
 
 
-def takes_tools(model: str, model_map: ModelMap) -> bool:
-    """Return whether tools may be offered to ``model``: if the map lists it, the map decides."""
+def takes_tools(model: str, model_map: ModelMap, of_file: Callable[[str], bool] = lambda _model: False) -> bool:
+    """Return whether tools may be offered to ``model``: its file or the map decides, if there is an entry."""
+    if model.startswith(LOCAL):
+        return of_file(model)
     if model.startswith((_EMBEDDED, _BY_PROMPT)):
         return False
     return model_map.calls_functions(model) is not False
@@ -85,7 +88,7 @@ def refuses_choice(status: int | None, text: str) -> bool:
 def _refuses(about: re.Pattern[str], status: int | None, text: str) -> bool:
     if status not in _REFUSING_STATUSES:
         return False
-    return any(about.search(line) and _DENIED.search(line) for line in text.splitlines())
+    return any(about.search(line) and DENIED.search(line) for line in text.splitlines())
 
 
 def _call_piece(index: int | None, id_: str | None, function: _Function | None) -> CallPiece:

@@ -11,18 +11,18 @@ SELF = """
 ABOUT
   0
     I am ELIZA, a program after Joseph Weizenbaum's of 1966, embedded in Chorus. I understand nothing: I look
-      for keywords and turn your own words around. For a real model, set a provider's key in the environment
-      or start Ollama; the first line of Chorus tells how.
+      for keywords and turn your own words around. For a real model, set a provider's key in the environment,
+      start Ollama or name a model file; the first lines of Chorus tell how.
     Only ELIZA, a few pages of pattern rules from 1966. Nothing here thinks or understands. A real model comes
-      with a key in the environment or with a running Ollama.
+      with a key in the environment, with a running Ollama or in a file.
     A program that seemed clever in 1966 and never was: ELIZA. Whoever wants understanding needs a real model,
-      by a key in the environment or by Ollama.
+      by a key in the environment, by Ollama or by a model file.
 BEYOND
   0
     That is beyond me. I am ELIZA, a program of 1966 that knows nothing and only rearranges your words. A real
-      model can do it: set a provider's key in the environment or start Ollama.
-    I cannot do that: ELIZA has rules about keywords and nothing else. With a key in the environment, or Ollama
-      running, a real model answers here in my place.
+      model can do it: set a provider's key in the environment, start Ollama or name a model file.
+    I cannot do that: ELIZA has rules about keywords and nothing else. With a key in the environment, Ollama
+      running or a model file named, a real model answers here in my place.
 CRISIS
   0
     I am only a program and cannot help with this, but people can. Please talk to somebody you trust now, or
@@ -38,7 +38,7 @@ chorus 50
 ollama openai anthropic 50
   0
     I am not that: I am ELIZA, of 1966. Chorus uses a real model as soon as there is a provider's key in the
-      environment or Ollama is running; its first line tells how.
+      environment, Ollama is running or a model file is named; its first lines tell how.
 model models 50
   0 what|which model|models 0
     =ABOUT
@@ -66,10 +66,10 @@ help 20
 HELP
   0
     I can listen, after a fashion: I am ELIZA, a program of 1966 that turns your words around and understands
-      none of them. /help lists the commands of Chorus; a real model comes with a key in the environment or a
-      running Ollama.
+      none of them. /help lists the commands of Chorus; a real model comes with a key in the environment, a
+      running Ollama or a model file.
     There is little that I can do but ask you back. ELIZA is my name, and pattern rules are all I am. For real
-      answers set a provider's key or start Ollama, and for the commands of Chorus type /help.
+      answers set a provider's key, start Ollama or name a model file, and for the commands of Chorus type /help.
 write explain translate summarize summarise calculate generate implement fix debug 5
   /task 0
     =BEYOND

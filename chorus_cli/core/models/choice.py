@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 ELIZA = "chorus/eliza"
+LOCAL = "local/"
+"""The beginning of the names of models in files on this machine."""
 
 
 class Provider(NamedTuple):
@@ -74,7 +76,7 @@ class ModelChoice(NamedTuple):
     reason: str
 
 
-_WAYS = "For a language model set a provider's key, such as OPENAI_API_KEY, or start Ollama"
+_WAYS = "For a language model set a provider's key, such as OPENAI_API_KEY, start Ollama, or download a GGUF file"
 _NOBODY_ELSE = ModelChoice(ELIZA, "embedded: no provider's key is set and no Ollama answered")
 
 
@@ -135,7 +137,7 @@ def way_to_a_model(choice: ModelChoice, environment: Mapping[str, str]) -> str:
         provider, variable = found
         return f"{variable} is set: /model {provider.default_model} switches to a language model."
     if choice == _NOBODY_ELSE:
-        return f"{_WAYS} and say /model ollama/NAME."
+        return f"{_WAYS}; then say /model ollama/NAME or /model {LOCAL}FILE.gguf."
     return f"{_WAYS}; then say /model NAME."
 
 

@@ -108,5 +108,5 @@ class TurnDone:
         return f"{self.error} {_ASK_AGAIN}" if self.status is Status.FAILED else str(self.error)
 
 
-ModelEvent = TextDelta | ReasoningDelta | ReplyEnd
+ModelEvent = TextDelta | ReasoningDelta | Notice | ReplyEnd
 TurnEvent = WaitBegun | WaitOver | Asking | TextDelta | ReasoningDelta | Notice | ToolStarted | ToolUsed | TurnDone

@@ -107,6 +107,20 @@ def unique_id(wanted: str, taken: Collection[str]) -> str:
     return f"{base}_{number}"
 
 
+def stored_calls(tool_calls: str) -> tuple[ToolCall, ...]:
+    """Return the calls in JSON text, as the log keeps them; those not in the shape of the OpenAI API are left out."""
+    try:
+        listed: object = json.loads(tool_calls)
+    except (ValueError, RecursionError):
+        return ()
+    found: list[ToolCall] = []
+    for call in listed if isinstance(listed, list) else [listed]:
+        match call:
+            case {"id": str(id_), "function": {"name": str(name), "arguments": str(arguments)}}:
+                found.append(ToolCall(id_, name, arguments))
+    return tuple(found)
+
+
 def calls_in_words(tool_calls: str) -> str:
     """Return the calls in JSON text, one per line; text not in the shape of the OpenAI API is returned as it is."""
     try:

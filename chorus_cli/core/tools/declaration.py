@@ -41,10 +41,12 @@ class Tool:
     @property
     def declaration(self) -> dict[str, object]:
         """The tool in the shape of the OpenAI API."""
-        function = {"name": self.name, "description": self.description, "parameters": self._schema()}
+        function = {"name": self.name, "description": self.description, "parameters": self.schema}
         return {"type": "function", "function": function}
 
-    def _schema(self) -> dict[str, object]:
+    @property
+    def schema(self) -> dict[str, object]:
+        """The JSON schema of its arguments."""
         return {
             "type": "object",
             "properties": {parameter.name: parameter.schema for parameter in self.parameters},

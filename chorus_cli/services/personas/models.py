@@ -6,22 +6,24 @@ import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.models import names as model_names
-from chorus_cli.core.models.choice import ELIZA, PROVIDERS, missing_key
+from chorus_cli.core.models.choice import ELIZA, LOCAL, PROVIDERS, missing_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
 
 class KnownModels(NamedTuple):
-    """Sources of known models: names and providers of litellm, and the models of a running Ollama.
+    """Sources of known models: names and providers of litellm, and the models that this machine runs.
 
-    ``for_conversation`` returns the names of models that are made only for conversation.
+    ``for_conversation`` returns the names of models that are made only for conversation, ``doubt_of_local`` a sentence
+    if a model in a file cannot answer, else an empty text.
     """
 
     names: Callable[[], frozenset[str]]
     providers: Callable[[], frozenset[str]]
-    in_ollama: Callable[[], tuple[str, ...]]
+    on_this_machine: Callable[[], tuple[str, ...]]
     for_conversation: Callable[[], frozenset[str]]
+    doubt_of_local: Callable[[str], str] = lambda _model: ""
 
 
 class Models:
@@ -35,7 +37,7 @@ class Models:
 
     def load(self) -> None:
         """Collect the completions; takes a moment, and a third of a second if an Ollama does not answer."""
-        local = self._known.in_ollama()
+        local = self._known.on_this_machine()
         self._all = (*local, *(name for name in self._in_order() if name not in local))
         prefixes = tuple(provider.prefix for provider in PROVIDERS if provider.key_set_in(self._environment))
         self._at_hand = (*local, *(name for name in self._all if name.startswith(prefixes)), ELIZA)
@@ -51,6 +53,8 @@ class Models:
         Raises:
             ModelNameError: it cannot be the name of a model.
         """
+        if name.startswith(LOCAL):
+            return await asyncio.to_thread(self._known.doubt_of_local, name) or None
         names, providers, likely = await asyncio.to_thread(
             lambda: (self._known.names(), self._known.providers(), self._likely())
         )

@@ -185,7 +185,7 @@ class Answering:
 
     async def _attempts(
         self, request: ModelRequest, notices: Sequence[str]
-    ) -> AsyncGenerator[ModelEvent | Asking | Notice | ToolsRefused, None]:
+    ) -> AsyncGenerator[ModelEvent | Asking | ToolsRefused, None]:
         """Yield the notices and stream the reply; retry as long as nothing of it has arrived, without refused tools."""
         for notice in notices:
             yield Notice(notice)
@@ -196,7 +196,7 @@ class Answering:
             try:
                 async with aclosing(self.outside.model.stream(request)) as events:
                     async for event in events:
-                        started = True
+                        started = started or not isinstance(event, Notice)
                         yield event
             except ModelError as error:
                 if isinstance(error, ToolsRefusedError) and request.tools and not started:

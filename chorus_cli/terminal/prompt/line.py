@@ -88,10 +88,17 @@ class CommandCompleter(Completer):
 
 
 class Prompt:
-    """The input lines of the chat; ``toolbar`` returns the line below for so many columns."""
+    """The input lines of the chat.
 
-    def __init__(self, services: Callable[[], Services], toolbar: Toolbar) -> None:
+    ``toolbar`` returns the line below for so many columns; ``begun`` is called with the first key of each text.
+    """
+
+    def __init__(
+        self, services: Callable[[], Services], toolbar: Toolbar, begun: Callable[[], None] = lambda: None
+    ) -> None:
         self._toolbar = toolbar
+        self._begun = begun
+        self._is_empty = True
         self._is_reading = False
         self._drawn: Callable[[], None] | None = None
         self._line = Line()
@@ -158,7 +165,7 @@ class Prompt:
         message = FormattedText([("bold", sign)])
         if self._echo:
             self._echo.sign = sign
-        self._is_reading = True
+        self._is_reading = self._is_empty = True
         try:
             line = await self._session.prompt_async(message, default=typed, handle_sigint=False)
         except HANG_UPS as error:
@@ -241,8 +248,11 @@ class Prompt:
         lines = self._session.app.output.get_size().rows
         self._session.reserve_space_for_menu = min(_MENU_LINES, max(0, lines - _LINES_BESIDE_MENU))
 
-    def _typed(self, _buffer: Buffer) -> None:
+    def _typed(self, buffer: Buffer) -> None:
         self._line.go_on()
+        was_empty, self._is_empty = self._is_empty, not buffer.text
+        if was_empty and buffer.text:
+            self._begun()
 
     def _after_render(self, application: Application[str]) -> None:
         if self._echo:

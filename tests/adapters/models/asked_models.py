@@ -1,14 +1,13 @@
-"""Short ways to ask a model by way of litellm, and what every test that does so needs."""
+"""Short ways to ask a model by each of the clients, and the marks of tests that do so by litellm."""
 
 from __future__ import annotations
 
+import os
 import traceback
 from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.adapters.models.litellm.client import LiteLLMClient
-from chorus_cli.adapters.models.model_map import ModelMap
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import TextDelta
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
@@ -16,8 +15,9 @@ from tests.adapters.models.fault_server import DONE, chunk
 
 if TYPE_CHECKING:
     from chorus_cli.core.models.events import ModelEvent
+    from tests.adapters.models.ways import MakeClient
 
-MODEL_MAP = ModelMap()
+
 HELLO = (PromptMessage("user", "hello"),)
 STOP = chunk(finish_reason="stop") + DONE
 PATIENCE_SECONDS = 0.4
@@ -33,19 +33,24 @@ BY_LITELLM = [
 
 
 async def events_of(
-    address: str, key: str, *, model: str = "openai/m", messages: tuple[PromptMessage, ...] = HELLO
+    make_client: MakeClient,
+    address: str,
+    key: str,
+    *,
+    model: str = "openai/m",
+    messages: tuple[PromptMessage, ...] = HELLO,
 ) -> list[ModelEvent]:
     """Return all events; the environment names ``address`` for the providers that these tests use."""
     bare = address.removesuffix("/v1")
-    environment = {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": key, "OLLAMA_API_BASE": bare}
-    client = LiteLLMClient(environment, MODEL_MAP, first_token_seconds=PATIENCE_SECONDS, gap_seconds=PATIENCE_SECONDS)
+    environment = {**os.environ, "OPENAI_BASE_URL": address, "OPENAI_API_KEY": key, "OLLAMA_API_BASE": bare}
+    client = make_client(environment, first_token_seconds=PATIENCE_SECONDS, gap_seconds=PATIENCE_SECONDS)
     return [event async for event in client.stream(ModelRequest(model, messages))]
 
 
-async def error_of(address: str, key: str, *, model: str = "openai/m") -> ModelError:
+async def error_of(make_client: MakeClient, address: str, key: str, *, model: str = "openai/m") -> ModelError:
     """Return the error, having checked what every error keeps to."""
     with pytest.raises(ModelError) as caught:
-        await events_of(address, key, model=model)
+        await events_of(make_client, address, key, model=model)
     sentence = str(caught.value)
     assert key not in "".join(traceback.format_exception(caught.value))
     assert len(sentence) <= 300

@@ -49,7 +49,7 @@ class FaultServer:
 
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            self.asked.append(await _request(reader))
+            self.asked.append(await request_in(reader))
             writer.write(self.answer)
             await writer.drain()
             if self.hangs:
@@ -115,7 +115,8 @@ def failure(status: int, body: object, *, retry_after: str | None = None) -> byt
     return "\r\n".join(headers).encode() + b"\r\n\r\n" + content
 
 
-async def _request(reader: asyncio.StreamReader) -> Asked:
+async def request_in(reader: asyncio.StreamReader) -> Asked:
+    """Read one request."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
     pairs = (line.partition(":") for line in head[1:] if line)
     headers = {name.lower(): value.strip() for name, _, value in pairs}

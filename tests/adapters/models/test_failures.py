@@ -190,7 +190,10 @@ def test_a_provider_may_ask_to_wait(
     [
         (Asked("gemini/gemini-2.5-pro"), "GEMINI_API_KEY"),
         (Asked("together_ai/x"), "TOGETHERAI_API_KEY"),
+        (Asked("cohere_chat/x"), "COHERE_API_KEY"),
+        (Asked("nosuch/x"), "NOSUCH_API_KEY"),
         (Asked("gpt-4o", provider="openai"), "OPENAI_API_KEY"),
+        (Asked("gemini/gemini-2.5-pro", key_variable="GOOGLE_API_KEY"), "GOOGLE_API_KEY"),
     ],
 )
 @pytest.mark.parametrize("status", [401, 403])

@@ -16,6 +16,7 @@ from chorus_cli.adapters.models.model_map import ModelMap
 if TYPE_CHECKING:
     from pathlib import Path
 
+TAKES = {"supports_system_messages": True, "supports_sampling_params": False}
 MODELS = {
     "sample_spec": {
         "litellm_provider": "one of many",
@@ -42,7 +43,7 @@ MODELS = {
     },
     "gemini/gem-x": {"litellm_provider": "gemini", "max_input_tokens": 1_000_000, "mode": "chat"},
     "gem-x": {"litellm_provider": "vertex_ai-language-models", "max_input_tokens": 900_000, "mode": "chat"},
-    "deep-x": {"litellm_provider": "deepseek", "max_input_tokens": 64_000, "mode": "chat"},
+    "deep-x": {"litellm_provider": "deepseek", "max_input_tokens": 64_000, "mode": "chat", **TAKES},
     "openai/old": {"litellm_provider": "openai", "mode": "chat"},
     "old": {"litellm_provider": "openai", "max_tokens": 4096, "mode": "chat", "input_cost_per_token": 1e-06},
     "together-up-to-4b": {"litellm_provider": "together_ai", "mode": "chat", "input_cost_per_token": 1e-07},
@@ -148,6 +149,29 @@ def test_a_price_is_what_one_token_of_input_costs(folder: Path, model: str, cost
 )
 def test_only_what_the_map_says_plainly_keeps_prompts(folder: Path, model: str, caches: bool) -> None:  # noqa: FBT001 - a table
     assert ModelMap(folder).caches_prompts(model) is caches
+
+
+@pytest.mark.parametrize(
+    ("model", "takes"),
+    [
+        ("anthropic/claude-x", True),
+        ("deep-x", False),
+        ("deepseek/deep-x", False),
+        ("deepseek/deep-of-tomorrow", True),
+    ],
+)
+def test_a_model_takes_a_temperature_unless_the_map_denies_it(folder: Path, model: str, *, takes: bool) -> None:
+    assert ModelMap(folder).takes_temperature(model) is takes
+
+
+@pytest.mark.parametrize(
+    ("model", "takes"),
+    [("deepseek/deep-x", True), ("gemini/gem-x", False), ("gemini/gem-of-tomorrow", None), ("embedder", None)],
+)
+def test_a_listed_model_takes_system_messages_if_the_map_says_so(
+    folder: Path, model: str, *, takes: bool | None
+) -> None:
+    assert ModelMap(folder).takes_system_messages(model) is takes
 
 
 def test_the_names_are_what_can_chat_as_litellm_wants_it_typed(folder: Path) -> None:

@@ -89,13 +89,15 @@ def test_a_model_whose_key_is_missing_is_said_to_want_it(
 
 
 BY_FILE = ModelChoice(ELIZA, "from system.jsonc:3")
-ASK_FOR_A_KEY = "For a language model set a provider's key, such as OPENAI_API_KEY, or start Ollama"
+ASK_FOR_A_KEY = (
+    "For a language model set a provider's key, such as OPENAI_API_KEY, start Ollama, or download a GGUF file"
+)
 
 
 @pytest.mark.parametrize(
     ("choice", "environment", "sentence"),
     [
-        (detected_model(None), {}, f"{ASK_FOR_A_KEY} and say /model ollama/NAME."),
+        (detected_model(None), {}, f"{ASK_FOR_A_KEY}; then say /model ollama/NAME or /model local/FILE.gguf."),
         (
             BY_FILE,
             {"ANTHROPIC_API_KEY": "key"},

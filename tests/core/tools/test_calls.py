@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ToolError
 from chorus_cli.core.tools.arguments import LONGEST_ARGUMENTS, read_call
-from chorus_cli.core.tools.calls import CallAssembly, CallPiece, ToolCall, calls_in_words, unique_id
+from chorus_cli.core.tools.calls import CallAssembly, CallPiece, ToolCall, calls_in_words, stored_calls, unique_id
 from chorus_cli.core.tools.declaration import Kind, Parameter, Tool
 
 REMEMBER = Tool(
@@ -122,6 +122,16 @@ def test_a_call_is_written_as_the_api_writes_it_and_read_in_words() -> None:
         {"id": "c1", "type": "function", "function": {"name": "remember", "arguments": '{"content": "Brötchen"}'}}
     ]
     assert calls_in_words(call.as_json) == 'remember {"content": "Brötchen"}'
+
+
+@pytest.mark.parametrize("stored", ["", "{", "null", "3", "[3]", "[{}]", '[{"id": "a", "function": {"name": 3}}]'])
+def test_text_that_holds_no_call_has_no_stored_calls(stored: str) -> None:
+    assert stored_calls(stored) == ()
+
+
+def test_a_stored_call_is_read_as_it_was_written() -> None:
+    call = ToolCall("c1", "remember", '{"content": "Brötchen"}')
+    assert stored_calls(call.as_json) == (call,)
 
 
 @pytest.mark.parametrize(

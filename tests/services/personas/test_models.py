@@ -71,3 +71,12 @@ async def test_a_model_is_set_for_the_persona_and_forgotten_again(world: World) 
     assert '"model": "openai/brand-new"' in world.settings_text()
     assert "openai/test (chosen for this run)" in await world.told("/settings unset model")
     assert world.focus.target().choice.model == "openai/test"
+
+
+async def test_a_model_in_a_file_is_doubted_by_its_file_alone() -> None:
+    known = KnownModels(
+        frozenset, lambda: frozenset({"openai"}), tuple, frozenset, {"local/a b.gguf": "", "local/c": "No."}.__getitem__
+    )
+    models = Models(known, {})
+    assert await models.doubt("local/a b.gguf") is None
+    assert await models.doubt("local/c") == "No."

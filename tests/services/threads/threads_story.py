@@ -189,6 +189,12 @@ class ThreadsStory:
         context, now = self.world.context, self.clock.now()
         return {each.thread_number: (await context.snapshot(each, now)).view.messages for each in targets}
 
+    def newest_reply(self, number: int) -> str:
+        """Return what is stored of the newest reply in a thread."""
+        rows = self.run(self.world.log())
+        own = [row for row in rows if row.thread_id == number and row.introduced_by is None]
+        return next(row.content for row in reversed(own) if row.role is Role.ASSISTANT)
+
     def drafts(self) -> list[str]:
         return sorted(each.read_text() for each in (self.world.folder / "drafts").glob("*"))
 

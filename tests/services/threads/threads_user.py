@@ -124,7 +124,12 @@ class ThreadsUser:
 
     def _break_off(self, numbers: Sequence[int], *, is_killed: bool = False) -> None:
         for number in numbers:
-            reply = "" if is_killed or number not in self._running() else half(self._question(number))
+            reply = half(self._question(number)) if number in self._running() else ""
+            if is_killed and reply:
+                # Whether the half was written before the kill is a matter of time.
+                found = self.story.newest_reply(number)
+                assert found in {"", reply}
+                reply = found
             self.model.break_off(number, reply)
 
     def _follow_title(self) -> None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chorus_cli.adapters.machine.clock import Patience, Pauses
+from chorus_cli.adapters.models import providers
 from chorus_cli.adapters.models.chat_messages import (
     accepted_messages,
     chat_messages,
@@ -135,7 +136,7 @@ class LiteLLMClient:
         finally:
             await _close(stream)
 
-    def warm(self) -> None:
+    def warm(self, _model: str) -> None:
         """Import all that the first request needs, which takes seconds; any thread may do so.
 
         Raises:
@@ -209,9 +210,13 @@ class LiteLLMClient:
             if patience.is_over:
                 seconds = self._gap_seconds if begun else self._first_token_seconds
                 raise silence_error(request.model, seconds, begun=begun) from None
-            address = request_address(request.model, self._environment)
             # Its chain may hold a key, and chains are printed to log files.
-            raise litellm_error(error, Asked(request.model, address, secrets_in(self._environment))) from None
+            raise litellm_error(error, self._asked(request.model)) from None
+
+    def _asked(self, model: str) -> Asked:
+        address = request_address(model, self._environment)
+        key_variable = providers.key_variable(model, self._environment)
+        return Asked(model, address, secrets_in(self._environment), key_variable=key_variable)
 
 
 class _Reply:

@@ -12,31 +12,34 @@ from chorus_cli.adapters.models.chat_messages import (
     reply_limit,
     wants_markers,
 )
-from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
+from chorus_cli.adapters.models.failures import FailedError, Failure
 from chorus_cli.adapters.models.wire.dialects import dialect
 from chorus_cli.adapters.models.wire.encoded import EncodedMessages
 from chorus_cli.adapters.models.wire.protocol import Post
+from chorus_cli.adapters.models.wire.received import ReplyParts, json_objects, object_at, objects_at, text_at
+from chorus_cli.adapters.models.wire.refusals import NEWER_NAMES
 from chorus_cli.adapters.models.wire.thinking import ThinkTags
-from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
-from chorus_cli.core.text.surrogates import PairJoiner
-from chorus_cli.core.tools.calls import CallAssembly, CallPiece
+from chorus_cli.adapters.models.wire.writing import json_bytes, object_bytes, unsigned
+from chorus_cli.core.tools.calls import CallPiece
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from chorus_cli.adapters.models.chat_messages import MarkedMessage
     from chorus_cli.adapters.models.model_map import ModelMap
+    from chorus_cli.adapters.models.providers import Endpoint
     from chorus_cli.adapters.models.wire.dialects import Dialect
-    from chorus_cli.adapters.models.wire.protocol import Endpoint
+    from chorus_cli.adapters.models.wire.received import JsonObject
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
 
 _PATH = "/chat/completions"
 _DONE = "[DONE]"
+_FIRST = (0, None)
 _USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
-# Fields in which providers send a model's reasoning.
-_REASONING_NAMES = ("reasoning_content", "reasoning")
-_ERROR_STATUSES = range(400, 600)
+_OPTIONAL = frozenset(
+    {"temperature", "stream_options", "tool_choice", "reasoning_effort", *NEWER_NAMES, *NEWER_NAMES.values()}
+)
 
 
 class ChatCompletions:
@@ -56,9 +59,10 @@ class ChatCompletions:
         marked = marked_messages(accepted_messages(request), with_markers=wants_markers(request.model, self._model_map))
         # The messages, the longest part by far, are joined from the bytes of each.
         spoken = dialect(endpoint)
-        rest = _encoded(self._parameters(request, endpoint, spoken))
+        parameters = self._parameters(request, endpoint, spoken)
         messages = self._messages_with_thoughts if spoken.wants_thoughts else self._messages
-        return Post(_PATH, headers, rest[:-1] + b',"messages":' + messages.joined(marked) + b"}")
+        body = object_bytes("messages", messages.joined(marked), parameters)
+        return Post(_PATH, headers, body, _OPTIONAL & parameters.keys())
 
     def reader(self) -> ChatReader:
         """Return a reader for the reply to one request."""
@@ -71,7 +75,7 @@ class ChatCompletions:
             "stream": True,
             "stream_options": {"include_usage": True},
             "temperature": request.temperature,
-            spoken.reply_limit: reply_limit(request, self._model_map),
+            _reply_limit_name(spoken, endpoint): reply_limit(request, self._model_map),
         }
         if request.tools:
             parameters["tools"] = [tool.declaration for tool in request.tools]
@@ -86,104 +90,70 @@ class ChatReader:
 
     def __init__(self) -> None:
         self._tags = ThinkTags()
-        self._text = PairJoiner()
-        self._reasoning = PairJoiner()
-        self._calls = CallAssembly()
+        self._parts = ReplyParts()
         self._finish_reason: str | None = None
-        self._usage: Mapping[str, object] = {}
+        self._usage: JsonObject = {}
 
     def events(self, data: str) -> Iterator[ModelEvent]:
-        """Yield what the data of one server-sent event adds to the reply; at ``[DONE]`` its end.
+        """Yield the events in the data of one server-sent event; at ``[DONE]`` the end of the reply.
 
         Raises:
             FailedError: the event tells of an error, or is no chunk of a reply.
         """
+        for chunk in json_objects(data):
+            if chunk.get("error") or chunk.get("object") == "error":
+                raise FailedError(Failure(body=chunk))
+            self._usage = object_at(chunk, "usage") or self._usage
+            choices = objects_at(chunk, "choices")
+            yield from self._added(next((choice for choice in choices if choice.get("index") in _FIRST), {}))
         if data.strip() == _DONE:
+            # A server that ends the stream as it should may leave out the reason.
             self._finish_reason = self._finish_reason or "stop"
             yield from self.end()
-            return
-        chunk = _chunk(data)
-        self._usage = _mapping(chunk.get("usage")) or self._usage
-        choices = chunk.get("choices")
-        for choice in choices if isinstance(choices, list) else []:
-            if _mapping(choice).get("index") in {0, None}:
-                yield from self._added(_mapping(choice))
-                return
 
     def end(self) -> Iterator[ModelEvent]:
         """Yield the remaining text, and the end: without a finish reason, as no ``[DONE]`` came either."""
         for is_reasoning, text in self._tags.rest():
             yield from self._said(text, is_reasoning=is_reasoning)
-        if text := self._text.rest():
-            yield TextDelta(text)
         usage = {name: figure for name in _USAGE_NAMES if isinstance(figure := self._usage.get(name), int)}
-        yield ReplyEnd(self._finish_reason, usage, self._calls.calls())
+        yield from self._parts.end(self._finish_reason, usage)
 
-    def _added(self, choice: Mapping[str, object]) -> Iterator[ModelEvent]:
+    def _added(self, choice: JsonObject) -> Iterator[ModelEvent]:
         """Yield the texts of a choice, and keep its calls and its finish reason for the end."""
-        reason = choice.get("finish_reason")
-        self._finish_reason = reason if isinstance(reason, str) and reason else self._finish_reason
+        self._finish_reason = text_at(choice, "finish_reason") or self._finish_reason
         # A server that does not stream sends the whole message.
-        delta = _mapping(choice.get("delta")) or _mapping(choice.get("message"))
+        delta = object_at(choice, "delta") or object_at(choice, "message")
         for piece in _call_pieces(delta):
-            self._calls.add(piece)
-        reasoning = next(filter(None, (delta.get(name) for name in _REASONING_NAMES)), "")
-        yield from self._said(reasoning if isinstance(reasoning, str) else "", is_reasoning=True)
+            self._parts.call(piece)
+        # Some providers send their reasoning by one name, some by the other, some by both.
+        yield from self._parts.reasoning(text_at(delta, "reasoning_content") or text_at(delta, "reasoning"))
         for is_reasoning, text in _texts(delta.get("content")):
-            if is_reasoning:
-                yield from self._said(text, is_reasoning=True)
-            else:
-                for is_thought, piece_of_text in self._tags.split(text):
-                    yield from self._said(piece_of_text, is_reasoning=is_thought)
-        for _, text in _texts(delta.get("refusal")):
-            yield from self._said(text, is_reasoning=False)
+            for is_thought, piece_of_text in [(True, text)] if is_reasoning else self._tags.split(text):
+                yield from self._said(piece_of_text, is_reasoning=is_thought)
+        yield from self._parts.text(text_at(delta, "refusal"))
 
     def _said(self, text: str, *, is_reasoning: bool) -> Iterator[ModelEvent]:
-        if is_reasoning and (joined := self._reasoning.join(text)):
-            yield ReasoningDelta(joined)
-        elif not is_reasoning and (joined := self._text.join(text)):
-            yield TextDelta(joined)
+        return self._parts.reasoning(text) if is_reasoning else self._parts.text(text)
+
+
+def _reply_limit_name(spoken: Dialect, endpoint: Endpoint) -> str:
+    """Return the parameter that limits the reply: the newer one if the server refuses the older."""
+    name = spoken.reply_limit
+    return NEWER_NAMES.get(name, name) if name in endpoint.refused else name
 
 
 def _encoded_message(marked: MarkedMessage) -> bytes:
-    return _encoded(chat_message(marked))
+    return json_bytes(_shaped(marked))
 
 
 def _encoded_with_thoughts(marked: MarkedMessage) -> bytes:
     """Return a message for a model that wants its thoughts back: the log has none, and a blank stands for them."""
-    message = chat_message(marked)
-    return _encoded(message | {"reasoning_content": " "} if "tool_calls" in message else message)
+    message = _shaped(marked)
+    return json_bytes(message | {"reasoning_content": " "} if "tool_calls" in message else message)
 
 
-def _encoded(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
-
-
-def _chunk(data: str) -> Mapping[str, object]:
-    """Return the chunk in an event.
-
-    Raises:
-        FailedError: it is an error, or no JSON object.
-    """
-    try:
-        chunk = json.loads(data)
-    except (ValueError, RecursionError):
-        raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="not valid JSON")) from None
-    if not isinstance(chunk, dict):
-        raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="not a chat completion"))
-    error = chunk.get("error")
-    if error or chunk.get("object") == "error":
-        raise FailedError(Failure(status=_status(_mapping(error) or chunk), body=chunk))
-    return chunk
-
-
-def _status(error: Mapping[str, object]) -> int | None:
-    """Return the HTTP status that an error event names."""
-    for name in ("code", "status", "status_code"):
-        text = str(error.get(name))
-        if text.isdecimal() and int(text) in _ERROR_STATUSES:
-            return int(text)
-    return None
+def _shaped(marked: MarkedMessage) -> dict[str, object]:
+    return chat_message(marked._replace(message=unsigned(marked.message)))
 
 
 def _texts(content: object) -> Iterator[tuple[bool, str]]:
@@ -202,23 +172,17 @@ def _texts(content: object) -> Iterator[tuple[bool, str]]:
                 pass
 
 
-def _call_pieces(delta: Mapping[str, object]) -> Iterator[CallPiece]:
+def _call_pieces(delta: JsonObject) -> Iterator[CallPiece]:
     """Yield the pieces of calls in a chunk, also of the single call of OpenAI's older protocol."""
-    pieces = delta.get("tool_calls")
-    if isinstance(pieces, list) and pieces:
-        for piece in map(_mapping, pieces):
-            index = piece.get("index")
-            yield _call_piece(index if isinstance(index, int) else None, piece.get("id"), piece.get("function"))
-    elif function := delta.get("function_call"):
-        yield _call_piece(0, None, function)
+    pieces = objects_at(delta, "tool_calls")
+    for piece in pieces:
+        index = piece.get("index")
+        yield _call_piece(index if isinstance(index, int) else None, text_at(piece, "id"), object_at(piece, "function"))
+    if not pieces and (function := object_at(delta, "function_call")):
+        yield _call_piece(0, "", function)
 
 
-def _call_piece(index: int | None, id_: object, function: object) -> CallPiece:
-    described = _mapping(function)
-    arguments = described.get("arguments") or ""
+def _call_piece(index: int | None, id_: str, function: JsonObject) -> CallPiece:
+    arguments = function.get("arguments") or ""
     written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return CallPiece(index, str(id_ or ""), str(described.get("name") or ""), written)
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
+    return CallPiece(index, id_, text_at(function, "name"), written)

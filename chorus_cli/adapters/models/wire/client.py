@@ -8,14 +8,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.adapters.machine.clock import Patience, Pauses
+from chorus_cli.adapters.models import providers
 from chorus_cli.adapters.models.failures import Asked, FailedError, Failure, Trouble, model_error, silence_error
-from chorus_cli.adapters.models.server_addresses import address_problem
-from chorus_cli.adapters.models.tool_calling import refuses_choice
-from chorus_cli.adapters.models.wire import providers
+from chorus_cli.adapters.models.server_addresses import address_problem, is_on_this_machine
+from chorus_cli.adapters.models.wire.anthropic import AnthropicMessages
 from chorus_cli.adapters.models.wire.chat_completions import ChatCompletions
-from chorus_cli.adapters.models.wire.connection import Connection, EventStream
+from chorus_cli.adapters.models.wire.connection import Connection
+from chorus_cli.adapters.models.wire.events import EventStream
+from chorus_cli.adapters.models.wire.gemini import GeminiContents
+from chorus_cli.adapters.models.wire.refusals import NEWER_NAMES, refused_parameter
 from chorus_cli.core.errors import ModelError
-from chorus_cli.core.models.events import ReplyEnd
+from chorus_cli.core.models.events import Notice, ReplyEnd
 from chorus_cli.core.text.redaction import redact, secrets_in
 
 if TYPE_CHECKING:
@@ -24,7 +27,8 @@ if TYPE_CHECKING:
     import httpx
 
     from chorus_cli.adapters.models.model_map import ModelMap
-    from chorus_cli.adapters.models.wire.protocol import Endpoint, ReplyReader, WireProtocol
+    from chorus_cli.adapters.models.providers import Endpoint
+    from chorus_cli.adapters.models.wire.protocol import ReplyReader, WireProtocol
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
 
@@ -39,7 +43,8 @@ class WireClient:
     """A ``ModelClient`` for the models whose providers speak a protocol of the wire.
 
     ``environment`` holds the addresses and keys; with ``CHORUS_WIRE=off`` the wire reaches no model. The first token
-    may take ``first_token_seconds``, and no later chunk more than ``gap_seconds``.
+    may take ``first_token_seconds``, and no later chunk more than ``gap_seconds``. ``connection`` is one of its own if
+    none is given.
     """
 
     def __init__(
@@ -49,16 +54,19 @@ class WireClient:
         *,
         first_token_seconds: float = 300,
         gap_seconds: float = 60,
+        connection: Connection | None = None,
     ) -> None:
         self._environment = environment
         self._protocols: Mapping[providers.ProtocolName, WireProtocol] = {
-            providers.ProtocolName.CHAT_COMPLETIONS: ChatCompletions(model_map)
+            providers.ProtocolName.CHAT_COMPLETIONS: ChatCompletions(model_map),
+            providers.ProtocolName.ANTHROPIC: AnthropicMessages(model_map),
+            providers.ProtocolName.GEMINI: GeminiContents(model_map),
         }
-        self._connection = Connection()
+        self._connection = connection or Connection()
         self._first_token_seconds = first_token_seconds
         self._gap_seconds = gap_seconds
         self._pauses = Pauses()
-        self._refused: dict[str, frozenset[str]] = {}
+        self._refused: dict[tuple[str, str], frozenset[str]] = {}
 
     def reaches(self, model: str) -> bool:
         """Return whether the provider of ``model`` speaks a protocol of the wire."""
@@ -67,8 +75,8 @@ class WireClient:
         endpoint = providers.endpoint(model, self._environment)
         return endpoint is not None and providers.PROVIDERS[endpoint.provider].protocol in self._protocols
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the reply as it arrives, and ``ReplyEnd`` last.
+    async def stream(self, request: ModelRequest, endpoint: Endpoint | None = None) -> AsyncGenerator[ModelEvent, None]:
+        """Yield the reply as it arrives, and ``ReplyEnd`` last; ``endpoint`` is asked instead of the model's provider.
 
         Closing the generator, or cancelling its reader, closes the connection.
 
@@ -78,10 +86,9 @@ class WireClient:
         problem = address_problem(request.model, self._environment)
         if problem:
             raise ModelError(redact(problem, secrets_in(self._environment)))
-        endpoint = providers.endpoint(request.model, self._environment)
+        endpoint = endpoint or providers.endpoint(request.model, self._environment)
         if endpoint is None:
             raise model_error(Failure(Trouble.UNKNOWN_MODEL), Asked(request.model))
-        endpoint = endpoint._replace(refused=self._refused.get(request.model, frozenset()))
         try:
             async with aclosing(self._replied(request, endpoint)) as events:
                 async for event in events:
@@ -90,9 +97,20 @@ class WireClient:
             # Its chain may hold a key, and chains are printed to log files.
             raise self._error(error.failure, request.model, endpoint) from None
 
-    def warm(self) -> None:
-        """Import all that the first request needs; any thread may do so."""
-        self._connection.warm()
+    def warm(self, model: str) -> None:
+        """Import all that the first request to ``model`` needs; any thread may do so."""
+        endpoint = providers.endpoint(model, self._environment)
+        if endpoint is not None:
+            # The same failure is told when the model is asked.
+            with suppress(FailedError):
+                self._connection.warm(endpoint.address)
+
+    async def preconnect(self, model: str) -> None:
+        """Open a connection to the server of ``model``, unless that is on this machine, where it takes no time."""
+        endpoint = providers.endpoint(model, self._environment)
+        if endpoint and not is_on_this_machine(endpoint.address) and not providers.lacks_key(endpoint):
+            with suppress(FailedError):
+                await self._connection.preconnect(endpoint.address)
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -106,8 +124,11 @@ class WireClient:
         """
         begun = False
         patience = Patience(self._first_token_seconds)
-        response = await self._in_time(self._sent(request, endpoint), request.model, patience, begun=begun)
+        known = endpoint._replace(refused=self._refused.get((endpoint.address, request.model), frozenset()))
+        response, accepted = await self._in_time(self._sent(request, known), request.model, patience, begun=begun)
         reply = _Reply(self._protocol(endpoint).reader(), EventStream(response))
+        for name in sorted(accepted.refused - known.refused - NEWER_NAMES.keys()):
+            yield Notice(f"{request.model} takes no {name}, so it is left out.")
         try:
             while (events := await self._in_time(reply.next(), request.model, patience, begun=begun)) is not None:
                 for event in events:
@@ -121,18 +142,25 @@ class WireClient:
             await _quietly(reply.aclose())
             await _quietly(response.aclose())
 
-    async def _sent(self, request: ModelRequest, endpoint: Endpoint) -> httpx.Response:
-        """Send the request, once more if the server refuses a parameter that it can do without."""
+    async def _sent(self, request: ModelRequest, endpoint: Endpoint) -> tuple[httpx.Response, Endpoint]:
+        """Send the request, again without each parameter that the server refuses and that it can do without.
+
+        The response comes with the endpoint as it turned out to be.
+        """
         if providers.lacks_key(endpoint):
             raise FailedError(Failure(Trouble.NO_KEY))
-        try:
-            return await self._connection.send(self._protocol(endpoint).post(request, endpoint), endpoint)
-        except FailedError as error:
-            if request.may_call or not refuses_choice(error.failure.status, error.failure.words):
-                raise
-        endpoint = endpoint._replace(refused=endpoint.refused | {"tool_choice"})
-        self._refused[request.model] = endpoint.refused
-        return await self._connection.send(self._protocol(endpoint).post(request, endpoint), endpoint)
+        while True:
+            post = self._protocol(endpoint).post(request, endpoint)
+            try:
+                response = await self._connection.send(post, endpoint)
+            except FailedError as error:
+                refused = refused_parameter(error.failure, post.optional)
+                if refused is None:
+                    raise
+                endpoint = endpoint._replace(refused=endpoint.refused | {refused})
+            else:
+                self._refused[endpoint.address, request.model] = endpoint.refused
+                return response, endpoint
 
     async def _in_time(self, awaitable: Awaitable[_Answer], model: str, patience: Patience, *, begun: bool) -> _Answer:
         """Await a part of the answer with ``patience``."""
@@ -143,8 +171,9 @@ class WireClient:
             raise silence_error(model, seconds, begun=begun) from None
 
     def _error(self, failure: Failure, model: str, endpoint: Endpoint) -> ModelError:
-        asked = Asked(model, endpoint.address, secrets_in(self._environment), endpoint.provider)
-        return model_error(failure, asked)
+        key_variable = providers.key_variable(model, self._environment)
+        secrets = secrets_in(self._environment)
+        return model_error(failure, Asked(model, endpoint.address, secrets, endpoint.provider, key_variable))
 
     def _protocol(self, endpoint: Endpoint) -> WireProtocol:
         return self._protocols[providers.PROVIDERS[endpoint.provider].protocol]

@@ -6,12 +6,12 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.adapters.models.wire.providers import PROVIDERS
+from chorus_cli.adapters.models.providers import PROVIDERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from chorus_cli.adapters.models.wire.protocol import Endpoint
+    from chorus_cli.adapters.models.providers import Endpoint
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 _STREAM_OPTIONS = frozenset({"stream_options"})

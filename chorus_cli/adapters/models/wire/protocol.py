@@ -7,33 +7,21 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from chorus_cli.adapters.models.providers import Endpoint
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
 
 
-class Endpoint(NamedTuple):
-    """Where a model is asked.
-
-    ``provider`` is the prefix of its name as litellm has it (``openai``), ``model`` its name without that prefix,
-    ``address`` the base URL without a slash at its end, ``key`` the API key, empty if none is needed. ``headers`` are
-    those that the account needs beyond the key, in lower case; they may hold a token in the key's place. ``refused``
-    are the parameters that the server has refused by name, which are left out.
-    """
-
-    provider: str
-    model: str
-    address: str
-    key: str
-    headers: tuple[tuple[str, str], ...] = ()
-    refused: frozenset[str] = frozenset()
-
-
 class Post(NamedTuple):
-    """One HTTP request: the path and query below the address, its headers, its body as JSON."""
+    """One HTTP request: the path and query below the address, its headers, its body as JSON.
+
+    ``optional`` are the parameters in the body that may be left out if the server refuses them.
+    """
 
     path: str
     headers: Mapping[str, str]
     body: bytes
+    optional: frozenset[str] = frozenset()
 
 
 class ReplyReader(Protocol):

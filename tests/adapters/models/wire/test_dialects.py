@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from chorus_cli.adapters.models.litellm import library
+from chorus_cli.adapters.models.providers import PROVIDERS, ProtocolName, endpoint
 from chorus_cli.adapters.models.wire.dialects import Dialect, dialect
-from chorus_cli.adapters.models.wire.providers import PROVIDERS, ProtocolName, endpoint
 from tests.adapters.models.asked_models import BY_LITELLM
 
 CHATS = sorted(prefix for prefix, each in PROVIDERS.items() if each.protocol is ProtocolName.CHAT_COMPLETIONS)

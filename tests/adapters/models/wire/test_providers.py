@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.adapters.models.wire.protocol import Endpoint
-from chorus_cli.adapters.models.wire.providers import PROVIDERS, endpoint, lacks_key
+from chorus_cli.adapters.models.providers import PROVIDERS, Endpoint, endpoint, lacks_key
 
 OPENAI = "https://api.openai.com/v1"
 ANTHROPIC = "https://api.anthropic.com"

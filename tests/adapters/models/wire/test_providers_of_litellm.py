@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from chorus_cli.adapters.models.litellm import library
-from chorus_cli.adapters.models.wire.providers import PROVIDERS, endpoint
+from chorus_cli.adapters.models.providers import PROVIDERS, endpoint
 from chorus_cli.core.models.choice import PROVIDERS as OFFERED
 from tests.adapters.models.asked_models import BY_LITELLM
 

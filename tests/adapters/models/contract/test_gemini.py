@@ -1,4 +1,4 @@
-"""Replies of Gemini in its own protocol, of which litellm never tells that they ended as they should."""
+"""Replies of Gemini in its own protocol."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.adapters.models.asked_models import BY_LITELLM, events_of, text_of
 from tests.adapters.models.fault_server import STREAM_HEAD, event, serving
 
 if TYPE_CHECKING:
+    from tests.adapters.models.ways import MakeClient
     from tests.mock_provider import MockProvider
 
 pytestmark = BY_LITELLM
@@ -35,11 +36,11 @@ def piece(text: str, finish_reason: str | None = None) -> bytes:
 
 
 async def test_a_whole_reply_of_gemini_is_whole(
-    mock_provider: MockProvider, gemini_key: str, monkeypatch: pytest.MonkeyPatch
+    make_client: MakeClient, mock_provider: MockProvider, gemini_key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GEMINI_API_BASE", f"{mock_provider.address}/gemini/v1beta")
     mock_provider.behave(type="reply", text="Good day to you.")
-    events = await events_of(NOWHERE, gemini_key, model=MODEL)
+    events = await events_of(make_client, NOWHERE, gemini_key, model=MODEL)
     assert text_of(events) == "Good day to you."
     assert isinstance(events[-1], ReplyEnd)
     assert events[-1].finish_reason == "stop"
@@ -56,11 +57,15 @@ async def test_a_whole_reply_of_gemini_is_whole(
     ids=["whole", "cut by the token limit", "filtered", "nothing at all"],
 )
 async def test_a_reply_of_gemini_ends_as_its_last_piece_says(
-    gemini_key: str, monkeypatch: pytest.MonkeyPatch, pieces: tuple[bytes, ...], finish_reason: str | None
+    make_client: MakeClient,
+    gemini_key: str,
+    monkeypatch: pytest.MonkeyPatch,
+    pieces: tuple[bytes, ...],
+    finish_reason: str | None,
 ) -> None:
     async with serving(STREAM_HEAD, *pieces) as server:
         monkeypatch.setenv("GEMINI_API_BASE", f"{server.address}beta")
-        events = await events_of(NOWHERE, gemini_key, model=MODEL)
+        events = await events_of(make_client, NOWHERE, gemini_key, model=MODEL)
     assert text_of(events) == ("Hello" if pieces else "")
     assert isinstance(events[-1], ReplyEnd)
     assert events[-1].finish_reason == finish_reason

@@ -1,56 +1,51 @@
-"""What providers are sent, where to, and what Claude is told to keep of it."""
+"""Requests as they come to providers: their address, their body, and the markers for Claude's cache."""
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from chorus_cli.adapters.models.litellm.client import LiteLLMClient
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
-from tests.adapters.models.asked_models import BY_LITELLM, HELLO, MODEL_MAP, STOP, events_of, text_of
+from tests.adapters.models.asked_models import BY_LITELLM, HELLO, STOP, events_of, text_of
 from tests.adapters.models.fault_server import STREAM_HEAD, Asked, chunk, event, serving
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from chorus_cli.core.models.events import ModelEvent
+    from tests.adapters.models.ways import MakeClient
 
 pytestmark = BY_LITELLM
 
 
-async def test_a_server_on_this_machine_needs_no_key(test_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_on_this_machine_needs_no_key(
+    make_client: MakeClient, test_key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
-        client = LiteLLMClient({"OPENAI_API_BASE": server.address}, MODEL_MAP)
+        client = make_client({"OPENAI_API_BASE": server.address})
         events = [event async for event in client.stream(ModelRequest("openai/m", HELLO))]
     assert text_of(events) == "hi"
     assert test_key not in str(server.asked)
 
 
-@pytest.mark.parametrize(
-    ("model", "address"),
-    [("lm_studio/qwen", "http://localhost:1234/v1"), ("hosted_vllm/qwen", "http://localhost:8000/v1")],
-)
-def test_what_is_meant_for_a_server_on_this_machine_does_not_go_to_openai(model: str, address: str) -> None:
-    environment = {"OPENAI_BASE_URL": "https://llm.example/v1", "OPENAI_API_KEY": "sk-test"}
-    # Not sent, for something may listen at these well-known ports.
-    assert LiteLLMClient(environment, MODEL_MAP)._server_arguments(model) == {"api_base": address}
-
-
-async def test_an_address_that_is_given_is_asked_for_lm_studio(test_key: str) -> None:
+async def test_an_address_that_is_given_is_asked_for_lm_studio(make_client: MakeClient, test_key: str) -> None:
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
-        client = LiteLLMClient({"LM_STUDIO_API_BASE": server.address}, MODEL_MAP)
+        client = make_client({"LM_STUDIO_API_BASE": server.address})
         events = [event async for event in client.stream(ModelRequest("lm_studio/qwen", HELLO))]
     assert text_of(events) == "hi"
     assert test_key not in str(server.asked)
 
 
-async def test_messages_and_settings_are_sent_in_the_shape_of_the_openai_api(test_key: str) -> None:
+async def test_messages_and_settings_are_sent_in_the_shape_of_the_openai_api(
+    make_client: MakeClient, test_key: str
+) -> None:
     calls = '[{"id": "c1", "type": "function", "function": {"name": "recall_memory", "arguments": "{}"}}]'
     messages = (
         PromptMessage("system", "Be kind."),
@@ -59,7 +54,7 @@ async def test_messages_and_settings_are_sent_in_the_shape_of_the_openai_api(tes
         PromptMessage("tool", "nothing found", tool_call_id="c1"),
     )
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
-        client = LiteLLMClient({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key}, MODEL_MAP)
+        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key})
         request = ModelRequest("openai/m", messages, temperature=0.5, max_output_tokens=99)
         _ = [event async for event in client.stream(request)]
     (asked,) = server.asked
@@ -79,27 +74,27 @@ async def test_messages_and_settings_are_sent_in_the_shape_of_the_openai_api(tes
     assert asked.body["stream_options"] == {"include_usage": True}
 
 
-async def test_settings_that_are_not_set_are_not_sent(test_key: str) -> None:
+async def test_settings_that_are_not_set_are_not_sent(make_client: MakeClient, test_key: str) -> None:
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
-        await events_of(server.address, test_key)
+        await events_of(make_client, server.address, test_key)
     assert set(server.asked[0].body) == {"model", "messages", "stream", "stream_options"}
 
 
 @pytest.mark.parametrize("model", ["ollama/llama3.2", "ollama_chat/llama3.2"])
 @pytest.mark.parametrize(("tokens", "options"), [(16_384, {"num_ctx": 16_384}), (None, {})])
 async def test_ollama_is_told_how_much_to_hold(
-    test_key: str, model: str, tokens: int | None, options: Mapping[str, int]
+    make_client: MakeClient, test_key: str, model: str, tokens: int | None, options: Mapping[str, int]
 ) -> None:
     assert test_key
     async with serving(STREAM_HEAD) as server:
-        client = LiteLLMClient({"OLLAMA_API_BASE": server.address}, MODEL_MAP)
+        client = make_client({"OLLAMA_API_BASE": server.address})
         _ = [event async for event in client.stream(ModelRequest(model, HELLO, context_tokens=tokens))]
     assert [asked.body["options"] for asked in server.asked] == [options]
 
 
-async def test_nobody_else_is_told_how_much_to_hold(test_key: str) -> None:
+async def test_nobody_else_is_told_how_much_to_hold(make_client: MakeClient, test_key: str) -> None:
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
-        client = LiteLLMClient({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key}, MODEL_MAP)
+        client = make_client({"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": test_key})
         _ = [event async for event in client.stream(ModelRequest("openai/m", HELLO, context_tokens=16_384))]
     assert set(server.asked[0].body) == {"model", "messages", "stream", "stream_options"}
 
@@ -147,13 +142,15 @@ CLAUDES_REPLY = (
 )
 
 
-async def asked_of_claude(route: Route, key: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Asked, list[ModelEvent]]:
+async def asked_of_claude(
+    make_client: MakeClient, route: Route, key: str, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Asked, list[ModelEvent]]:
     """Ask by ``route``, and return the request as it came and what became of the reply."""
     for name in route.secrets:
         monkeypatch.setenv(name, key)
     async with serving(STREAM_HEAD, *map(event, CLAUDES_REPLY)) as server:
         monkeypatch.setenv(route.address, server.address.removesuffix("/v1"))
-        client = LiteLLMClient({}, MODEL_MAP)
+        client = make_client(os.environ)
         events: list[ModelEvent] = []
         # Bedrock would frame its replies in another way.
         with suppress(ModelError) if route is BEDROCK else nullcontext():
@@ -187,29 +184,29 @@ def texts_and_markers(body: Mapping[str, Any]) -> list[tuple[str, bool]]:
     ids=lambda value: value.model if isinstance(value, Route) else "",
 )
 async def test_claude_is_told_what_to_keep_of_a_prompt(
-    test_key: str, monkeypatch: pytest.MonkeyPatch, route: Route, path: str, marked: set[str]
+    make_client: MakeClient, test_key: str, monkeypatch: pytest.MonkeyPatch, route: Route, path: str, marked: set[str]
 ) -> None:
-    asked, _ = await asked_of_claude(route, test_key, monkeypatch)
+    asked, _ = await asked_of_claude(make_client, route, test_key, monkeypatch)
     assert asked.path.endswith(path)
     assert texts_and_markers(asked.body) == [
         (text, text in marked) for text in ("Be kind.", "one", "two", "three", "four", "five")
     ]
 
 
-async def test_nobody_else_is_told_what_to_keep_of_a_prompt(test_key: str) -> None:
+async def test_nobody_else_is_told_what_to_keep_of_a_prompt(make_client: MakeClient, test_key: str) -> None:
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
         for model in ("openai/gpt-4o", "openai/claude-sonnet-4-5", "hosted_vllm/claude-sonnet-4-5"):
             environment = {"OPENAI_BASE_URL": server.address, "HOSTED_VLLM_API_BASE": server.address}
-            client = LiteLLMClient({**environment, "OPENAI_API_KEY": test_key}, MODEL_MAP)
+            client = make_client({**environment, "OPENAI_API_KEY": test_key})
             _ = [event async for event in client.stream(ModelRequest(model, CONVERSATION))]
     plain = [{"role": each.role, "content": each.content} for each in CONVERSATION]
     assert [asked.body["messages"] for asked in server.asked] == [plain] * 3
 
 
 async def test_what_claude_has_kept_counts_as_a_part_of_the_prompt(
-    test_key: str, monkeypatch: pytest.MonkeyPatch
+    make_client: MakeClient, test_key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, events = await asked_of_claude(ANTHROPIC, test_key, monkeypatch)
+    _, events = await asked_of_claude(make_client, ANTHROPIC, test_key, monkeypatch)
     assert events == [
         TextDelta("hi"),
         ReplyEnd("stop", {"prompt_tokens": 127, "completion_tokens": 3, "total_tokens": 130}),

@@ -10,8 +10,6 @@ import re
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.adapters.models.wire.protocol import Endpoint
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -49,6 +47,23 @@ class WireProvider(NamedTuple):
     folder: str = ""
     elsewhere: str = ""
     is_local: bool = False
+
+
+class Endpoint(NamedTuple):
+    """Where a model is asked.
+
+    ``provider`` is the prefix of its name as litellm has it (``openai``), ``model`` its name without that prefix,
+    ``address`` the base URL without a slash at its end, ``key`` the API key, empty if none is needed. ``headers`` are
+    those that the account needs beyond the key, in lower case; they may hold a token in the key's place. ``refused``
+    are the parameters that the server has refused by name, which are left out.
+    """
+
+    provider: str
+    model: str
+    address: str
+    key: str
+    headers: tuple[tuple[str, str], ...] = ()
+    refused: frozenset[str] = frozenset()
 
 
 PROVIDERS: Mapping[str, WireProvider] = {
@@ -177,6 +192,12 @@ def base_address(prefix: str, environment: Mapping[str, str]) -> str:
 def address_variable(prefix: str, environment: Mapping[str, str]) -> str:
     """Return the name of the variable that holds the provider's address; empty if none is set."""
     return _first_set(PROVIDERS[prefix].address_variables, environment)
+
+
+def key_variable(model: str, environment: Mapping[str, str]) -> str:
+    """Return the name of the variable whose key is sent for ``model``; empty if none is set, or none is known here."""
+    prefix = named(model).provider
+    return _first_set(PROVIDERS[prefix].key_variables, environment) if prefix else ""
 
 
 def provider_key(prefix: str, environment: Mapping[str, str]) -> str:

@@ -1,0 +1,65 @@
+"""The program of a local model's process: llama.cpp's server on a loopback port, until its standard input ends.
+
+It is a process of its own because loading a model holds Python's lock, for seconds in which no key would be read, and
+because a crash of llama.cpp would end the chat. It is started by its path and imports nothing of Chorus. It reads one
+line of JSON, the order, and writes one, the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any, NamedTuple
+
+_ERRORS_ONLY = 1
+
+
+class Order(NamedTuple):
+    """The file of the model, the context to keep for it, in tokens, and the key that requests must bring."""
+
+    file: str
+    context_tokens: int
+    key: str
+
+
+def main() -> None:
+    """Serve until standard input ends: then Chorus has ended too, however it did."""
+    order = Order(**json.loads(sys.stdin.readline()))
+    try:
+        server = _server(order)
+    except Exception as error:  # noqa: BLE001 - the only reader of its cause is the process that started this one
+        sys.stdout.write(json.dumps({"error": str(error)}))
+        return
+    sys.stdout.write(json.dumps({"address": server.listening_address}) + "\n")
+    sys.stdout.flush()
+    # After this nobody reads what llama.cpp reports.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    sys.stdin.read()
+    # A reply that is still being written is not waited for.
+    os._exit(0)
+
+
+def _server(order: Order) -> Any:  # noqa: ANN401 - the library has no types
+    """Load the model; llama.cpp writes its errors to standard error."""
+    import xllamacpp  # noqa: PLC0415 - its absence is part of the answer
+
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = order.file
+    parameters.n_ctx = order.context_tokens
+    parameters.api_keys = [order.key]
+    # The threads wait for each other busily: with one for each core, any other busy program makes replies ten times
+    # slower.
+    threads = max(1, (os.cpu_count() or 1) // 2)
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
+    parameters.verbosity = _ERRORS_ONLY
+    parameters.warmup = False
+    parameters.ui = False
+    parameters.endpoint_slots = False
+    # Copies of earlier prompts would take up to eight gigabytes beside the one in use.
+    parameters.cache_ram_mib = 0
+    return xllamacpp.Server(parameters)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,264 @@
+"""Anthropic's messages, the protocol of Claude: requests with cache markers, replies as events of content blocks."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from chorus_cli.adapters.models.chat_messages import (
+    MarkedMessage,
+    accepted_messages,
+    marked_messages,
+    reply_limit,
+    wants_markers,
+)
+from chorus_cli.adapters.models.failures import FailedError, Failure
+from chorus_cli.adapters.models.wire.encoded import EncodedMessages
+from chorus_cli.adapters.models.wire.protocol import Post
+from chorus_cli.adapters.models.wire.received import (
+    ReplyParts,
+    count_at,
+    json_objects,
+    object_at,
+    objects_at,
+    text_at,
+    usage_of,
+)
+from chorus_cli.adapters.models.wire.writing import argument_object, bare_id, json_bytes, object_bytes
+from chorus_cli.core.tools.calls import CallPiece, stored_calls
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from chorus_cli.adapters.models.model_map import ModelMap
+    from chorus_cli.adapters.models.providers import Endpoint
+    from chorus_cli.adapters.models.wire.received import JsonObject
+    from chorus_cli.core.models.events import ModelEvent
+    from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
+    from chorus_cli.core.tools.declaration import Tool
+
+_VERSION = "2023-06-01"
+_PATH = "/v1/messages"
+_MARKER = {"type": "ephemeral"}
+# The protocol requires a limit of the reply; this one holds for models that the map does not know.
+_DEFAULT_REPLY_TOKENS = 4096
+_ONLY_TEMPERATURE = 1
+_OPTIONAL = frozenset({"temperature", "tool_choice"})
+_FORBIDDEN_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
+
+_STOP = "stop"
+# The names of the OpenAI API, which all clients use; reasons that are missing here are ends as they should be.
+_FINISH_REASONS = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "compaction": "length",
+    "tool_use": "tool_calls",
+    "refusal": "content_filter",
+    # As servers say that translate another protocol into this one.
+    "content_filter": "content_filter",
+    "content_filtered": "content_filter",
+}
+_PROMPT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+class AnthropicMessages:
+    """The protocol of ``anthropic/…``; ``model_map`` tells the longest reply of a model, and what it takes."""
+
+    def __init__(self, model_map: ModelMap) -> None:
+        self._model_map = model_map
+        self._encoded = EncodedMessages(_message_json)
+
+    def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
+        """Return the HTTP request that asks for a reply as a stream."""
+        messages = accepted_messages(request)
+        marked = marked_messages(messages, with_markers=wants_markers(request.model, self._model_map))
+        system = [_text_block(message) for message in marked if _is_system(message)]
+        fields: dict[str, object] = {
+            "model": endpoint.model,
+            "max_tokens": self._reply_tokens(request),
+            "stream": True,
+        }
+        if system:
+            fields["system"] = system
+        told = self._sampling(request) | _offer(request)
+        fields |= {name: value for name, value in told.items() if name not in _OPTIONAL & endpoint.refused}
+        body = object_bytes("messages", self._encoded.joined(_said(marked)), fields)
+        return Post(_path(endpoint.address), _headers(endpoint), body, _OPTIONAL & fields.keys())
+
+    def reader(self) -> AnthropicReply:
+        """Return a reader for the reply to one request."""
+        return AnthropicReply()
+
+    def _reply_tokens(self, request: ModelRequest) -> int:
+        told = reply_limit(request, self._model_map)
+        return told or self._model_map.output_tokens(request.model) or _DEFAULT_REPLY_TOKENS
+
+    def _sampling(self, request: ModelRequest) -> dict[str, object]:
+        """Return the temperature, unless the model refuses any but one."""
+        wanted = request.temperature
+        if wanted is None or (wanted != _ONLY_TEMPERATURE and not self._model_map.takes_temperature(request.model)):
+            return {}
+        return {"temperature": wanted}
+
+
+class AnthropicReply:
+    """Reads one reply: the beginning of a message, the content blocks piece by piece, the reason of its end."""
+
+    def __init__(self) -> None:
+        self._parts = ReplyParts()
+        # The blocks that are calls; the server's own tools have pieces of the same kind.
+        self._called: set[int | None] = set()
+        self._counts: dict[str, object] = {}
+        self._finish_reason: str | None = None
+
+    def events(self, data: str) -> Iterator[ModelEvent]:
+        """Yield what the data of one server-sent event adds to the reply, with ``ReplyEnd`` last if it ends it.
+
+        Raises:
+            FailedError: the event tells of an error, or is none of this protocol.
+        """
+        for event in json_objects(data):
+            match event.get("type"):
+                case "message_start":
+                    self._count(object_at(event, "message"))
+                case "content_block_start":
+                    yield from self._begun(object_at(event, "content_block"), event.get("index"))
+                case "content_block_delta":
+                    yield from self._piece(object_at(event, "delta"), event.get("index"))
+                case "message_delta":
+                    self._count(event)
+                    self._end_for(object_at(event, "delta"))
+                case "message_stop":
+                    self._finish_reason = self._finish_reason or _STOP
+                    yield from self.end()
+                case "message":
+                    yield from self._whole(event)
+                case "error":
+                    raise FailedError(Failure(body=event))
+
+    def end(self) -> Iterator[ModelEvent]:
+        """Yield the remaining text, and ``ReplyEnd`` last."""
+        yield from self._parts.end(self._finish_reason, self._usage())
+
+    def _begun(self, block: JsonObject, index: object) -> Iterator[ModelEvent]:
+        """Yield the text with which a block begins, mostly none; a call begins with its id and its name."""
+        match block.get("type"):
+            case "text":
+                yield from self._parts.text(text_at(block, "text"))
+            case "thinking":
+                yield from self._parts.reasoning(text_at(block, "thinking"))
+            case "tool_use":
+                given = object_at(block, "input")
+                arguments = json.dumps(given, ensure_ascii=False) if given else ""
+                self._called.add(_number(index))
+                self._parts.call(CallPiece(_number(index), text_at(block, "id"), text_at(block, "name"), arguments))
+
+    def _piece(self, delta: JsonObject, index: object) -> Iterator[ModelEvent]:
+        match delta.get("type"):
+            case "text_delta":
+                yield from self._parts.text(text_at(delta, "text"))
+            case "thinking_delta":
+                yield from self._parts.reasoning(text_at(delta, "thinking"))
+            case "input_json_delta" if _number(index) in self._called:
+                self._parts.call(CallPiece(_number(index), arguments=text_at(delta, "partial_json")))
+
+    def _whole(self, message: JsonObject) -> Iterator[ModelEvent]:
+        """Yield a whole reply, as servers send it that know no streams."""
+        for place, block in enumerate(objects_at(message, "content")):
+            yield from self._begun(block, place)
+        self._count(message)
+        self._end_for(message)
+
+    def _count(self, event: JsonObject) -> None:
+        """Keep token counts: those at the end are of the whole reply, but may leave out some of the beginning."""
+        self._counts |= {name: count for name, count in object_at(event, "usage").items() if count is not None}
+
+    def _end_for(self, said: JsonObject) -> None:
+        if reason := text_at(said, "stop_reason"):
+            self._finish_reason = _FINISH_REASONS.get(reason, _STOP)
+
+    def _usage(self) -> Mapping[str, int]:
+        if not self._counts:
+            return {}
+        prompt_tokens = sum(count_at(self._counts, name) for name in _PROMPT_COUNTS)
+        return usage_of(prompt_tokens, count_at(self._counts, "output_tokens"))
+
+
+def _path(address: str) -> str:
+    """Return the path below ``address``, which may name a part of it already."""
+    if address.endswith(_PATH):
+        return ""
+    return _PATH.removeprefix("/v1") if address.endswith("/v1") else _PATH
+
+
+def _headers(endpoint: Endpoint) -> dict[str, str]:
+    headers = {"anthropic-version": _VERSION, "accept": "application/json", "content-type": "application/json"}
+    return headers | ({"x-api-key": endpoint.key} if endpoint.key else {}) | dict(endpoint.headers)
+
+
+def _offer(request: ModelRequest) -> dict[str, object]:
+    """Return the fields that offer the tools of a request; without them calls cannot be forbidden."""
+    if not request.tools:
+        return {}
+    offer: dict[str, object] = {"tools": [_declaration(tool) for tool in request.tools]}
+    return offer if request.may_call else offer | {"tool_choice": {"type": "none"}}
+
+
+def _declaration(tool: Tool) -> dict[str, object]:
+    return {"name": tool.name, "input_schema": tool.schema, "type": "custom", "description": tool.description}
+
+
+def _said(marked: Sequence[MarkedMessage]) -> Iterator[tuple[MarkedMessage, ...]]:
+    """Yield the messages without the system's, those that follow one another from one side together.
+
+    The roles must alternate, an empty text is refused, and so is one that ends with blanks where Claude is to go on.
+    """
+    said = [message for message in marked if message.message.role != "system" and _is_said(message.message)]
+    if said and said[-1].message.role == "assistant":
+        last = said[-1].message
+        said[-1] = MarkedMessage(last._replace(content=last.content.rstrip()), said[-1].is_marked)
+    for _, group in groupby(said, lambda message: message.message.role == "assistant"):
+        yield tuple(group)
+
+
+def _is_system(marked: MarkedMessage) -> bool:
+    return marked.message.role == "system" and bool(marked.message.content.strip())
+
+
+def _is_said(message: PromptMessage) -> bool:
+    return message.role == "tool" or bool(message.tool_calls or message.content.strip())
+
+
+def _message_json(group: tuple[MarkedMessage, ...]) -> bytes:
+    """Return one message of the protocol."""
+    role = "assistant" if group[0].message.role == "assistant" else "user"
+    return json_bytes({"role": role, "content": [block for marked in group for block in _blocks(marked)]})
+
+
+def _blocks(marked: MarkedMessage) -> Iterator[dict[str, object]]:
+    message = marked.message
+    if message.role == "tool":
+        id_ = _call_id(message.tool_call_id or "")
+        yield {"type": "tool_result", "tool_use_id": id_, "content": message.content}
+        return
+    if message.content.strip():
+        yield _text_block(marked)
+    for call in stored_calls(message.tool_calls or ""):
+        given = argument_object(call.arguments)
+        yield {"type": "tool_use", "id": _call_id(call.id), "name": call.name, "input": given}
+
+
+def _text_block(marked: MarkedMessage) -> dict[str, object]:
+    block: dict[str, object] = {"type": "text", "text": marked.message.content}
+    return block | {"cache_control": _MARKER} if marked.is_marked else block
+
+
+def _call_id(id_: str) -> str:
+    """Return the id of a call, in the letters that the protocol allows."""
+    return _FORBIDDEN_IN_IDS.sub("_", bare_id(id_)) or "call"
+
+
+def _number(index: object) -> int | None:
+    return index if isinstance(index, int) else None

@@ -1,0 +1,94 @@
+"""The server-sent events of a response."""
+
+from __future__ import annotations
+
+import codecs
+from typing import TYPE_CHECKING
+
+from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
+from chorus_cli.adapters.models.wire.connection import failure_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator
+
+    import httpx
+
+_BLANK = b" \t\r\n"
+
+
+class EventStream:
+    """The data of the server-sent events of one response, or its whole body if that is JSON.
+
+    An event may have ``longest_event_bytes``, which the memory must hold several times.
+    """
+
+    def __init__(self, response: httpx.Response, longest_event_bytes: int = 64_000_000) -> None:
+        self._response = response
+        self._longest_event_bytes = longest_event_bytes
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._event_bytes = 0
+        self.is_at_end = False
+        """Whether the server has closed the stream, maybe within the newest event."""
+
+    async def data(self) -> AsyncGenerator[str, None]:
+        """Yield the data of each event that has any.
+
+        Raises:
+            FailedError: the connection was lost, an event is too long, or the bytes are not UTF-8.
+        """
+        import httpx  # noqa: PLC0415 - imported beside the prompt
+        from httpx_sse import EventSource  # noqa: PLC0415 - imported beside the prompt
+
+        pieces = self._pieces()
+        try:
+            first = await _first_text(pieces)
+            if first.startswith((b"{", b"[")):
+                yield (first + b"".join([piece async for piece in pieces])).decode()
+                return
+            # The library refuses other types of content, which not every server declares right.
+            events = httpx.Response(
+                200, headers={"Content-Type": "text/event-stream"}, content=self._ended(first, pieces)
+            )
+            async for event in EventSource(events).aiter_sse():
+                self._event_bytes = 0
+                if event.data.strip():
+                    yield event.data
+        except UnicodeDecodeError:
+            raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="not valid UTF-8")) from None
+        except (httpx.HTTPError, OSError) as error:
+            raise FailedError(failure_of(error)) from None
+        finally:
+            await pieces.aclose()
+
+    async def _pieces(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body as it comes, checked to be UTF-8: the library would replace bytes that are not."""
+        async for piece in self._response.aiter_bytes():
+            self._event_bytes += len(piece)
+            if self._event_bytes > self._longest_event_bytes:
+                words = f"an event of more than {self._longest_event_bytes:,} bytes"
+                raise FailedError(Failure(Trouble.INVALID_RESPONSE, words=words))
+            try:
+                self._decoder.decode(piece)
+            except UnicodeDecodeError as error:
+                # The events before it have arrived whole.
+                yield piece[: max(0, error.start + len(piece) - len(error.object))]
+                raise
+            yield piece
+
+    async def _ended(self, first: bytes, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+        """Yield the body, and then the blank line that some servers leave out after the last event."""
+        yield first
+        async for piece in pieces:
+            yield piece
+        self.is_at_end = True
+        yield b"\n\n"
+
+
+async def _first_text(pieces: AsyncIterator[bytes]) -> bytes:
+    """Return the beginning of a body, up to a piece that is not blank."""
+    text = b""
+    async for piece in pieces:
+        text = (text + piece).removeprefix(codecs.BOM_UTF8).lstrip(_BLANK)
+        if text:
+            break
+    return text

@@ -1,0 +1,105 @@
+"""Replies that arrive over the wire: the JSON of their events, and their parts as events of a model."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
+from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
+from chorus_cli.core.text.surrogates import PairJoiner
+from chorus_cli.core.tools.calls import CallAssembly
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from chorus_cli.core.models.events import ModelEvent
+    from chorus_cli.core.tools.calls import CallPiece
+
+JsonObject = dict[str, object]
+
+_DONE = "[DONE]"
+_STOP = "stop"
+_CALLS = "tool_calls"
+
+
+def json_objects(data: str) -> list[JsonObject]:
+    """Return the objects in the data of an event: one, those of a list, none in empty data or the mark of the end.
+
+    Raises:
+        FailedError: the data is not JSON, or JSON of another kind.
+    """
+    if data.strip() in {"", _DONE}:
+        return []
+    try:
+        found: object = json.loads(data)
+    except (ValueError, RecursionError):
+        raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="not valid JSON")) from None
+    listed = found if isinstance(found, list) else [found]
+    objects = [item for item in listed if isinstance(item, dict)]
+    if len(objects) < len(listed):
+        raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="not an event of its protocol"))
+    return objects
+
+
+def text_at(value: Mapping[str, object], *names: str) -> str:
+    """Return the text under the first of ``names`` that has one, else an empty text."""
+    found = (value.get(name) for name in names)
+    return next((text for text in found if isinstance(text, str)), "")
+
+
+def object_at(value: Mapping[str, object], *names: str) -> JsonObject:
+    """Return the object under the first of ``names`` that has one, else an empty one."""
+    found = (value.get(name) for name in names)
+    return next((item for item in found if isinstance(item, dict)), {})
+
+
+def objects_at(value: Mapping[str, object], name: str) -> list[JsonObject]:
+    """Return the objects in the list under ``name``."""
+    found = value.get(name)
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def count_at(value: Mapping[str, object], name: str) -> int:
+    """Return the number of tokens under ``name``, 0 without one."""
+    found = value.get(name)
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
+
+
+def usage_of(prompt_tokens: int, completion_tokens: int, total_tokens: int = 0) -> dict[str, int]:
+    """Return token counts under the names that ``ReplyEnd`` uses; the total is their sum unless it is given."""
+    return {
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": completion_tokens,
+        "total_tokens": total_tokens or prompt_tokens + completion_tokens,
+    }
+
+
+class ReplyParts:
+    """The parts of one reply: pieces of text, reasoning and calls, in the order of their arrival."""
+
+    def __init__(self) -> None:
+        self._text = PairJoiner()
+        self._reasoning = PairJoiner()
+        self._calls = CallAssembly()
+
+    def text(self, piece: str) -> Iterator[ModelEvent]:
+        """Yield a piece of the text, without half a character at its end."""
+        if text := self._text.join(piece):
+            yield TextDelta(text)
+
+    def reasoning(self, piece: str) -> Iterator[ModelEvent]:
+        """Yield a piece of the reasoning, without half a character at its end."""
+        if text := self._reasoning.join(piece):
+            yield ReasoningDelta(text)
+
+    def call(self, piece: CallPiece) -> None:
+        """Keep a piece of a call for the end."""
+        self._calls.add(piece)
+
+    def end(self, finish_reason: str | None, usage: Mapping[str, int]) -> Iterator[ModelEvent]:
+        """Yield the remaining text and the end; a reply that stops with calls is said to stop for them."""
+        if text := self._text.rest():
+            yield TextDelta(text)
+        calls = self._calls.calls()
+        yield ReplyEnd(_CALLS if calls and finish_reason == _STOP else finish_reason, usage, calls)

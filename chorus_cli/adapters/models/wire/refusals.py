@@ -1,0 +1,57 @@
+"""Parameters that a server refuses by name, and that a request can do without."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from chorus_cli.adapters.models.tool_calling import DENIED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from chorus_cli.adapters.models.failures import Failure
+
+# Sent under the other name, a parameter is not left out.
+NEWER_NAMES = {"max_tokens": "max_completion_tokens"}
+
+_STATUSES = frozenset({400, 404, 422, 500, 501})
+_ALSO_DENIED = re.compile(
+    r"extra[_ ](?:inputs|forbidden)|unexpected|unknown|deprecated|invalid (?:field|parameter)|isn.t allowed",
+    re.IGNORECASE,
+)
+# Fields of an error in which servers name a parameter or deny it; others may quote the request.
+_FIELDS = ("message", "msg", "param", "loc", "code", "type", "detail", "error")
+
+
+def refused_parameter(failure: Failure, optional: frozenset[str]) -> str | None:
+    """Return the first of the ``optional`` parameters that an answer denies by name; ``None`` if it denies none."""
+    if failure.trouble is not None or failure.status not in _STATUSES:
+        return None
+    return next(filter(None, (_denied(text, optional) for text in _texts(failure.body))), None)
+
+
+def _denied(text: str, optional: frozenset[str]) -> str | None:
+    if not DENIED.search(text) and not _ALSO_DENIED.search(text):
+        return None
+    named = {name: re.search(rf"\b{name.replace('_', '[ _-]')}\b", text, re.IGNORECASE) for name in optional}
+    places = {name: match.start() for name, match in named.items() if match}
+    return min(places, key=lambda name: places[name], default=None)
+
+
+def _texts(body: object) -> Iterator[str]:
+    """Yield the words of each error in a body, each error by itself."""
+    match body:
+        case str():
+            yield from body.splitlines()
+        case list():
+            for entry in body:
+                yield from _texts(entry)
+        case dict():
+            said = [body[name] for name in _FIELDS if name in body]
+            for inner in said:
+                if isinstance(inner, dict | list):
+                    yield from _texts(inner)
+            # The place of a fault is a list of names.
+            names = [name for place in said if isinstance(place, list) for name in place if isinstance(name, str)]
+            yield " ".join([*(text for text in said if isinstance(text, str)), *names])

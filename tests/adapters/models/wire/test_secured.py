@@ -1,0 +1,65 @@
+"""Over TLS a key goes to no server without a trusted certificate; HTTP/2 is spoken with one that speaks it."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import TYPE_CHECKING
+
+import pytest
+import trustme
+
+from chorus_cli.core.errors import ModelError
+from chorus_cli.core.models.events import ReplyEnd, TextDelta
+from tests.adapters.models.wire.kept_server import keeping
+from tests.adapters.models.wire.two_server import speaking_two
+from tests.adapters.models.wire.wire_talk import client_of, events_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chorus_cli.core.models.events import ModelEvent
+
+RAINS: list[ModelEvent] = [TextDelta("It rains."), ReplyEnd("stop")]
+
+
+@pytest.fixture
+def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> trustme.CA:
+    """Return an authority whose certificates are trusted."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+    return authority
+
+
+def certified(authority: trustme.CA, name: str = "127.0.0.1") -> ssl.SSLContext:
+    """Return the context of a server of this name."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name).configure_cert(context)
+    return context
+
+
+async def test_a_connection_over_tls_is_kept(authority: trustme.CA) -> None:
+    async with keeping(context=certified(authority)) as server, client_of(server.address) as client:
+        for _ in range(2):
+            assert await events_of(client) == RAINS
+    assert len(server.connections) == 1
+
+
+async def test_requests_share_a_connection_of_http_2(authority: trustme.CA) -> None:
+    async with speaking_two(certified(authority)) as server, client_of(server.address) as client:
+        assert await events_of(client) == RAINS
+        replies = await asyncio.gather(events_of(client), events_of(client))
+    assert list(replies) == [RAINS, RAINS]
+    assert (server.connections, server.asked) == (1, ["/v1/chat/completions"] * 3)
+
+
+@pytest.mark.parametrize("case", ["another authority", "another name"])
+async def test_a_certificate_that_is_not_trusted_is_told_and_the_server_is_told_nothing(
+    authority: trustme.CA, case: str
+) -> None:
+    context = certified(trustme.CA()) if case == "another authority" else certified(authority, "other.example")
+    async with keeping(context=context) as server, client_of(server.address) as client:
+        with pytest.raises(ModelError, match=r"^Cannot reach openai/m at .*its certificate is not trusted: "):
+            await events_of(client)
+    assert server.asked == []
