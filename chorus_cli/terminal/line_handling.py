@@ -18,7 +18,7 @@ from chorus_cli.services.threads.wording import waiting_line
 from chorus_cli.terminal.following import Following
 from chorus_cli.terminal.job_output import JobOutput
 from chorus_cli.terminal.prompt.command_sign import is_command, is_shell_command, unescaped_line
-from chorus_cli.terminal.prompt.typing_ahead import ctrl_d_dropped
+from chorus_cli.terminal.prompt.waiting_keys import ctrl_d_dropped
 from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.exchange import show_exchange
 from chorus_cli.terminal.screen.progress import Wait

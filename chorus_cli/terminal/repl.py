@@ -17,6 +17,7 @@ from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
 from chorus_cli.terminal.prompt.keys import Compose, Leave, text_of_keys
 from chorus_cli.terminal.prompt.line import Prompt
 from chorus_cli.terminal.prompt.toolbar import NOTHING, Background, Toolbar
+from chorus_cli.terminal.prompt.waiting_keys import ctrl_c_taken
 from chorus_cli.terminal.screen.notification import Notification
 
 if TYPE_CHECKING:
@@ -99,7 +100,9 @@ class Repl:
         self._focus = backend.focus
         self._screen = screen
         self._progress = progress
-        self._foreground = Foreground(lambda: suspendable(screen.take_down, self._prompt.feed))
+        self._foreground = Foreground(
+            lambda: suspendable(screen.take_down, self._prompt.feed), lambda: ctrl_c_taken(self._prompt.keyboard)
+        )
         self._unsent = backend.unsent
         self._given_back = ""
         self._asides: list[str] = []

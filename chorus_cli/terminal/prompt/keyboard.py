@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import select
 import signal
 import sys
 import termios
+import time
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
@@ -19,24 +21,31 @@ HANG_UPS: tuple[type[Exception], ...] = (OSError, termios.error)
 """Errors raised by a terminal that is closed, or that belongs to another process group now."""
 
 _MAX_EARLY_BYTES = 65_536
+_AT_ONCE_SECONDS = 0.5
 
 
 class Foreground:
     """The one piece of work that Ctrl-C stops; at the prompt there is none, and Ctrl-C is a key.
 
-    ``suspendable`` is entered during the work, so that Ctrl-Z can suspend it. ``typed_ahead`` are the keys typed for
-    the next prompt when a signal ended the run.
+    ``suspendable`` is entered during the work, so that Ctrl-Z can suspend it. ``take_key`` takes Ctrl-C out of the keys
+    that the prompt has left, and returns whether it was there. ``typed_ahead`` are the keys typed for the next prompt
+    when a signal ended the run.
     """
 
-    def __init__(self, suspendable: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(self, suspendable: Callable[[], AbstractContextManager[None]], take_key: Callable[[], bool]) -> None:
         self.typed_ahead = ""
         self._suspendable = suspendable
+        self._take_key = take_key
         self._work: asyncio.Task[object] | None = None
+        self._stopped_at = -math.inf
 
     async def carry_out(self, work: Coroutine[None, None, bool]) -> bool:
         """Return the result of ``work``, false if Ctrl-C stopped it; other keys wait for the prompt meanwhile."""
         task = asyncio.create_task(self._stoppable(work))
         with _unechoed(), self._suspendable():
+            if self._is_stopped_already():
+                # After the first step of the work.
+                asyncio.get_running_loop().call_soon(self.stop)
             try:
                 await asyncio.wait({task})
             except asyncio.CancelledError:
@@ -48,9 +57,17 @@ class Foreground:
         return False if task.cancelled() else task.result()
 
     def stop(self) -> None:
-        """Stop the work."""
+        """Stop the work, or that which begins next if it does so at once."""
         if self._work is not None:
             self._work.cancel()
+        else:
+            self._stopped_at = time.monotonic()
+
+    def _is_stopped_already(self) -> bool:
+        """Return whether Ctrl-C came between Enter and the work: as a key to the prompt, or as a signal after it."""
+        was_signal = time.monotonic() - self._stopped_at < _AT_ONCE_SECONDS
+        self._stopped_at = -math.inf
+        return self._take_key() or was_signal
 
     async def _stoppable(self, work: Coroutine[None, None, bool]) -> bool:
         """Do ``work``, stoppable only from its first step on: stopped before that, the message would be lost."""

@@ -7,8 +7,6 @@ The parser and the decoder of the prompt's own input are used: a paste may begin
 from __future__ import annotations
 
 import asyncio
-import select
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
@@ -16,11 +14,12 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
 from chorus_cli.core.text.safe_text import safe_line
+from chorus_cli.terminal.prompt.waiting_keys import is_hung_up
 from chorus_cli.terminal.screen.dim_row import beginning_of, dim_row, dots, end_of
 from chorus_cli.terminal.screen.painted_rows import widest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from prompt_toolkit.input import Input
 
@@ -31,13 +30,9 @@ _FRAME_SECONDS = 1 / 15
 _ESCAPE_SECONDS = 0.5
 """Escape and a key within this time are Alt and that key, as at the prompt."""
 
-_MOST_READS = 64
-"""The times that waiting keys are read, 1,024 bytes each: as many as a terminal may hold."""
-
 _SHOWN_LINES = 3
 _SIGN, _PLAIN_SIGN = "❯", ">"
 _ENTER = KeyPress(Keys.ControlM, "\r")
-_HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class TypedLine:
@@ -169,7 +164,7 @@ class ReplyKeyboard:
         return sign + end_of(end, columns - widest(sign))
 
     def _read(self) -> None:
-        if _is_hung_up(self._source.fileno()):
+        if is_hung_up(self._source.fileno()):
             # The terminal is gone; its signal ends the chat.
             asyncio.get_running_loop().remove_reader(self._source.fileno())
             return
@@ -213,29 +208,6 @@ class ReplyKeyboard:
             self._changed()
 
 
-@contextmanager
-def ctrl_d_dropped(source: Input) -> Iterator[None]:
-    """Drop Ctrl-D, which would quit at the next prompt, from the keys that are typed meanwhile; other keys stay."""
-    before = get_typeahead(source)
-    try:
-        yield
-    finally:
-        # Ctrl-Z may have had to rescue keys, which are older than those in the terminal.
-        typed = [*get_typeahead(source), *_waiting_presses(source)]
-        store_typeahead(source, [*before, *(press for press in typed if press.key is not Keys.ControlD)])
-
-
-def _waiting_presses(source: Input) -> list[KeyPress]:
-    """Read the keys that wait in the terminal; the end of an unfinished paste is left to the next prompt."""
-    pressed: list[KeyPress] = []
-    descriptor = source.fileno()
-    for _ in range(_MOST_READS):
-        if _is_hung_up(descriptor) or not select.select([descriptor], [], [], 0)[0]:
-            break
-        pressed += source.read_keys()
-    return [*pressed, *source.flush_keys()]
-
-
 def _typing(text: str) -> list[KeyPress]:
     """Return the keys that type a text as one line; "/" is a key, which replaces a message that is offered again."""
     slash = [KeyPress("/", "/")] if text.startswith("/") else []
@@ -250,9 +222,3 @@ def _without_last_word(text: str) -> str:
 
 def _without_last_row(text: str) -> str:
     return text[:-1] if text.endswith("\n") else text[: text.rfind("\n") + 1]
-
-
-def _is_hung_up(descriptor: int) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return any(event & _HUNG_UP for _, event in poll.poll(0))
