@@ -189,13 +189,6 @@ class App:
         with suppress(Exception):
             self.turns().providers.warm(model)
 
-    def _load_the_rest(self, services: Services) -> None:
-        from chorus_cli.preparation import load_the_rest  # noqa: PLC0415 - only this thread needs it
-
-        # The same failure is told when something needs it.
-        with suppress(ChorusError):
-            load_the_rest(services)
-
     async def _connect(self, providers: Providers) -> None:
         try:
             await providers.connect(self.focus.target().choice.model)
@@ -204,6 +197,13 @@ class App:
             return
         except Exception as error:  # noqa: BLE001 - nothing awaits this task, and its traceback is no part of the talk
             self.report_bug(error)
+
+    def _load_the_rest(self, services: Services) -> None:
+        from chorus_cli.preparation import load_the_rest  # noqa: PLC0415 - only this thread needs it
+
+        # The same failure is told when something needs it.
+        with suppress(ChorusError):
+            load_the_rest(services)
 
     def _load(self, loop: asyncio.AbstractEventLoop) -> None:
         from chorus_cli.preparation import prepare  # noqa: PLC0415 - only this thread needs it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,29 @@ async def test_only_a_frontend_that_says_so_folds_in_the_background(tmp_path: Pa
     frontend = Frontend(folds_in_background=in_background)
     async with opened(Options(home=str(tmp_path)), {}, frontend) as app:
         assert (app.services().conversation.rounds.folds._tell is not None) == in_background
+
+
+async def test_the_server_of_the_model_is_connected_to_in_the_background_one_connection_at_a_time(
+    tmp_path: Path,
+) -> None:
+    connecting: list[str] = []
+    connected = asyncio.Event()
+
+    async def connect(model: str) -> None:
+        connecting.append(model)
+        await connected.wait()
+
+    async with opened(Options(home=str(tmp_path), model="openai/m"), {}) as app:
+        app.connect()
+        turns = app.turns()
+        app._turns = replace(turns, providers=replace(turns.providers, connect=connect))
+        for _ in range(2):
+            app.connect()
+            await asyncio.sleep(0)
+        assert connecting == ["openai/m"]
+        connected.set()
+        assert app._connecting
+        await app._connecting
+        app.connect()
+        await asyncio.sleep(0)
+        assert connecting == ["openai/m"] * 2

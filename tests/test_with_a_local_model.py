@@ -51,7 +51,7 @@ def test_a_talk(home: Home) -> None:
 
 
 def test_a_summary(home: Home) -> None:
-    home.run("ask", "/settings set context_token_limit 2048")
+    home.run("ask", "/settings set context_token_limit 1024")
     home.run("ask", "My cat is called Minka. Say hello to her.")
     saved = home.run("ask", "/context save cats")
     assert (saved.code, saved.errors) == (0, "")

@@ -90,21 +90,24 @@ def test_the_first_lines_ask_for_no_key_that_is_there(tmp_path: Path) -> None:
 def test_a_model_in_a_file_is_loaded_while_the_keyboard_works_and_ctrl_c_ends_the_loading(tmp_path: Path) -> None:
     home, folder = Home(tmp_path / "home"), tmp_path / "models"
     folder.mkdir()
-    sound = written(folder, "sound.gguf")
-    endless = written(folder, "endless.gguf", gguf(weights="endless"))
-    with home.chat(**library_in(folder), CHORUS_MODEL=f"local/{endless}") as terminal:
+    written(folder, "sound.gguf")
+    written(folder, "endless.gguf", gguf(weights="endless"))
+    with home.chat(**library_in(folder), HOME=str(folder), CHORUS_MODEL="local/~/endless.gguf") as terminal:
         terminal.say("Hello")
         terminal.await_text("waiting for")
         terminal.press("ctrl-c")
         terminal.await_line(PROMPT)
-        terminal.type(f"/model local/{folder}/so")
+        terminal.type("/model local/~/so")
+        terminal.await_text("local/~/sound.gguf")
         terminal.press("tab")
-        terminal.await_text(f"/model local/{sound}")
+        terminal.await_line(f"{PROMPT} /model local/~/sound.gguf")
         terminal.press("enter")
-        terminal.await_text(f"Model: local/{sound}")
+        terminal.await_text("Model: local/~/sound.gguf (set by /model)")
         terminal.ask("Hello again", '"model": "sound"')
         process = json.loads(home.replies()[-1][0])["process"]
         os.kill(process, 0)
-    with pytest.raises(ProcessLookupError):
-        os.kill(process, 0)
+        terminal.press("ctrl-d")
+        assert terminal.await_end() == 0
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
     assert [status for _, status in home.replies()] == ["interrupted", "complete"]

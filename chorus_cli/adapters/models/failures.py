@@ -56,7 +56,7 @@ class Failure:
     """A failed request.
 
     ``trouble`` is ``None`` if the provider answered with an error: then ``status`` is its HTTP status (``None`` for an
-    error event without one in the middle of a stream), ``body`` its body, decoded if it was JSON, and ``headers`` its
+    error event in a stream, whose body may imply one), ``body`` its body, decoded if it was JSON, and ``headers`` its
     headers, in lower case. ``words`` is the cause in a few words, as ``connection refused``; empty if unknown.
     """
 

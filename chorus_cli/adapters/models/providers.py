@@ -36,7 +36,7 @@ class WireProvider(NamedTuple):
     ``address`` is its base URL, ``address_variables`` may name another; ``key_variables`` hold its API key. In both the
     first that is set counts. ``path`` is the end of every address of it, ``folder`` the beginning of its models' names,
     which users may leave out. ``elsewhere`` matches the names of its models that need another protocol. The server of
-    an ``is_local`` provider is the user's own and needs no key.
+    an ``is_local`` provider is the user's own and needs no key. With ``login_variable`` and no key, litellm logs in.
     """
 
     address: str
@@ -47,6 +47,7 @@ class WireProvider(NamedTuple):
     folder: str = ""
     elsewhere: str = ""
     is_local: bool = False
+    login_variable: str = ""
 
 
 class Endpoint(NamedTuple):
@@ -73,6 +74,7 @@ PROVIDERS: Mapping[str, WireProvider] = {
         ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
         ProtocolName.ANTHROPIC,
         elsewhere=r"claude-(?:2|instant-1\.)",
+        login_variable="ANTHROPIC_FEDERATION_RULE_ID",
     ),
     "openai": WireProvider(
         "https://api.openai.com/v1",
@@ -169,7 +171,8 @@ def endpoint(model: str, environment: Mapping[str, str]) -> Endpoint | None:
     if not prefix or environment.get(_LITELLM_PROXY, "").strip().lower() == "true":
         return None
     provider = PROVIDERS[prefix]
-    if provider.elsewhere and re.match(provider.elsewhere, name):
+    logs_in = not provider_key(prefix, environment) and _first_set((provider.login_variable,), environment)
+    if logs_in or (provider.elsewhere and re.match(provider.elsewhere, name)):
         return None
     if not name.startswith("accounts/") and "#" not in name:
         name = f"{provider.folder}{name}"

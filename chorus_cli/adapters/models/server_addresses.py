@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _OLLAMA = ("ollama/", "ollama_chat/")
 _OLLAMA_VARIABLES = ("OLLAMA_API_BASE", "OLLAMA_HOST")
-_SCHEMES = ("http://", "https://")
+_SCHEMES = ("http", "https")
 
 
 def is_ollama(model: str) -> bool:
@@ -39,10 +39,15 @@ def server_address(model: str, environment: Mapping[str, str]) -> str:
     return request_address(model, environment) if is_of_any_make else ""
 
 
+def request_problem(model: str, environment: Mapping[str, str]) -> str:
+    """Return a sentence if the address or the key set for ``model`` makes a request impossible, else an empty text."""
+    return address_problem(model, environment) or key_problem(model, environment)
+
+
 def address_problem(model: str, environment: Mapping[str, str]) -> str:
     """Return a sentence if the address set for ``model`` is not a URL, else an empty text."""
     address = request_address(model, environment)
-    if not address or address.lower().startswith(_SCHEMES):
+    if not address or _is_url(address):
         return ""
     if is_ollama(model):
         variable = next(variable for variable in _OLLAMA_VARIABLES if environment.get(variable, "").strip())
@@ -50,6 +55,16 @@ def address_problem(model: str, environment: Mapping[str, str]) -> str:
         variable = address_variable(named(model).provider, environment)
         address = environment[variable].strip()
     return f"The address of {model}, {address}, is not an http:// or https:// URL. Correct {variable}."
+
+
+def key_problem(model: str, environment: Mapping[str, str]) -> str:
+    """Return a sentence if the key set for ``model`` has characters that no header may have, else an empty text."""
+    prefix = named(model).provider
+    key = provider_key(prefix, environment) if prefix else ""
+    if key.isascii() and key.isprintable():
+        return ""
+    variable = next(name for name in PROVIDERS[prefix].key_variables if environment.get(name, "").strip())
+    return f"The key for {model} has characters that no key has, so it cannot be sent. Set {variable} again."
 
 
 def server_key(model: str, environment: Mapping[str, str]) -> str:
@@ -71,3 +86,14 @@ def is_on_this_machine(address: str) -> bool:
     number = ip(host)
     # A server told to listen everywhere is often asked at 0.0.0.0 too, which means this machine.
     return number is not None and (number.is_loopback or number.is_unspecified)
+
+
+def _is_url(address: str) -> bool:
+    """Return whether ``address`` is the URL of a server."""
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError:
+        return False
+    is_named = parts.scheme in _SCHEMES and bool(parts.hostname) and port != 0
+    return is_named and not any(character.isspace() for character in address)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 HELLO = (PromptMessage("user", "hello"),)
 STOP = chunk(finish_reason="stop") + DONE
 PATIENCE_SECONDS = 0.4
+# Longer than a busy machine needs for any answer.
+_LONG_SECONDS = 30.0
 BROKE_OFF = "The reply of openai/m broke off"
 KEPT = "What has arrived is kept."
 
@@ -38,19 +40,26 @@ async def events_of(
     key: str,
     *,
     model: str = "openai/m",
-    messages: tuple[PromptMessage, ...] = HELLO,
+    patience_seconds: float = _LONG_SECONDS,
 ) -> list[ModelEvent]:
     """Return all events; the environment names ``address`` for the providers that these tests use."""
     bare = address.removesuffix("/v1")
     environment = {**os.environ, "OPENAI_BASE_URL": address, "OPENAI_API_KEY": key, "OLLAMA_API_BASE": bare}
-    client = make_client(environment, first_token_seconds=PATIENCE_SECONDS, gap_seconds=PATIENCE_SECONDS)
-    return [event async for event in client.stream(ModelRequest(model, messages))]
+    client = make_client(environment, first_token_seconds=patience_seconds, gap_seconds=patience_seconds)
+    return [event async for event in client.stream(ModelRequest(model, HELLO))]
 
 
-async def error_of(make_client: MakeClient, address: str, key: str, *, model: str = "openai/m") -> ModelError:
+async def error_of(
+    make_client: MakeClient,
+    address: str,
+    key: str,
+    *,
+    model: str = "openai/m",
+    patience_seconds: float = _LONG_SECONDS,
+) -> ModelError:
     """Return the error, having checked what every error keeps to."""
     with pytest.raises(ModelError) as caught:
-        await events_of(make_client, address, key, model=model)
+        await events_of(make_client, address, key, model=model, patience_seconds=patience_seconds)
     sentence = str(caught.value)
     assert key not in "".join(traceback.format_exception(caught.value))
     assert len(sentence) <= 300

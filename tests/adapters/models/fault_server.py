@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+JSON_HEAD = STREAM_HEAD.replace(b"text/event-stream", b"application/json")
+GZIP_HEAD = STREAM_HEAD.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n")
 HTML_ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<html>Please log in</html>"
 DONE = b"data: [DONE]\n\n"
 
@@ -103,6 +106,17 @@ def chunked(body: bytes) -> bytes:
     """Return ``body`` as the beginning of a transfer whose end is still to come."""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
     return head + f"{len(body):x}\r\n".encode() + body + b"\r\n"
+
+
+def byte_by_byte(body: bytes) -> bytes:
+    """Return an answer each of whose bytes is a piece of its own."""
+    head = STREAM_HEAD.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n")
+    return head + b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+
+
+def compressed(body: bytes) -> bytes:
+    """Return an answer with ``body`` as gzip."""
+    return GZIP_HEAD + gzip.compress(body)
 
 
 def failure(status: int, body: object, *, retry_after: str | None = None) -> bytes:

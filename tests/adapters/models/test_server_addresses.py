@@ -9,6 +9,7 @@ from chorus_cli.adapters.models.server_addresses import (
     is_ollama,
     is_on_this_machine,
     request_address,
+    request_problem,
     server_address,
     server_key,
 )
@@ -109,9 +110,35 @@ def test_ollama_is_known_by_the_models_prefix(model: str, asked: bool) -> None: 
             "The address of mistral/x, nonsense, is not an http:// or https:// URL. Correct MISTRAL_API_BASE.",
         ),
         ("bedrock/x", {"OPENAI_BASE_URL": "nonsense"}, ""),
+        ("openai/x", {"OPENAI_BASE_URL": "http://[::1]:8000/v1"}, ""),
+        ("openai/x", {"OPENAI_BASE_URL": "HTTPS://example.org/v1"}, ""),
+        ("openai/x", {"OPENAI_BASE_URL": "http://[::1/v1"}, "Correct OPENAI_BASE_URL."),
+        ("openai/x", {"OPENAI_BASE_URL": "http://localhost:99999/v1"}, "Correct OPENAI_BASE_URL."),
+        ("openai/x", {"OPENAI_BASE_URL": "http://exam ple/v1"}, "Correct OPENAI_BASE_URL."),
+        ("openai/x", {"OPENAI_BASE_URL": "https:///v1"}, "Correct OPENAI_BASE_URL."),
     ],
 )
 def test_an_address_that_is_none_is_told_with_its_variable(model: str, environment: dict[str, str], told: str) -> None:
     problem = address_problem(model, environment)
     assert problem.endswith(told)
     assert bool(problem) is bool(told)
+
+
+@pytest.mark.parametrize(
+    ("model", "environment", "told"),
+    [
+        ("openai/x", {}, ""),
+        ("openai/x", {"OPENAI_API_KEY": " sk-1_2~\n"}, ""),
+        ("openai/x", {"OPENAI_API_KEY": "schlüssel"}, "Set OPENAI_API_KEY again."),
+        ("claude-x", {"ANTHROPIC_AUTH_TOKEN": "a\nb"}, "Set ANTHROPIC_AUTH_TOKEN again."),
+        ("gemini/x", {"GEMINI_API_KEY": "a\u2026"}, "Set GEMINI_API_KEY again."),
+        ("bedrock/x", {"OPENAI_API_KEY": "schlüssel"}, ""),
+    ],
+)
+def test_a_key_that_is_none_is_told_with_its_variable_and_not_shown(
+    model: str, environment: dict[str, str], told: str
+) -> None:
+    problem = request_problem(model, environment)
+    assert problem.endswith(told)
+    assert bool(problem) is bool(told)
+    assert not any(key in problem for key in environment.values())

@@ -30,8 +30,7 @@ def over_wire(environment: Mapping[str, str], first_token_seconds: float, gap_se
     """Return all clients as in a run: models that the wire does not reach go to litellm."""
     wire = WireClient(environment, MODEL_MAP, first_token_seconds=first_token_seconds, gap_seconds=gap_seconds)
     litellm = by_litellm(environment, first_token_seconds, gap_seconds)
-    local = LocalClient(environment, MODEL_MAP, LocalFiles())
-    return ModelRouter(ElizaClient(SystemClock()), local, wire, litellm)
+    return ModelRouter(ElizaClient(SystemClock()), LocalClient(environment, MODEL_MAP, LocalFiles()), wire, litellm)
 
 
 WAYS: Mapping[str, Callable[[Mapping[str, str], float, float], ModelClient]] = {
@@ -52,5 +51,5 @@ class MakeClient:
     ) -> ModelClient:
         client = WAYS[self.way](environment, first_token_seconds, gap_seconds)
         if isinstance(client, ModelRouter):
-            self.built.push_async_callback(client.aclose)
+            self.built.push_async_callback(client.wire.aclose)
         return client

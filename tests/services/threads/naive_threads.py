@@ -98,8 +98,6 @@ class NaiveThreads:
     inserted: int = 0
     moments: int = 0
 
-    # What is there
-
     @property
     def here(self) -> Thread:
         return self.threads[self.focus]

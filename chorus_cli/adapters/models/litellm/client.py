@@ -17,7 +17,8 @@ from chorus_cli.adapters.models.chat_messages import (
 from chorus_cli.adapters.models.failures import Asked, silence_error
 from chorus_cli.adapters.models.litellm import library
 from chorus_cli.adapters.models.litellm.errors import litellm_error
-from chorus_cli.adapters.models.server_addresses import address_problem, is_ollama, is_on_this_machine, request_address
+from chorus_cli.adapters.models.providers import named
+from chorus_cli.adapters.models.server_addresses import is_ollama, is_on_this_machine, request_address, request_problem
 from chorus_cli.adapters.models.tool_calling import call_pieces, refuses_choice, tool_arguments
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
@@ -112,7 +113,7 @@ class LiteLLMClient:
         Raises:
             ModelError: the provider refused, failed or fell silent; the events already yielded remain valid.
         """
-        problem = address_problem(request.model, self._environment)
+        problem = request_problem(request.model, self._environment)
         if problem:
             raise ModelError(redact(problem, secrets_in(self._environment)))
         begun = False
@@ -194,7 +195,11 @@ class LiteLLMClient:
         address = request_address(model, self._environment)
         if not address:
             return {}
-        if model.startswith("openai/") and is_on_this_machine(address) and not self._environment.get("OPENAI_API_KEY"):
+        if (
+            named(model).provider == "openai"
+            and is_on_this_machine(address)
+            and not self._environment.get("OPENAI_API_KEY")
+        ):
             return {"api_base": address, "api_key": "none-needed"}
         return {"api_base": address}
 

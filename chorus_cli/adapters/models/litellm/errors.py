@@ -7,6 +7,7 @@ and a refused connection as a 500. The causes of an error tell the truth: among 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol
@@ -42,6 +43,8 @@ _MISSING_KEY = re.compile(
 )
 _CLASS_NAMES = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: \w+Error| Invalid \w+)?\s*[:-]\s*)+")
 _ADDITIONS = re.compile(r"\s*(?:Traceback \(most recent|Original exception:|LiteLLM Retried:|Error_str:).*", re.DOTALL)
+# The beginning of an error that quotes the whole chunk.
+_ERROR_REASON = "raised a streaming error - finish_reason: error"
 _ASKED_HOST = re.compile(r"Cannot connect to host (\S+)")
 
 
@@ -65,7 +68,9 @@ def _failure(errors: Sequence[BaseException]) -> Failure:
     """Return the failure that ``errors`` tell of: the error that litellm raised, and its causes."""
     answer = _answer(errors)
     if answer is not None:
-        return Failure(None, answer.status_code, decoded(answer.content), _lower(answer.headers))
+        body = _body(answer)
+        words = _words(errors) if body is None else ""
+        return Failure(None, answer.status_code, body, _lower(answer.headers), words)
     trouble, status, words = _trouble(errors), _status(errors[0]), _words(errors)
     body = next(filter(message_in, (getattr(error, "body", None) for error in errors)), None)
     if body is not None:
@@ -82,11 +87,15 @@ def _trouble(errors: Sequence[BaseException]) -> Trouble | None:
         return Trouble.UNKNOWN_MODEL
     if _MISSING_KEY.search(text):
         return Trouble.NO_KEY
-    if getattr(errors[0], "is_pre_first_chunk", None) is False:
+    if _is_within_reply(errors):
         return Trouble.BROKE_OFF
     if _are(errors, _TIMEOUT_CLASSES):
         return Trouble.UNANSWERED
     return Trouble.UNREACHABLE if _are(errors, _CONNECTION_CLASSES) else None
+
+
+def _is_within_reply(errors: Sequence[BaseException]) -> bool:
+    return getattr(errors[0], "is_pre_first_chunk", None) is False
 
 
 def _with_causes(error: BaseException) -> Iterator[BaseException]:
@@ -113,9 +122,18 @@ def _status(error: BaseException) -> int | None:
 
 
 def _answer(errors: Sequence[BaseException]) -> _Answer | None:
-    """Return the provider's answer, which litellm has read, if it was an error."""
+    """Return the provider's answer if it was an error; a reply that has begun was none."""
+    if _is_within_reply(errors):
+        return None
     refusals = (error for error in errors if type(error).__name__.endswith("HTTPStatusError"))
     return next((answer for error in refusals if (answer := getattr(error, "response", None))), None)
+
+
+def _body(answer: _Answer) -> object:
+    """Return the decoded body; ``None`` if litellm did not read it."""
+    with suppress(Exception):
+        return decoded(answer.content)
+    return None
 
 
 def _kept_headers(errors: Sequence[BaseException]) -> dict[str, str]:
@@ -138,6 +156,8 @@ def _words(errors: Sequence[BaseException]) -> str:
     for name, words in _PLAIN_WORDS.items():
         if _are(errors, {name}):
             return words
+    if _ERROR_REASON in str(errors[0]):
+        return "error at the provider"
     return _unwrapped(str(getattr(errors[0], "original_exception", None) or errors[0]))
 
 

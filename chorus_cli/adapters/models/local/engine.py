@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from typing import Any, NamedTuple
 
 _ERRORS_ONLY = 1
@@ -26,6 +27,8 @@ class Order(NamedTuple):
 def main() -> None:
     """Serve until standard input ends: then Chorus has ended too, however it did."""
     order = Order(**json.loads(sys.stdin.readline()))
+    watching = threading.Thread(target=_end_with_input, daemon=True)
+    watching.start()
     try:
         server = _server(order)
     except Exception as error:  # noqa: BLE001 - the only reader of its cause is the process that started this one
@@ -35,8 +38,13 @@ def main() -> None:
     sys.stdout.flush()
     # After this nobody reads what llama.cpp reports.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
-    sys.stdin.read()
-    # A reply that is still being written is not waited for.
+    watching.join()
+
+
+def _end_with_input() -> None:
+    """End this process when standard input ends, in the middle of loading or of a reply if need be."""
+    while os.read(0, 1):
+        pass
     os._exit(0)
 
 

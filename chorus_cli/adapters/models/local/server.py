@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
-import secrets
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -62,7 +62,7 @@ async def started(
     Raises:
         ModelError: the model cannot be loaded, or not in time.
     """
-    key = secrets.token_urlsafe(32)
+    key = os.urandom(32).hex()
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         # A file of the user's is not imported in place of a module.

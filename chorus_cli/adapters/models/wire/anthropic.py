@@ -26,7 +26,7 @@ from chorus_cli.adapters.models.wire.received import (
     text_at,
     usage_of,
 )
-from chorus_cli.adapters.models.wire.writing import argument_object, bare_id, json_bytes, object_bytes
+from chorus_cli.adapters.models.wire.writing import argument_object, bare_id, is_filled, json_bytes, object_bytes
 from chorus_cli.core.tools.calls import CallPiece, stored_calls
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from chorus_cli.adapters.models.providers import Endpoint
     from chorus_cli.adapters.models.wire.received import JsonObject
     from chorus_cli.core.models.events import ModelEvent
-    from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
+    from chorus_cli.core.models.exchange import ModelRequest
     from chorus_cli.core.tools.declaration import Tool
 
 _VERSION = "2023-06-01"
@@ -114,7 +114,7 @@ class AnthropicReply:
         self._finish_reason: str | None = None
 
     def events(self, data: str) -> Iterator[ModelEvent]:
-        """Yield what the data of one server-sent event adds to the reply, with ``ReplyEnd`` last if it ends it.
+        """Yield the pieces of the reply in the data of one server-sent event, with ``ReplyEnd`` last if it ends it.
 
         Raises:
             FailedError: the event tells of an error, or is none of this protocol.
@@ -215,7 +215,7 @@ def _said(marked: Sequence[MarkedMessage]) -> Iterator[tuple[MarkedMessage, ...]
 
     The roles must alternate, an empty text is refused, and so is one that ends with blanks where Claude is to go on.
     """
-    said = [message for message in marked if message.message.role != "system" and _is_said(message.message)]
+    said = [message for message in marked if message.message.role != "system" and is_filled(message.message)]
     if said and said[-1].message.role == "assistant":
         last = said[-1].message
         said[-1] = MarkedMessage(last._replace(content=last.content.rstrip()), said[-1].is_marked)
@@ -225,10 +225,6 @@ def _said(marked: Sequence[MarkedMessage]) -> Iterator[tuple[MarkedMessage, ...]
 
 def _is_system(marked: MarkedMessage) -> bool:
     return marked.message.role == "system" and bool(marked.message.content.strip())
-
-
-def _is_said(message: PromptMessage) -> bool:
-    return message.role == "tool" or bool(message.tool_calls or message.content.strip())
 
 
 def _message_json(group: tuple[MarkedMessage, ...]) -> bytes:

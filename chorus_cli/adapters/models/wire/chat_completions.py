@@ -12,7 +12,7 @@ from chorus_cli.adapters.models.chat_messages import (
     reply_limit,
     wants_markers,
 )
-from chorus_cli.adapters.models.failures import FailedError, Failure
+from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
 from chorus_cli.adapters.models.wire.dialects import dialect
 from chorus_cli.adapters.models.wire.encoded import EncodedMessages
 from chorus_cli.adapters.models.wire.protocol import Post
@@ -37,6 +37,14 @@ _PATH = "/chat/completions"
 _DONE = "[DONE]"
 _FIRST = (0, None)
 _USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
+# Names that only some providers have for a reason.
+_FINISH_REASONS = {
+    "max_tokens": "length",
+    "model_length": "length",
+    "model_context_window_exceeded": "length",
+    "sensitive": "content_filter",
+}
+_ERROR_REASONS = ("error", "network_error", "insufficient_system_resource")
 _OPTIONAL = frozenset(
     {"temperature", "stream_options", "tool_choice", "reasoning_effort", *NEWER_NAMES, *NEWER_NAMES.values()}
 )
@@ -119,8 +127,15 @@ class ChatReader:
         yield from self._parts.end(self._finish_reason, usage)
 
     def _added(self, choice: JsonObject) -> Iterator[ModelEvent]:
-        """Yield the texts of a choice, and keep its calls and its finish reason for the end."""
-        self._finish_reason = text_at(choice, "finish_reason") or self._finish_reason
+        """Yield the texts of a choice, and keep its calls and its finish reason for the end.
+
+        Raises:
+            FailedError: its finish reason is an error.
+        """
+        reason = text_at(choice, "finish_reason")
+        if reason in _ERROR_REASONS:
+            raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="error at the provider"))
+        self._finish_reason = _FINISH_REASONS.get(reason, reason) or self._finish_reason
         # A server that does not stream sends the whole message.
         delta = object_at(choice, "delta") or object_at(choice, "message")
         for piece in _call_pieces(delta):

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 from chorus_cli.adapters.machine.clock import Patience, Pauses
 from chorus_cli.adapters.models import providers
 from chorus_cli.adapters.models.failures import Asked, FailedError, Failure, Trouble, model_error, silence_error
-from chorus_cli.adapters.models.server_addresses import address_problem, is_on_this_machine
+from chorus_cli.adapters.models.server_addresses import is_on_this_machine, request_problem
 from chorus_cli.adapters.models.wire.anthropic import AnthropicMessages
 from chorus_cli.adapters.models.wire.chat_completions import ChatCompletions
 from chorus_cli.adapters.models.wire.connection import Connection
-from chorus_cli.adapters.models.wire.events import EventStream
 from chorus_cli.adapters.models.wire.gemini import GeminiContents
 from chorus_cli.adapters.models.wire.refusals import NEWER_NAMES, refused_parameter
 from chorus_cli.core.errors import ModelError
@@ -24,10 +23,9 @@ from chorus_cli.core.text.redaction import redact, secrets_in
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 
-    import httpx
-
     from chorus_cli.adapters.models.model_map import ModelMap
     from chorus_cli.adapters.models.providers import Endpoint
+    from chorus_cli.adapters.models.wire.events import EventStream
     from chorus_cli.adapters.models.wire.protocol import ReplyReader, WireProtocol
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
@@ -83,7 +81,7 @@ class WireClient:
         Raises:
             ModelError: the provider refused, failed or fell silent; the events already yielded remain valid.
         """
-        problem = address_problem(request.model, self._environment)
+        problem = request_problem(request.model, self._environment)
         if problem:
             raise ModelError(redact(problem, secrets_in(self._environment)))
         endpoint = endpoint or providers.endpoint(request.model, self._environment)
@@ -125,11 +123,11 @@ class WireClient:
         begun = False
         patience = Patience(self._first_token_seconds)
         known = endpoint._replace(refused=self._refused.get((endpoint.address, request.model), frozenset()))
-        response, accepted = await self._in_time(self._sent(request, known), request.model, patience, begun=begun)
-        reply = _Reply(self._protocol(endpoint).reader(), EventStream(response))
-        for name in sorted(accepted.refused - known.refused - NEWER_NAMES.keys()):
-            yield Notice(f"{request.model} takes no {name}, so it is left out.")
+        stream, accepted = await self._in_time(self._sent(request, known), request.model, patience, begun=begun)
+        reply = _Reply(self._protocol(endpoint).reader(), stream)
         try:
+            for name in sorted(accepted.refused - known.refused - NEWER_NAMES.keys()):
+                yield Notice(f"{request.model} takes no {name}, so it is left out.")
             while (events := await self._in_time(reply.next(), request.model, patience, begun=begun)) is not None:
                 for event in events:
                     begun = True
@@ -140,19 +138,19 @@ class WireClient:
             raise FailedError(replace(error.failure, trouble=Trouble.BROKE_OFF) if begun else error.failure) from None
         finally:
             await _quietly(reply.aclose())
-            await _quietly(response.aclose())
+            await _quietly(stream.aclose())
 
-    async def _sent(self, request: ModelRequest, endpoint: Endpoint) -> tuple[httpx.Response, Endpoint]:
+    async def _sent(self, request: ModelRequest, endpoint: Endpoint) -> tuple[EventStream, Endpoint]:
         """Send the request, again without each parameter that the server refuses and that it can do without.
 
-        The response comes with the endpoint as it turned out to be.
+        The stream comes with the endpoint as it turned out to be.
         """
         if providers.lacks_key(endpoint):
             raise FailedError(Failure(Trouble.NO_KEY))
         while True:
             post = self._protocol(endpoint).post(request, endpoint)
             try:
-                response = await self._connection.send(post, endpoint)
+                stream = await self._connection.send(post, endpoint)
             except FailedError as error:
                 refused = refused_parameter(error.failure, post.optional)
                 if refused is None:
@@ -160,7 +158,7 @@ class WireClient:
                 endpoint = endpoint._replace(refused=endpoint.refused | {refused})
             else:
                 self._refused[endpoint.address, request.model] = endpoint.refused
-                return response, endpoint
+                return stream, endpoint
 
     async def _in_time(self, awaitable: Awaitable[_Answer], model: str, patience: Patience, *, begun: bool) -> _Answer:
         """Await a part of the answer with ``patience``."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import codecs
 from typing import TYPE_CHECKING
 
+import httpx
+from httpx_sse import EventSource
+
 from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
-from chorus_cli.adapters.models.wire.connection import failure_of
+from chorus_cli.adapters.models.wire.http_failures import failure_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
-
-    import httpx
 
 _BLANK = b" \t\r\n"
 
@@ -36,9 +37,6 @@ class EventStream:
         Raises:
             FailedError: the connection was lost, an event is too long, or the bytes are not UTF-8.
         """
-        import httpx  # noqa: PLC0415 - imported beside the prompt
-        from httpx_sse import EventSource  # noqa: PLC0415 - imported beside the prompt
-
         pieces = self._pieces()
         try:
             first = await _first_text(pieces)
@@ -59,6 +57,10 @@ class EventStream:
             raise FailedError(failure_of(error)) from None
         finally:
             await pieces.aclose()
+
+    async def aclose(self) -> None:
+        """Close the response; unless it was read to its end, the connection with it."""
+        await self._response.aclose()
 
     async def _pieces(self) -> AsyncGenerator[bytes, None]:
         """Yield the body as it comes, checked to be UTF-8: the library would replace bytes that are not."""

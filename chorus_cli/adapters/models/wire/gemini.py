@@ -23,6 +23,7 @@ from chorus_cli.adapters.models.wire.received import (
 from chorus_cli.adapters.models.wire.writing import (
     argument_object,
     bare_id,
+    is_filled,
     json_bytes,
     object_bytes,
     signature_in,
@@ -76,7 +77,7 @@ class GeminiContents:
     def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
         """Return the HTTP request that asks for a reply as a stream."""
         system = [message for message in request.messages if message.role == "system" and message.content.strip()]
-        said = [message for message in request.messages if message.role != "system" and _is_said(message)]
+        said = [message for message in request.messages if message.role != "system" and is_filled(message)]
         fields = _configuration(request, endpoint) | _offer(request, endpoint)
         if self._knows_system(request.model, endpoint.model) and system:
             fields["systemInstruction"] = {"parts": [{"text": message.content} for message in system]}
@@ -105,7 +106,7 @@ class GeminiReply:
         self._finish_reason: str | None = None
 
     def events(self, data: str) -> Iterator[ModelEvent]:
-        """Yield what the data of one server-sent event adds to the reply.
+        """Yield the pieces of the reply in the data of one server-sent event.
 
         Raises:
             FailedError: the event tells of an error, or is none of this protocol.
@@ -183,10 +184,6 @@ def _takes_ids(model: str) -> bool:
     if model.startswith(_UNNUMBERED):
         return model.endswith("-latest")
     return model.startswith("gemini-") and not model.startswith(_OLDER)
-
-
-def _is_said(message: PromptMessage) -> bool:
-    return message.role == "tool" or bool(message.tool_calls or message.content.strip())
 
 
 def _grouped(messages: Sequence[PromptMessage], *, has_ids: bool) -> Iterator[tuple[_Part, ...]]:

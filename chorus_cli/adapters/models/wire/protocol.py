@@ -28,7 +28,7 @@ class ReplyReader(Protocol):
     """Reads one reply, event by event."""
 
     def events(self, data: str) -> Iterator[ModelEvent]:
-        """Yield what the data of one server-sent event adds to the reply, with ``ReplyEnd`` last if it ends it.
+        """Yield the pieces of the reply in the data of one server-sent event, with ``ReplyEnd`` last if it ends it.
 
         Raises:
             FailedError: the event tells of an error, or is none of this protocol.

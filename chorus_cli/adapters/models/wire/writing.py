@@ -42,6 +42,11 @@ def argument_object(arguments: str) -> dict[str, object]:
     return given if isinstance(given, dict) else {}
 
 
+def is_filled(message: PromptMessage) -> bool:
+    """Return whether a message has content that providers accept: an empty text is refused, an empty result is not."""
+    return message.role == "tool" or bool(message.tool_calls or message.content.strip())
+
+
 def signed_id(id_: str, signature: str) -> str:
     """Return the id of a call with its signature in it; a call without an id gets one."""
     if not signature:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,7 +12,18 @@ from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.models.exchange import ModelRequest
 from chorus_cli.core.tools.calls import ToolCall
 from tests.adapters.models.asked_models import BROKE_OFF, BY_LITELLM, HELLO, KEPT, STOP, error_of, events_of
-from tests.adapters.models.fault_server import DONE, STREAM_HEAD, chunk, event, serving, usage_chunk
+from tests.adapters.models.fault_server import (
+    DONE,
+    GZIP_HEAD,
+    JSON_HEAD,
+    STREAM_HEAD,
+    byte_by_byte,
+    chunk,
+    compressed,
+    event,
+    serving,
+    usage_chunk,
+)
 
 if TYPE_CHECKING:
     from chorus_cli.core.models.events import ModelEvent
@@ -21,14 +31,13 @@ if TYPE_CHECKING:
 
 pytestmark = BY_LITELLM
 
-JSON_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
-GZIP_HEAD = STREAM_HEAD.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n")
-CHUNKED_HEAD = STREAM_HEAD.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n")
 HI = chunk("hi")
 LETTERS = "Grüße, \N{GRINNING FACE}"
 USAGE = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
 OVERLOADED = {"error": {"message": "overloaded", "code": 529}}
 FAILING = "The provider of openai/m is failing or overloaded, status 529 (overloaded). Try again later."
+UNREACHABLE = "Cannot reach openai/m at ADDRESS"
+START_IT = "Check that its server is running and the network is up."
 INVALID = "The provider of openai/m sent an invalid response"
 
 
@@ -42,11 +51,6 @@ def whole_chunk(*choices: object, **more: object) -> dict[str, object]:
 
 def saying(delta: object) -> bytes:
     return event(whole_chunk(choice(delta)))
-
-
-def byte_by_byte(body: bytes) -> bytes:
-    """Return an answer each of whose bytes is a piece of its own."""
-    return CHUNKED_HEAD + b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ STREAMS = {
     "cut after each byte, within letters too": Odd(
         byte_by_byte(unescaped(LETTERS) + STOP), (TextDelta(LETTERS), ReplyEnd("stop"))
     ),
-    "compressed": Odd(GZIP_HEAD + gzip.compress(HI + STOP)),
+    "compressed": Odd(compressed(HI + STOP)),
     "lines that end with CR and LF": Odd(STREAM_HEAD + (HI + STOP).replace(b"\n", b"\r\n")),
     "data without a blank": Odd(STREAM_HEAD + (HI + STOP).replace(b"data: ", b"data:")),
     "data in two lines": Odd(STREAM_HEAD + HI.replace(b'"choices"', b'\ndata: "choices"') + STOP),
@@ -151,6 +155,14 @@ STREAMS = {
     "a filtered reply": Odd(
         STREAM_HEAD + HI + chunk(finish_reason="content_filter") + DONE, (TextDelta("hi"), ReplyEnd("content_filter"))
     ),
+    "a reply that fills the window, as Mistral names it": Odd(
+        STREAM_HEAD + HI + chunk(finish_reason="model_length") + DONE,
+        (TextDelta("hi"), ReplyEnd("length")),
+        (TextDelta("hi"), ReplyEnd("stop")),
+    ),
+    "a filtered reply, as Z.ai names it": Odd(
+        STREAM_HEAD + HI + chunk(finish_reason="sensitive") + DONE, (TextDelta("hi"), ReplyEnd("content_filter"))
+    ),
     "an unknown finish reason": Odd(
         STREAM_HEAD + HI + chunk(finish_reason="eos") + DONE,
         (TextDelta("hi"), ReplyEnd("eos")),
@@ -191,16 +203,26 @@ FAULTS = {
         STREAM_HEAD + event({"error": "out of memory"}), f"{INVALID} (out of memory). Try again later."
     ),
     "an error as JSON, with status 200": Fault(JSON_HEAD + json.dumps(OVERLOADED).encode(), FAILING, (ReplyEnd(None),)),
+    "an error as the finish reason": Fault(
+        STREAM_HEAD + HI + chunk(finish_reason="error") + DONE,
+        f"{BROKE_OFF} (error at the provider). {KEPT}",
+    ),
     "not JSON": Fault(STREAM_HEAD + b"data: {not JSON\n\n", f"{INVALID} (not valid JSON). Try again later."),
     "not compressed as it says": Fault(
         GZIP_HEAD + b"abc",
         f"{INVALID} (not compressed as it says). Try again later.",
-        "Cannot reach openai/m at ADDRESS (3 while decompressing data: incorrect header check). "
-        "Check that its server is running and the network is up.",
+        f"{UNREACHABLE} (3 while decompressing data: incorrect header check). {START_IT}",
+    ),
+    "an address that redirects": Fault(
+        b"HTTP/1.1 307 No\r\nLocation: http://127.0.0.1:9/v1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        "The server of openai/m at ADDRESS redirects elsewhere, status 307 (redirected to http://127.0.0.1:9/v1). "
+        "Correct its address.",
+        # It follows.
+        f"{UNREACHABLE} (connection refused). {START_IT}",
     ),
     "nothing": Fault(
         b"",
-        "Cannot reach openai/m at ADDRESS (connection lost). Check that its server is running and the network is up.",
+        f"{UNREACHABLE} (connection lost). {START_IT}",
     ),
 }
 

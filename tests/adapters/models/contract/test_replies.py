@@ -109,7 +109,7 @@ async def test_the_first_token_is_not_awaited_for_ever(
 ) -> None:
     mock_provider.behave(type=behaviour, seconds=3)
     began = time.monotonic()
-    error = await error_of(make_client, f"{mock_provider.address}/v1", test_key)
+    error = await error_of(make_client, f"{mock_provider.address}/v1", test_key, patience_seconds=PATIENCE_SECONDS)
     assert str(error) == "openai/m has sent nothing for 0.4 s. Try again, or choose another model with /model."
     assert PATIENCE_SECONDS <= time.monotonic() - began < 2
 
@@ -118,7 +118,7 @@ async def test_a_gap_within_the_limit_is_no_fault(
     make_client: MakeClient, mock_provider: MockProvider, test_key: str
 ) -> None:
     mock_provider.behave(type="stream_fault", kind="stall", after_chunks=2, stall_seconds=0.1)
-    events = await events_of(make_client, f"{mock_provider.address}/v1", test_key)
+    events = await events_of(make_client, f"{mock_provider.address}/v1", test_key, patience_seconds=PATIENCE_SECONDS)
     assert isinstance(events[-1], ReplyEnd)
     assert events[-1].finish_reason == "stop"
 
@@ -129,7 +129,7 @@ async def test_the_time_in_which_the_process_was_stopped_is_no_silence(
     mock_provider.behave(type="stream_fault", kind="stall", after_chunks=2, stall_seconds=0.2)
     began = time.monotonic()
     asyncio.get_running_loop().call_later(0.1, time.sleep, 2 * PATIENCE_SECONDS)
-    events = await events_of(make_client, f"{mock_provider.address}/v1", test_key)
+    events = await events_of(make_client, f"{mock_provider.address}/v1", test_key, patience_seconds=PATIENCE_SECONDS)
     assert time.monotonic() - began > 2 * PATIENCE_SECONDS
     assert isinstance(events[-1], ReplyEnd)
     assert events[-1].finish_reason == "stop"

@@ -191,3 +191,17 @@ def test_a_server_ends_with_a_killed_chorus(tmp_path: Path) -> None:
     while is_listening(port):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_a_model_that_is_still_loading_ends_with_chorus(tmp_path: Path) -> None:
+    file = written(tmp_path, content=model_files.gguf(weights="endless"))
+    order = {"file": str(file), "context_tokens": 2048, "key": "invented"}
+    loading = subprocess.run(
+        [sys.executable, "-P", str(server._PROGRAM)],
+        # Its standard input ends after the order, as if Chorus were killed.
+        input=json.dumps(order).encode() + b"\n",
+        env={**os.environ, **library_in(tmp_path)},
+        timeout=20,
+        check=False,
+    )
+    assert loading.returncode == 0

@@ -1,4 +1,4 @@
-"""What the wire sends to Anthropic and Gemini, compared with the requests of litellm as a server recorded them."""
+"""Requests of the wire to Anthropic and Gemini, compared with those of litellm as a server recorded them."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from chorus_cli.adapters.models.failures import Asked, Failure, Trouble, model_error
 from chorus_cli.adapters.models.providers import PROVIDERS, Endpoint, endpoint, lacks_key
 
 OPENAI = "https://api.openai.com/v1"
@@ -77,6 +78,7 @@ def test_a_model_of_the_table_is_asked_at_its_providers_address(
         ("openai", {}),
         ("", {}),
         ("openai/m", {"USE_LITELLM_PROXY": "True"}),
+        ("anthropic/claude-x", {"ANTHROPIC_FEDERATION_RULE_ID": "rule"}),
     ],
 )
 def test_every_other_model_is_left_to_litellm(model: str, environment: dict[str, str]) -> None:
@@ -97,6 +99,7 @@ def test_every_other_model_is_left_to_litellm(model: str, environment: dict[str,
         ("moonshot/m", {"OPENAI_ORGANIZATION": "us", "MOONSHOT_API_KEY": "k"}, "k", {}),
         ("anthropic/c", {"ANTHROPIC_AUTH_TOKEN": "t"}, "", {"authorization": "Bearer t"}),
         ("anthropic/c", {"ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_API_KEY": "k"}, "k", {}),
+        ("anthropic/c", {"ANTHROPIC_FEDERATION_RULE_ID": "rule", "ANTHROPIC_API_KEY": "k"}, "k", {}),
         (
             "anthropic/c",
             {"ANTHROPIC_API_KEY": "sk-ant-oat01-x"},
@@ -146,3 +149,10 @@ def test_addresses_have_a_scheme_and_no_slash_at_their_end(prefix: str) -> None:
     assert provider.address.startswith("http://" if provider.is_local else "https://")
     assert provider.address == provider.address.rstrip("/")
     assert provider.address.endswith(provider.path)
+
+
+@pytest.mark.parametrize("prefix", PROVIDERS)
+def test_the_sentence_of_a_missing_key_names_a_variable_of_the_provider(prefix: str) -> None:
+    sentence = str(model_error(Failure(Trouble.NO_KEY), Asked(f"{prefix}/m")))
+    assert sentence.startswith(f"There is no key for {prefix}/m. Set ")
+    assert any(f" {variable}," in sentence for variable in PROVIDERS[prefix].key_variables)

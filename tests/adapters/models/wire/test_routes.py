@@ -6,18 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from chorus_cli.adapters.machine.clock import SystemClock
-from chorus_cli.adapters.models.litellm.client import LiteLLMClient
-from chorus_cli.adapters.models.local.client import LocalClient
-from chorus_cli.adapters.models.local.files import LocalFiles
-from chorus_cli.adapters.models.router import ElizaClient, ModelRouter
-from chorus_cli.adapters.models.wire.client import WireClient
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.choice import PROVIDERS as OFFERED
 from chorus_cli.core.models.exchange import ModelRequest
 from tests.adapters.models.asked_models import BY_LITELLM, HELLO
 from tests.adapters.models.fault_server import failure
-from tests.adapters.models.ways import MODEL_MAP
+from tests.adapters.models.ways import over_wire
 from tests.adapters.models.wire.recording_proxy import recording
 
 if TYPE_CHECKING:
@@ -98,16 +92,16 @@ async def recorded(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     async with recording(folder, monkeypatch, REFUSAL) as proxy:
-        wire = WireClient(environment, MODEL_MAP)
-        local, litellm = LocalClient(environment, MODEL_MAP, LocalFiles()), LiteLLMClient(environment, MODEL_MAP)
-        router = ModelRouter(ElizaClient(SystemClock()), local, wire, litellm)
+        router = over_wire(environment, 300, 60)
         with pytest.raises(ModelError):
             _ = [event async for event in router.stream(ModelRequest(model, HELLO))]
-        await wire.aclose()
+        await router.aclose()
     (asked,) = proxy.recorded
-    is_wire = not asked.headers["user-agent"].startswith(LIBRARIES)
-    assert is_wire == wire.reaches(model)
     return asked
+
+
+def is_by_litellm(asked: Recorded) -> bool:
+    return asked.headers["user-agent"].startswith(LIBRARIES)
 
 
 def keys(asked: Recorded) -> dict[str, str]:
@@ -122,6 +116,7 @@ async def test_each_offered_model_is_asked_at_its_providers_address_with_its_key
     environment = {offered.key_variable: KEY, "CHORUS_WIRE": switch}
     asked = await recorded(offered.default_model, environment, tmp_path, monkeypatch)
     assert asked.url == URLS[offered.name]
+    assert is_by_litellm(asked) == (switch == "off" or offered.name == "Cohere")
     assert keys(asked) == KEY_HEADERS.get(offered.name, BEARER)
     assert KEY not in str(asked.body)
 
@@ -131,6 +126,7 @@ async def test_other_models_are_asked_through_litellm(
     route: Route, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = await recorded(route.model, route.environment, tmp_path, monkeypatch)
+    assert is_by_litellm(asked)
     assert asked.url == route.url
     assert route.headers.items() <= keys(asked).items()
     assert KEY not in asked.url
@@ -141,5 +137,6 @@ async def test_other_models_are_asked_through_litellm(
 async def test_openrouter_is_asked_at_its_address(switch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     environment = {"OPENROUTER_API_KEY": KEY, "CHORUS_WIRE": switch}
     asked = await recorded("openrouter/auto", environment, tmp_path, monkeypatch)
+    assert is_by_litellm(asked) == (switch == "off")
     assert asked.url == "https://openrouter.ai/api/v1/chat/completions"
     assert keys(asked) == BEARER

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from chorus_cli.adapters.models.litellm.client import LiteLLMClient
-from chorus_cli.adapters.models.providers import PROVIDERS, ProtocolName
+from chorus_cli.adapters.models.providers import PROVIDERS, ProtocolName, named
 from chorus_cli.adapters.models.wire.client import WireClient
 from chorus_cli.core.models.choice import PROVIDERS as OFFERED
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
@@ -69,7 +69,7 @@ CHATS = [prefix for prefix, each in PROVIDERS.items() if each.protocol is Protoc
 MODELS = [
     *(each.default_model for each in OFFERED if each.prefix.removesuffix("/") in CHATS),
     *(f"{prefix}/m" for prefix in CHATS),
-    *("openai/gpt-4o", "openai/gpt-5-mini", "openai/gpt-6-sol", "openai/gpt-5-chat-latest", "openai/o1"),
+    *("gpt-4o", "openai/gpt-4o", "openai/gpt-5-mini", "openai/gpt-6-sol", "openai/gpt-5-chat-latest", "openai/o1"),
     *(
         "moonshot/moonshot-v1-8k",
         "deepseek/deepseek-reasoner",
@@ -83,7 +83,7 @@ async def recorded(
     model: str, client: type[LiteLLMClient | WireClient], monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Asked]:
     """Return the requests as they came from ``client``."""
-    provider = PROVIDERS[model.partition("/")[0]]
+    provider = PROVIDERS[named(model).provider]
     async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
         environment = {provider.address_variables[0]: server.address, provider.key_variables[0]: KEY}
         for name, value in environment.items():
@@ -91,6 +91,8 @@ async def recorded(
         asking = client(environment, MODEL_MAP)
         for request in REQUESTS.values():
             _ = [event async for event in asking.stream(replace(request, model=model))]
+        if isinstance(asking, WireClient):
+            await asking.aclose()
         return dict(zip(REQUESTS, server.asked, strict=True))
 
 
@@ -119,3 +121,33 @@ async def test_both_clients_send_the_same(model: str, monkeypatch: pytest.Monkey
 
 def without(asked: Asked, names: frozenset[str]) -> dict[str, object]:
     return {name: value for name, value in asked.body.items() if name not in names}
+
+
+@pytest.mark.usefixtures("test_key")
+async def test_a_system_message_stays_one_though_litellm_makes_it_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = await recorded("openai/o3", LiteLLMClient, monkeypatch)
+    ours = await recorded("openai/o3", WireClient, monkeypatch)
+    assert [roles(asked["settings"]) for asked in (theirs, ours)] == [["user", "user"], ["system", "user"]]
+    assert {**ours["settings"].body, "messages": None} == {**theirs["settings"].body, "messages": None}
+
+
+def roles(asked: Asked) -> list[object]:
+    messages = asked.body["messages"]
+    assert isinstance(messages, list)
+    return [message["role"] for message in messages]
+
+
+@pytest.mark.parametrize("prefix", [prefix for prefix, each in PROVIDERS.items() if each.is_local])
+@pytest.mark.usefixtures("test_key")
+async def test_a_server_of_the_users_own_is_sent_no_key_where_litellm_invents_one(
+    prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(STREAM_HEAD, chunk("hi"), STOP) as server:
+        environment = {PROVIDERS[prefix].address_variables[0]: server.address}
+        monkeypatch.setenv(PROVIDERS[prefix].address_variables[0], server.address)
+        wire = WireClient(environment, MODEL_MAP)
+        for client in (LiteLLMClient(environment, MODEL_MAP), wire):
+            _ = [event async for event in client.stream(ModelRequest(f"{prefix}/m", HELLO))]
+        await wire.aclose()
+        sent = [asked.headers.get("authorization") for asked in server.asked]
+    assert sent == ["Bearer fake-api-key", None]

@@ -1,0 +1,102 @@
+"""HTTP by httpx, which takes long to import: so this module is imported late, by a thread."""
+
+from __future__ import annotations
+
+import ssl
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from urllib.request import getproxies
+
+import httpx
+
+from chorus_cli import __version__
+from chorus_cli.adapters.models.failures import FailedError, Failure
+from chorus_cli.adapters.models.wire.events import EventStream
+from chorus_cli.adapters.models.wire.http_failures import failure_of, refusal
+
+if TYPE_CHECKING:
+    from chorus_cli.adapters.models.wire.protocol import Post
+
+_CONNECT_SECONDS = 30.0
+# Servers close idle connections after a minute or more; routers forget them without a word.
+_IDLE_SECONDS = 55.0
+_ERRORS = (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError)
+
+
+class HttpClient:
+    """Sends requests, over TLS if ``is_secured``, and keeps connections open.
+
+    Proxies and certificates are those that the environment names for httpx; with ``is_direct`` no proxy is used. No
+    redirect is followed, so that a key goes to no other server.
+    """
+
+    def __init__(self, *, is_secured: bool, is_direct: bool) -> None:
+        """Build the client.
+
+        Raises:
+            FailedError: the certificates or the proxies cannot be used.
+        """
+        needs_certificates = is_secured or any(proxy.startswith("https") for proxy in getproxies().values())
+        try:
+            self._client = httpx.AsyncClient(
+                # Reading the certificates takes longer than a request to this machine; without any, none is trusted.
+                verify=httpx.create_ssl_context() if needs_certificates else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+                headers={"User-Agent": f"chorus/{__version__}"},
+                http2=is_secured,
+                trust_env=not is_direct,
+                # The patience with a reply is the caller's.
+                timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
+                limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS),
+            )
+        except OSError as error:
+            words = f"the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read: {error.strerror}"
+            raise FailedError(Failure(words=words)) from None
+        except (ValueError, ImportError) as error:
+            raise FailedError(Failure(words=f"the proxy cannot be used: {error}")) from None
+
+    async def post(self, address: str, post: Post) -> EventStream:
+        """Send a request and return the stream of the reply, which is to be closed.
+
+        Raises:
+            FailedError: there is no answer, or it is an error.
+        """
+        try:
+            request = self._client.build_request("POST", address, headers=dict(post.headers), content=post.body)
+            response = await self._answered(request)
+            if response.is_success:
+                return EventStream(response)
+            try:
+                raise FailedError(await refusal(response))
+            finally:
+                await response.aclose()
+        except _ERRORS as error:
+            raise FailedError(failure_of(error)) from None
+
+    async def connect(self, origin: str) -> None:
+        """Open a connection; httpx has no other way than a request, which goes without a key. Errors are not told."""
+        with suppress(*_ERRORS):
+            await self._client.head(origin, timeout=_CONNECT_SECONDS)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+    async def _answered(self, request: httpx.Request) -> httpx.Response:
+        """Send a request and return the response.
+
+        A server may close an idle connection in the very moment in which a request is sent on it, so that it gets the
+        request by a new one then.
+        """
+        is_new = False
+
+        async def note(name: str, _: object) -> None:
+            nonlocal is_new
+            is_new = is_new or name == "connection.connect_tcp.started"
+
+        request.extensions = {**request.extensions, "trace": note}
+        while True:
+            try:
+                return await self._client.send(request, stream=True)
+            except (httpx.NetworkError, httpx.RemoteProtocolError):
+                if is_new:
+                    raise

@@ -1,0 +1,72 @@
+"""Failures as httpx reports them, and errors that a provider answers with."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from typing import TYPE_CHECKING
+
+import httpx
+
+from chorus_cli.adapters.models.error_bodies import decoded
+from chorus_cli.adapters.models.failures import Failure, Trouble
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LONGEST_ERROR_BYTES = 1_000_000
+_LOST = "connection lost"
+
+
+def failure_of(error: Exception) -> Failure:
+    """Return the failure that an error of httpx means."""
+    match error:
+        case httpx.TimeoutException():
+            return Failure(Trouble.UNANSWERED)
+        case httpx.DecodingError():
+            return Failure(Trouble.INVALID_RESPONSE, words="not compressed as it says")
+        case OSError():
+            return Failure(Trouble.UNREACHABLE, words=_words(error))
+        case httpx.TransportError() if not isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
+            return Failure(Trouble.UNREACHABLE, words=_words(error))
+        case _:
+            # An address or a header that cannot be sent: its words may quote the key.
+            return Failure(words=type(error).__name__)
+
+
+async def refusal(response: httpx.Response) -> Failure:
+    """Return the error that the provider answers with."""
+    if response.has_redirect_location:
+        return Failure(status=response.status_code, words=f"redirected to {response.headers['location']}")
+    content = b""
+    async for piece in response.aiter_bytes():
+        content += piece
+        if len(content) > _LONGEST_ERROR_BYTES:
+            break
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    return Failure(status=response.status_code, body=decoded(content), headers=headers)
+
+
+def _words(error: BaseException) -> str:
+    """Return the cause of a failed connection in a few words."""
+    for cause in _with_causes(error):
+        match cause:
+            case ConnectionRefusedError():
+                return "connection refused"
+            case socket.gaierror():
+                return "host name not found"
+            case ssl.SSLCertVerificationError():
+                return f"its certificate is not trusted: {cause.verify_message}"
+            case ConnectionError():
+                return _LOST
+            case OSError(strerror=str(words)):
+                return words
+    return str(error) if type(error).__name__.startswith(("Connect", "Proxy")) else _LOST
+
+
+def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        # A group has the errors of all addresses of the host.
+        group = error if isinstance(error, BaseExceptionGroup) else None
+        error = group.exceptions[0] if group else error.__cause__ or error.__context__
