@@ -65,7 +65,7 @@ _ROWS: Mapping[str, _Row] = {
 def main(arguments: Sequence[str]) -> None:
     """Measure the rows that were chosen and print them, in the order of the table."""
     chosen = _parser().parse_args(arguments)
-    # litellm would look for a proxy on the way to this machine too.
+    # httpx and litellm would look for a proxy on the way to this machine too.
     os.environ.update(dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1"))
     figures: list[Figure | Skipped] = []
     for name in [name for name in _ROWS if not chosen.only or name in chosen.only]:

@@ -88,6 +88,8 @@ async def _contest(environment: Mapping[str, str], rounds: int) -> list[list[Pai
         opened(Options(model=f"{_PROVIDER}/{_MODEL}"), environment) as app,
         httpx.AsyncClient(base_url=environment["OPENAI_BASE_URL"], trust_env=False) as client,
     ):
+        # A chat has loaded the vocabulary two seconds after its prompt.
+        app.services().context.planner.counter.load()
         conversation = app.services().conversation
         answering = conversation.answering
         recorder = _Recorder(answering.outside.model)

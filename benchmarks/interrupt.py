@@ -34,7 +34,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
         }
         with PseudoTerminal(CHORUS, environment) as terminal:
             terminal.wait_for_prompt(SIGN)
-            # The first reply waits for the import of litellm.
+            # The first reply waits for the imports behind the prompt.
             taken = [_seconds(terminal) for _ in range(rounds + 1)][1:]
     yield figure("Ctrl-C on a stalled reply → key", "a second", [(seconds, _A_SECOND) for seconds in taken], GOAL)
 

@@ -1,4 +1,4 @@
-"""The measured program: how it is started, what its prompt looks like, and a model for which it loads litellm."""
+"""The measured program: how it is started, what its prompt looks like, and a model of a provider."""
 
 from __future__ import annotations
 

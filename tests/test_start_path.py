@@ -77,6 +77,20 @@ def test_a_question_to_eliza_loads_no_provider_no_vocabulary_and_no_command(tmp_
     assert home.said() == ["hello"]
 
 
+def test_what_a_chat_has_loaded_is_not_scanned_for_garbage(tmp_path: Path) -> None:
+    loading = (
+        "import asyncio, gc, os\n"
+        "from chorus_cli.app import Options, opened\n"
+        "from chorus_cli.preparation import load_the_rest\n"
+        "async def load() -> None:\n"
+        "    async with opened(Options(), os.environ) as app:\n"
+        "        load_the_rest(app.services())\n"
+        "        assert gc.get_freeze_count() > 10_000\n"
+        "asyncio.run(load())"
+    )
+    assert "tiktoken" in loaded_by(loading, Home(tmp_path / "home").environment)
+
+
 def test_a_question_over_the_wire_loads_one_http_library_besides(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     with serving(lambda _body: (200, [chunk("Hi."), DONE])) as address:
