@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _CONNECT_SECONDS = 30.0
 # Servers close idle connections after a minute or more; routers forget them without a word.
 _IDLE_SECONDS = 55.0
+_RACE_SECONDS = 5.0
 _ERRORS = (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError)
 
 
@@ -30,12 +32,13 @@ class HttpClient:
     redirect is followed, so that a key goes to no other server.
     """
 
-    def __init__(self, *, is_secured: bool, is_direct: bool) -> None:
-        """Build the client.
+    def __init__(self, *, is_secured: bool, is_direct: bool, race_seconds: float = _RACE_SECONDS) -> None:
+        """Build the client; a kept connection that is lost within ``race_seconds`` is taken for one that was idle.
 
         Raises:
             FailedError: the certificates or the proxies cannot be used.
         """
+        self._race_seconds = race_seconds
         needs_certificates = is_secured or any(proxy.startswith("https") for proxy in getproxies().values())
         try:
             self._client = httpx.AsyncClient(
@@ -85,7 +88,7 @@ class HttpClient:
         """Send a request and return the response.
 
         A server may close an idle connection in the very moment in which a request is sent on it, so that it gets the
-        request by a new one then.
+        request once more. One that gives up later may have answered already, at a price.
         """
         is_new = False
 
@@ -94,9 +97,11 @@ class HttpClient:
             is_new = is_new or name == "connection.connect_tcp.started"
 
         request.extensions = {**request.extensions, "trace": note}
-        while True:
-            try:
-                return await self._client.send(request, stream=True)
-            except (httpx.NetworkError, httpx.RemoteProtocolError):
-                if is_new:
-                    raise
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            return await self._client.send(request, stream=True)
+        except (httpx.NetworkError, httpx.RemoteProtocolError):
+            if is_new or clock() - began >= self._race_seconds:
+                raise
+        return await self._client.send(request, stream=True)

@@ -54,6 +54,15 @@ async def test_requests_share_a_connection_of_http_2(authority: trustme.CA) -> N
     assert (server.connections, server.asked) == (1, ["/v1/chat/completions"] * 3)
 
 
+async def test_a_stream_that_is_reset_again_and_again_is_not_asked_for_ever(authority: trustme.CA) -> None:
+    async with speaking_two(certified(authority), replies=1) as server, client_of(server.address) as client:
+        assert await events_of(client) == RAINS
+        with pytest.raises(ModelError, match=r"^Cannot reach openai/m at .* \(connection lost\)"):
+            async with asyncio.timeout(10):
+                await events_of(client)
+    assert len(server.asked) == 3
+
+
 @pytest.mark.parametrize("case", ["another authority", "another name"])
 async def test_a_certificate_that_is_not_trusted_is_told_and_the_server_is_told_nothing(
     authority: trustme.CA, case: str
