@@ -87,10 +87,10 @@ class EventStream:
 
 
 async def _first_text(pieces: AsyncIterator[bytes]) -> bytes:
-    """Return the beginning of a body, up to a piece that is not blank."""
+    """Return the beginning of a body, up to a piece that is not blank, without a byte order mark."""
     text = b""
     async for piece in pieces:
         text = (text + piece).removeprefix(codecs.BOM_UTF8).lstrip(_BLANK)
-        if text:
+        if not codecs.BOM_UTF8.startswith(text):
             break
     return text
