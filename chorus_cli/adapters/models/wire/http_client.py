@@ -54,7 +54,7 @@ class HttpClient:
         except OSError as error:
             words = f"the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read: {error.strerror}"
             raise FailedError(Failure(words=words)) from None
-        except (ValueError, ImportError) as error:
+        except (httpx.InvalidURL, ValueError, ImportError) as error:
             raise FailedError(Failure(words=f"the proxy cannot be used: {error}")) from None
 
     async def post(self, address: str, post: Post) -> EventStream:

@@ -135,6 +135,18 @@ async def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.Mo
     assert KEY not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("http_proxy", "http://proxy.example:port"), ("http_proxy", "ftp://u:hidden@proxy.example"), ("no_proxy", "[::x")],
+)
+async def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+    monkeypatch.setenv(variable, value)
+    async with client_of("http://127.0.0.1:9/v1") as client:
+        with pytest.raises(ModelError, match=r"\(the proxy cannot be used: ") as caught:
+            await events_of(client)
+    assert "hidden" not in str(caught.value)
+
+
 async def test_a_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     async with keeping() as proxy:
         monkeypatch.setenv("http_proxy", proxy.address)
