@@ -65,7 +65,8 @@ async def test_a_stream_written_in_another_way_is_the_same_reply(stream: bytes) 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
 async def test_a_stream_may_be_cut_within_a_letter(size: int) -> None:
-    stream = codecs.BOM_UTF8 + RAIN.replace(b"\\u00fc", "ü".encode()).replace(b"\\ud83c\\udf27", "🌧".encode()).replace(b"\n", b"\r\n")
+    written = RAIN.replace(b"\\u00fc", "ü".encode()).replace(b"\\ud83c\\udf27", "🌧".encode())
+    stream = codecs.BOM_UTF8 + written.replace(b"\n", b"\r\n")
     pieces = [stream[start : start + size] for start in range(0, len(stream), size)]
     assert await read(pieces) == RAINS
 
