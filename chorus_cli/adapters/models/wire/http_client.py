@@ -39,7 +39,8 @@ class HttpClient:
             FailedError: the certificates or the proxies cannot be used.
         """
         self._race_seconds = race_seconds
-        needs_certificates = is_secured or any(proxy.startswith("https") for proxy in getproxies().values())
+        proxies = () if is_direct else getproxies().values()
+        needs_certificates = is_secured or any(proxy.startswith("https") for proxy in proxies)
         try:
             self._client = httpx.AsyncClient(
                 # Reading the certificates takes longer than a request to this machine; without any, none is trusted.

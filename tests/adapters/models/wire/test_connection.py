@@ -147,6 +147,12 @@ async def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPat
     assert "hidden" not in str(caught.value)
 
 
+def test_without_proxies_a_server_on_this_machine_needs_no_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
+    monkeypatch.setenv("http_proxy", "https://proxy.example")
+    Connection(is_direct=True).warm("http://127.0.0.1")
+
+
 async def test_a_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     async with keeping() as proxy:
         monkeypatch.setenv("http_proxy", proxy.address)
