@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
 import httpx
@@ -16,6 +16,10 @@ from chorus_cli.adapters.models.wire.events import EventStream
 from chorus_cli.adapters.models.wire.http_failures import failure_of, refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from httpcore import AsyncNetworkStream
+
     from chorus_cli.adapters.models.wire.protocol import Post
 
 _CONNECT_SECONDS = 30.0
@@ -92,10 +96,15 @@ class HttpClient:
         request once more. One that gives up later may have answered already, at a price.
         """
         is_new = False
+        unfinished: AsyncNetworkStream | None = None
 
-        async def note(name: str, _: object) -> None:
-            nonlocal is_new
+        async def note(name: str, told: Mapping[str, Any]) -> None:
+            nonlocal is_new, unfinished
             is_new = is_new or name == "connection.connect_tcp.started"
+            if name == "connection.connect_tcp.complete":
+                unfinished = told["return_value"]
+            elif name.startswith(("http11.", "http2.")):
+                unfinished = None
 
         request.extensions = {**request.extensions, "trace": note}
         clock = asyncio.get_running_loop().time
@@ -105,4 +114,9 @@ class HttpClient:
         except (httpx.NetworkError, httpx.RemoteProtocolError):
             if is_new or clock() - began >= self._race_seconds:
                 raise
+        except asyncio.CancelledError:
+            # The library forgets a connection on which the handshake of TLS is cancelled, and leaves it open.
+            if unfinished is not None:
+                await unfinished.aclose()
+            raise
         return await self._client.send(request, stream=True)

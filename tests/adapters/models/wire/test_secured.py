@@ -92,6 +92,26 @@ async def test_a_stream_that_is_reset_again_and_again_is_not_asked_for_ever(auth
     assert len(server.asked) == 3
 
 
+async def test_cancelling_within_the_handshake_hangs_up() -> None:
+    came, gone = asyncio.Event(), asyncio.Event()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        came.set()
+        await reader.read()
+        gone.set()
+        writer.close()
+
+    server = await asyncio.start_server(listen, "127.0.0.1", 0)
+    async with server, client_of(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1") as client:
+        reading = asyncio.create_task(events_of(client))
+        await came.wait()
+        await asyncio.sleep(0.1)
+        reading.cancel()
+        await asyncio.wait({reading})
+        async with asyncio.timeout(1):
+            await gone.wait()
+
+
 @pytest.mark.parametrize("case", ["another authority", "another name"])
 async def test_a_certificate_that_is_not_trusted_is_told_and_the_server_is_told_nothing(
     authority: trustme.CA, case: str
