@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 from chorus_cli import __version__
+from chorus_cli.adapters.machine import event_loop
 from chorus_cli.adapters.machine.paths import paths
 from chorus_cli.core.errors import ChorusError, UsageError
 from chorus_cli.subcommands.exit_codes import BUG, DONE, FAILED, WRONG_ARGUMENTS
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     chosen = argparse.Namespace()
     try:
         chosen = _parsed(arguments)
-        return _seen(asyncio.run(_until_signal(_work(chosen, environment))))
+        return _seen(event_loop.run(_until_signal(_work(chosen, environment))))
     except ChorusError as error:
         return _say(str(error), WRONG_ARGUMENTS if isinstance(error, UsageError) else FAILED)
     except KeyboardInterrupt:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ModelClient(Protocol):
-    """A source of replies: a provider through litellm, the embedded ELIZA, a script in tests."""
+    """A source of replies: a provider over the wire or through litellm, the embedded ELIZA, a script in tests."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the reply as it comes, and ``ReplyEnd`` last, unless the stream was cut.

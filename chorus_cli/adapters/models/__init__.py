@@ -1,1 +1,1 @@
-"""Models: ELIZA, litellm, and facts about models and servers."""
+"""Models: ELIZA, the wire, files, litellm, and facts about models and servers."""

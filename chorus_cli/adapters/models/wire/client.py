@@ -15,6 +15,7 @@ from chorus_cli.adapters.models.wire.anthropic import AnthropicMessages
 from chorus_cli.adapters.models.wire.chat_completions import ChatCompletions
 from chorus_cli.adapters.models.wire.connection import Connection
 from chorus_cli.adapters.models.wire.gemini import GeminiContents
+from chorus_cli.adapters.models.wire.received import NOT_JSON
 from chorus_cli.adapters.models.wire.refusals import NEWER_NAMES, refused_parameter
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import Notice, ReplyEnd
@@ -195,8 +196,8 @@ class _Reply:
             return self._ended()
         try:
             events = tuple(self._reader.events(data))
-        except FailedError:
-            if self._stream.is_at_end:
+        except FailedError as error:
+            if self._stream.is_at_end and error.failure == NOT_JSON:
                 # The server did not end this event: the stream was cut in it.
                 return self._ended()
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import struct
 from typing import TYPE_CHECKING
 
 import httpx
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
 _BLANK = b" \t\r\n"
+# The frame RST_STREAM: the length 4 in three bytes, the type 3, no flags, the stream, and the error CANCEL, 8.
+_RESET = struct.Struct(">BHBBII")
+_RESET_SECONDS = 1.0
 
 
 class EventStream:
@@ -59,8 +63,12 @@ class EventStream:
             await pieces.aclose()
 
     async def aclose(self) -> None:
-        """Close the response; unless it was read to its end, the connection with it."""
-        await self._response.aclose()
+        """Close the response; unless it was read to its end, the server is told to stop."""
+        try:
+            if not self._response.is_closed:
+                await _reset(self._response)
+        finally:
+            await self._response.aclose()
 
     async def _pieces(self) -> AsyncGenerator[bytes, None]:
         """Yield the body as it comes, checked to be UTF-8: the library would replace bytes that are not."""
@@ -86,11 +94,22 @@ class EventStream:
         yield b"\n\n"
 
 
+async def _reset(response: httpx.Response) -> None:
+    """Give up a stream of HTTP/2, which others may share the connection with.
+
+    The library only stops reading it, and the server would go on writing the reply. A connection of HTTP/1.1, whose
+    response has no such number, is closed.
+    """
+    stream_id = response.extensions.get("stream_id")
+    if stream_id is not None:
+        await response.extensions["network_stream"].write(_RESET.pack(0, 4, 3, 0, stream_id, 8), _RESET_SECONDS)
+
+
 async def _first_text(pieces: AsyncIterator[bytes]) -> bytes:
-    """Return the beginning of a body, up to a piece that is not blank."""
+    """Return the beginning of a body, up to a piece that is not blank, without a byte order mark."""
     text = b""
     async for piece in pieces:
         text = (text + piece).removeprefix(codecs.BOM_UTF8).lstrip(_BLANK)
-        if text:
+        if not codecs.BOM_UTF8.startswith(text):
             break
     return text

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
 import httpx
@@ -15,11 +16,16 @@ from chorus_cli.adapters.models.wire.events import EventStream
 from chorus_cli.adapters.models.wire.http_failures import failure_of, refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from httpcore import AsyncNetworkStream
+
     from chorus_cli.adapters.models.wire.protocol import Post
 
 _CONNECT_SECONDS = 30.0
 # Servers close idle connections after a minute or more; routers forget them without a word.
 _IDLE_SECONDS = 55.0
+_RACE_SECONDS = 5.0
 _ERRORS = (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError)
 
 
@@ -30,13 +36,15 @@ class HttpClient:
     redirect is followed, so that a key goes to no other server.
     """
 
-    def __init__(self, *, is_secured: bool, is_direct: bool) -> None:
-        """Build the client.
+    def __init__(self, *, is_secured: bool, is_direct: bool, race_seconds: float = _RACE_SECONDS) -> None:
+        """Build the client; a kept connection that is lost within ``race_seconds`` is taken for one that was idle.
 
         Raises:
             FailedError: the certificates or the proxies cannot be used.
         """
-        needs_certificates = is_secured or any(proxy.startswith("https") for proxy in getproxies().values())
+        self._race_seconds = race_seconds
+        proxies = () if is_direct else getproxies().values()
+        needs_certificates = is_secured or any(proxy.startswith("https") for proxy in proxies)
         try:
             self._client = httpx.AsyncClient(
                 # Reading the certificates takes longer than a request to this machine; without any, none is trusted.
@@ -51,7 +59,7 @@ class HttpClient:
         except OSError as error:
             words = f"the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read: {error.strerror}"
             raise FailedError(Failure(words=words)) from None
-        except (ValueError, ImportError) as error:
+        except (httpx.InvalidURL, ValueError, ImportError) as error:
             raise FailedError(Failure(words=f"the proxy cannot be used: {error}")) from None
 
     async def post(self, address: str, post: Post) -> EventStream:
@@ -85,18 +93,30 @@ class HttpClient:
         """Send a request and return the response.
 
         A server may close an idle connection in the very moment in which a request is sent on it, so that it gets the
-        request by a new one then.
+        request once more. One that gives up later may have answered already, at a price.
         """
         is_new = False
+        unfinished: AsyncNetworkStream | None = None
 
-        async def note(name: str, _: object) -> None:
-            nonlocal is_new
+        async def note(name: str, told: Mapping[str, Any]) -> None:
+            nonlocal is_new, unfinished
             is_new = is_new or name == "connection.connect_tcp.started"
+            if name == "connection.connect_tcp.complete":
+                unfinished = told["return_value"]
+            elif name.startswith(("http11.", "http2.")):
+                unfinished = None
 
         request.extensions = {**request.extensions, "trace": note}
-        while True:
-            try:
-                return await self._client.send(request, stream=True)
-            except (httpx.NetworkError, httpx.RemoteProtocolError):
-                if is_new:
-                    raise
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            return await self._client.send(request, stream=True)
+        except (httpx.NetworkError, httpx.RemoteProtocolError):
+            if is_new or clock() - began >= self._race_seconds:
+                raise
+        except asyncio.CancelledError:
+            # The library forgets a connection on which the handshake of TLS is cancelled, and leaves it open.
+            if unfinished is not None:
+                await unfinished.aclose()
+            raise
+        return await self._client.send(request, stream=True)

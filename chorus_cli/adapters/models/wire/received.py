@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.tools.calls import CallPiece
 
 JsonObject = dict[str, object]
+NOT_JSON = Failure(Trouble.INVALID_RESPONSE, words="not valid JSON")
 
 _DONE = "[DONE]"
 _STOP = "stop"
@@ -34,7 +35,7 @@ def json_objects(data: str) -> list[JsonObject]:
     try:
         found: object = json.loads(data)
     except (ValueError, RecursionError):
-        raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="not valid JSON")) from None
+        raise FailedError(NOT_JSON) from None
     listed = found if isinstance(found, list) else [found]
     objects = [item for item in listed if isinstance(item, dict)]
     if len(objects) < len(listed):

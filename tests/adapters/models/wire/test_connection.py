@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.adapters.models.failures import FailedError
 from chorus_cli.adapters.models.providers import Endpoint
 from chorus_cli.adapters.models.wire.client import WireClient
 from chorus_cli.adapters.models.wire.connection import Connection
+from chorus_cli.adapters.models.wire.http_client import HttpClient
 from chorus_cli.adapters.models.wire.protocol import Post
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
@@ -63,6 +65,20 @@ async def test_a_server_that_closes_new_connections_too_is_not_asked_for_ever() 
         with pytest.raises(ModelError, match=r"^Cannot reach openai/m at .* \(connection lost\)"):
             await events_of(client)
     assert len(server.asked) == 1
+
+
+async def test_a_request_that_the_server_gives_up_after_a_while_is_not_sent_again() -> None:
+    post = Post("", {}, b"{}")
+    async with (
+        keeping(requests_of_each=1) as server,
+        aclosing(HttpClient(is_secured=False, is_direct=True, race_seconds=0)) as client,
+    ):
+        stream = await client.post(server.address, post)
+        assert [data async for data in stream.data()][-1] == "[DONE]"
+        await stream.aclose()
+        with pytest.raises(FailedError):
+            await client.post(server.address, post)
+    assert (len(server.connections), len(server.asked)) == (1, 2)
 
 
 async def test_a_connection_that_was_opened_beforehand_serves_the_next_request() -> None:
@@ -117,6 +133,24 @@ async def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.Mo
         with pytest.raises(ModelError, match=r"SSL_CERT_FILE .*cannot be read: No such file") as caught:
             await events_of(client)
     assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("http_proxy", "http://proxy.example:port"), ("http_proxy", "ftp://u:hidden@proxy.example"), ("no_proxy", "[::x")],
+)
+async def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+    monkeypatch.setenv(variable, value)
+    async with client_of("http://127.0.0.1:9/v1") as client:
+        with pytest.raises(ModelError, match=r"\(the proxy cannot be used: ") as caught:
+            await events_of(client)
+    assert "hidden" not in str(caught.value)
+
+
+def test_without_proxies_a_server_on_this_machine_needs_no_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
+    monkeypatch.setenv("http_proxy", "https://proxy.example")
+    Connection(is_direct=True).warm("http://127.0.0.1")
 
 
 async def test_a_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

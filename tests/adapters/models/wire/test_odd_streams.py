@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 from typing import TYPE_CHECKING
@@ -64,7 +65,8 @@ async def test_a_stream_written_in_another_way_is_the_same_reply(stream: bytes) 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
 async def test_a_stream_may_be_cut_within_a_letter(size: int) -> None:
-    stream = RAIN.replace(b"\\u00fc", "ü".encode()).replace(b"\\ud83c\\udf27", "🌧".encode()).replace(b"\n", b"\r\n")
+    written = RAIN.replace(b"\\u00fc", "ü".encode()).replace(b"\\ud83c\\udf27", "🌧".encode())
+    stream = codecs.BOM_UTF8 + written.replace(b"\n", b"\r\n")
     pieces = [stream[start : start + size] for start in range(0, len(stream), size)]
     assert await read(pieces) == RAINS
 
@@ -186,6 +188,8 @@ async def test_a_stream_without_a_word_or_an_end_is_cut(stream: bytes) -> None:
             "is failing or overloaded, status 503 (Broken)",
         ),
         (event({"error": "Broken."}), "sent an invalid response (Broken)."),
+        (event({"error": {"message": "Broken.", "code": 503}}).rstrip(), "overloaded, status 503 (Broken)."),
+        (chunk("a") + event({"error": {"message": "Broken."}}).rstrip(), "The reply of openai/m broke off (Broken)."),
         (chunk("a") + event({"error": {"message": "Broken."}}), "The reply of openai/m broke off (Broken)."),
         (event([1]), "sent an invalid response (not an event of its protocol)."),
         (b"data: " + b"[" * 100_000 + b"\n\n" + STOP, "sent an invalid response (not valid JSON)."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,7 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from tests.adapters.models.wire.kept_server import keeping
 from tests.adapters.models.wire.two_server import speaking_two
-from tests.adapters.models.wire.wire_talk import client_of, events_of
+from tests.adapters.models.wire.wire_talk import ASKING, client_of, events_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +53,63 @@ async def test_requests_share_a_connection_of_http_2(authority: trustme.CA) -> N
         replies = await asyncio.gather(events_of(client), events_of(client))
     assert list(replies) == [RAINS, RAINS]
     assert (server.connections, server.asked) == (1, ["/v1/chat/completions"] * 3)
+
+
+async def test_closing_a_reply_of_http_2_stops_the_server_and_keeps_the_connection(authority: trustme.CA) -> None:
+    async with speaking_two(certified(authority), hangs=True) as server, client_of(server.address) as client:
+        reply = client.stream(ASKING)
+        async with aclosing(reply):
+            assert await anext(reply) == TextDelta("Once")
+        async with asyncio.timeout(1):
+            await server.given_up.wait()
+        server.hangs = False
+        assert await events_of(client) == RAINS
+    assert server.connections == 1
+
+
+async def test_cancelling_the_reader_of_a_reply_of_http_2_stops_the_server(authority: trustme.CA) -> None:
+    async with speaking_two(certified(authority), hangs=True) as server, client_of(server.address) as client:
+        heard = asyncio.Event()
+
+        async def read() -> None:
+            async for _ in client.stream(ASKING):
+                heard.set()
+
+        reading = asyncio.create_task(read())
+        await heard.wait()
+        reading.cancel()
+        await asyncio.wait({reading})
+        async with asyncio.timeout(1):
+            await server.given_up.wait()
+
+
+async def test_a_stream_that_is_reset_again_and_again_is_not_asked_for_ever(authority: trustme.CA) -> None:
+    async with speaking_two(certified(authority), replies=1) as server, client_of(server.address) as client:
+        assert await events_of(client) == RAINS
+        with pytest.raises(ModelError, match=r"^Cannot reach openai/m at .* \(connection lost\)"):
+            async with asyncio.timeout(10):
+                await events_of(client)
+    assert len(server.asked) == 3
+
+
+async def test_cancelling_within_the_handshake_hangs_up() -> None:
+    came, gone = asyncio.Event(), asyncio.Event()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        came.set()
+        await reader.read()
+        gone.set()
+        writer.close()
+
+    server = await asyncio.start_server(listen, "127.0.0.1", 0)
+    async with server, client_of(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1") as client:
+        reading = asyncio.create_task(events_of(client))
+        await came.wait()
+        await asyncio.sleep(0.1)
+        reading.cancel()
+        await asyncio.wait({reading})
+        async with asyncio.timeout(1):
+            await gone.wait()
 
 
 @pytest.mark.parametrize("case", ["another authority", "another name"])

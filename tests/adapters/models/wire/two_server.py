@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
-from h2.events import DataReceived, RequestReceived, StreamEnded
+from h2.errors import ErrorCodes
+from h2.events import DataReceived, RequestReceived, StreamEnded, StreamReset
 
 from tests.adapters.models.fault_server import DONE, chunk
 
@@ -22,8 +23,15 @@ REPLY_HEAD = [(":status", "200"), ("content-type", "text/event-stream")]
 
 @dataclass(slots=True)
 class TwoServer:
-    """A running server: the paths it was asked for, and how many connections it had."""
+    """A running server: the paths it was asked for, and how many connections it had.
 
+    It answers ``replies`` requests and resets the streams of all others, but keeps the connection. With ``hangs`` it
+    ends no reply. ``given_up`` is set when a client gives up a reply.
+    """
+
+    replies: int = 100
+    hangs: bool = False
+    given_up: asyncio.Event = field(default_factory=asyncio.Event)
     address: str = ""
     connections: int = 0
     asked: list[str] = field(default_factory=list)
@@ -59,6 +67,13 @@ class TwoServer:
                     self.asked += [value.decode() for name, value in headers if name == b":path"]
                 case DataReceived(flow_controlled_length=int(length), stream_id=int(stream)):
                     spoken.acknowledge_received_data(length, stream)
+                case StreamEnded(stream_id=int(stream)) if len(self.asked) > self.replies:
+                    spoken.reset_stream(stream, ErrorCodes.INTERNAL_ERROR)
+                case StreamEnded(stream_id=int(stream)) if self.hangs:
+                    spoken.send_headers(stream, REPLY_HEAD)
+                    spoken.send_data(stream, chunk("Once"))
+                case StreamReset():
+                    self.given_up.set()
                 case StreamEnded(stream_id=int(stream)):
                     spoken.send_headers(stream, REPLY_HEAD)
                     spoken.send_data(stream, chunk("It rains.") + chunk(finish_reason="stop") + DONE, end_stream=True)
@@ -67,10 +82,10 @@ class TwoServer:
 
 
 @asynccontextmanager
-async def speaking_two(context: ssl.SSLContext) -> AsyncIterator[TwoServer]:
+async def speaking_two(context: ssl.SSLContext, *, replies: int = 100, hangs: bool = False) -> AsyncIterator[TwoServer]:
     """Serve with the certificate of ``context``."""
     context.set_alpn_protocols(["h2"])
-    two = TwoServer()
+    two = TwoServer(replies, hangs)
     server = await asyncio.start_server(two.connected, "127.0.0.1", 0, ssl=context)
     two.address = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
     try:

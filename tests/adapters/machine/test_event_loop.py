@@ -1,0 +1,60 @@
+"""Host names are looked up beside the program: its end does not wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.adapters.machine import event_loop
+from tests.terminal.command import finished
+from tests.terminal.driver import Home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WAITING_SECONDS = 40
+ASKED = f"""
+import os, signal, socket, time
+
+def look_up(*_):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep({WAITING_SECONDS})
+
+socket.getaddrinfo = look_up
+from chorus_cli.cli import main
+os._exit(main(["ask", "hello"], os.environ))
+"""
+
+
+def test_a_host_is_found() -> None:
+    async def found() -> list[object]:
+        return [each[4] for each in await asyncio.get_running_loop().getaddrinfo("127.0.0.1", 80)]
+
+    assert ("127.0.0.1", 80) in event_loop.run(found())
+
+
+def test_a_name_that_cannot_be_looked_up_is_an_error() -> None:
+    async def found() -> object:
+        return await asyncio.get_running_loop().getaddrinfo("127.0.0.1", "no such service")
+
+    with pytest.raises(socket.gaierror):
+        event_loop.run(found())
+
+
+def test_ctrl_c_ends_a_question_while_the_name_of_the_server_is_looked_up(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    far = {
+        "CHORUS_MODEL": "openai/gpt-4o",
+        "OPENAI_BASE_URL": "http://far.example/v1",
+        "OPENAI_API_KEY": "sk-invented",
+        "no_proxy": "far.example",
+    }
+    began = time.monotonic()
+    assert finished([sys.executable, "-c", ASKED], home.environment | far).code == 130
+    assert time.monotonic() - began < WAITING_SECONDS / 2
+    assert home.replies() == [("", "interrupted")]
