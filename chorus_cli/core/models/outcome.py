@@ -19,7 +19,7 @@ LONGEST_PAUSE_SECONDS = 60.0
 _CUT = "The reply broke off: the connection was cut. What has arrived is kept."
 _NOTHING = (
     "The model sent no reply and no end of the stream. If you set the address of its server, check that the server "
-    "speaks the OpenAI API."
+    "speaks the API of this provider."
 )
 _EMPTY = "The model sent an empty reply. If that happens again, choose another model with /model."
 _LENGTH = "The reply was cut off at the model's output limit."
@@ -56,15 +56,16 @@ def outcome(text: str, end: ReplyEnd, failure: ModelError | None) -> Outcome:
 
 def _shortfall(text: str, end: ReplyEnd) -> str:
     """Say why a reply is not whole; ``""`` if it is."""
-    if not text.strip() and not end.calls:
-        return _NOTHING if end.finish_reason is None else _EMPTY
+    is_empty = not text.strip() and not end.calls
     match end.finish_reason:
         case None:
-            return _CUT
+            return _NOTHING if is_empty else _CUT
         case "length" | "max_tokens":
             return _LENGTH
         case "content_filter":
             return _FILTERED
+        case _ if is_empty:
+            return _EMPTY
         case _:
             return _ONLY_CALLS if end.calls else ""
 

@@ -45,6 +45,8 @@ async def test_the_message_is_stored_before_the_model_is_asked(world: World) -> 
         ((TextDelta("Half"), ReplyEnd(None)), Status.TRUNCATED, "Half", "the connection was cut"),
         ((TextDelta("Half"), ReplyEnd("length")), Status.TRUNCATED, "Half", "output limit"),
         ((TextDelta("Half"), ReplyEnd("content_filter")), Status.TRUNCATED, "Half", "content filter"),
+        ((ReplyEnd("content_filter"),), Status.FAILED, "", "content filter"),
+        ((ReasoningDelta("Hm."), ReplyEnd("length")), Status.FAILED, "", "output limit"),
         ((ReplyEnd("stop"),), Status.FAILED, "", "an empty reply"),
         ((TextDelta("  \n"), ReplyEnd("stop")), Status.FAILED, "  \n", "an empty reply"),
         ((ReasoningDelta("Hm."), ReplyEnd("stop")), Status.FAILED, "", "an empty reply"),
