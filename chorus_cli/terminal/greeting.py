@@ -47,11 +47,13 @@ class Greeting:
 
         self._prompt.when_drawn(greet_later)
 
-    async def finish(self) -> None:
-        """Wait for the greeting, if it is still to come."""
+    async def finish(self) -> bool:
+        """Wait for the greeting, if it is still to come; return whether the caller was cancelled meanwhile."""
         pending, self._pending = self._pending, None
-        if pending is not None:
-            await run_to_completion(pending)
+        if pending is None:
+            return False
+        _, is_stopped = await run_to_completion(pending)
+        return is_stopped
 
     async def cancel(self) -> None:
         """Give up the greeting, if it is still to come."""

@@ -229,7 +229,9 @@ class Repl:
         return False
 
     async def _handle(self, line: str) -> bool:
-        await self._greeting.finish()
+        if await self._greeting.finish():
+            # Cancelled now, the line would be lost.
+            self._foreground.stop()
         return await self._line_handler().handle(line)
 
     async def _compose(self, typed: str) -> bool:

@@ -26,6 +26,8 @@ _CONNECT_SECONDS = 30.0
 # Servers close idle connections after a minute or more; routers forget them without a word.
 _IDLE_SECONDS = 55.0
 _RACE_SECONDS = 5.0
+_PROXIED = ("http", "https", "all")
+_HIGHEST_PORT = 65_535
 _ERRORS = (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError)
 
 
@@ -43,9 +45,10 @@ class HttpClient:
             FailedError: the certificates or the proxies cannot be used.
         """
         self._race_seconds = race_seconds
-        proxies = () if is_direct else getproxies().values()
-        needs_certificates = is_secured or any(proxy.startswith("https") for proxy in proxies)
+        proxies = {} if is_direct else getproxies()
+        needs_certificates = is_secured or any(proxy.startswith("https") for proxy in proxies.values())
         try:
+            _check_ports(proxies)
             self._client = httpx.AsyncClient(
                 # Reading the certificates takes longer than a request to this machine; without any, none is trusted.
                 verify=httpx.create_ssl_context() if needs_certificates else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
@@ -120,3 +123,15 @@ class HttpClient:
                 await unfinished.aclose()
             raise
         return await self._client.send(request, stream=True)
+
+
+def _check_ports(proxies: Mapping[str, str]) -> None:
+    """Raise an error if the port of a proxy is none: httpx would find that out late, and with a group of errors.
+
+    Raises:
+        httpx.InvalidURL, ValueError: an address cannot be read, or its port is above 65535.
+    """
+    for scheme, address in proxies.items():
+        port = httpx.URL(address).port if scheme in _PROXIED else None
+        if port is not None and port > _HIGHEST_PORT:
+            raise ValueError(f"there is no port {port}")

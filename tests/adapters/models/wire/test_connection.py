@@ -161,6 +161,24 @@ async def test_a_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPat
     assert proxy.asked == ["POST http://provider.example/v1/chat/completions"]
 
 
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("http://[::1", "Invalid port: ':1'"),
+        ("http://127.0.0.1:99999", "there is no port 99999"),
+        ("socks9://127.0.0.1", "Unknown scheme for proxy URL"),
+    ],
+)
+async def test_the_address_of_a_proxy_that_is_none_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, address: str, why: str
+) -> None:
+    monkeypatch.setenv("http_proxy", address)
+    async with client_of("http://provider.example/v1") as client:
+        with pytest.raises(ModelError) as caught:
+            await events_of(client)
+    assert f"the proxy cannot be used: {why}" in str(caught.value)
+
+
 async def test_a_host_that_needs_no_proxy_is_asked_directly(monkeypatch: pytest.MonkeyPatch) -> None:
     async with keeping() as server, keeping() as proxy:
         monkeypatch.setenv("http_proxy", proxy.address)
