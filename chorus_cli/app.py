@@ -143,12 +143,12 @@ class App:
     async def _end_tasks(self) -> None:
         if self._services is not None:
             await self._services.idle_timer.close()
-        if self._turns is not None:
-            await self._turns.conversation.rounds.folds.close()
-            await self._turns.providers.aclose()
         for task in filter(None, (self._settling, self._connecting)):
             task.cancel()
             await asyncio.wait({task})
+        if self._turns is not None:
+            await self._turns.conversation.rounds.folds.close()
+            await self._turns.providers.aclose()
 
     def report_bug(self, error: Exception) -> str:
         """Keep a traceback, and return the sentence that says where."""

@@ -91,7 +91,8 @@ def _built(*, is_secured: bool, is_direct: bool) -> HttpClient:
         from chorus_cli.adapters.models.wire.http_client import HttpClient  # noqa: PLC0415 - it imports httpx
     finally:
         if sys.modules.get(_COMMAND_LINE, sys) is None:
-            del sys.modules[_COMMAND_LINE]
+            # Two connections may be built at once.
+            sys.modules.pop(_COMMAND_LINE, None)
     for name in _FIRST_REQUEST_MODULES:
         # A later version may have moved one; then the first request is slower, no more.
         with suppress(ImportError):
