@@ -138,8 +138,11 @@ class WireClient:
         except FailedError as error:
             raise FailedError(replace(error.failure, trouble=Trouble.BROKE_OFF) if begun else error.failure) from None
         finally:
-            await _quietly(reply.aclose())
-            await _quietly(stream.aclose())
+            try:
+                await _quietly(reply.aclose())
+            finally:
+                # Also if the reader is cancelled once more.
+                await _quietly(stream.aclose())
 
     async def _sent(self, request: ModelRequest, endpoint: Endpoint) -> tuple[EventStream, Endpoint]:
         """Send the request, again without each parameter that the server refuses and that it can do without.

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import itertools
 import sys
 import threading
+from collections import defaultdict
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from chorus_cli.adapters.models.failures import FailedError
 
 if TYPE_CHECKING:
     from chorus_cli.adapters.models.providers import Endpoint
@@ -23,25 +27,29 @@ _FIRST_REQUEST_MODULES = ("sniffio", "anyio.streams.tls", "anyio._backends._asyn
 
 
 class Connection:
-    """The connections of a run, which are kept open for the next request; with ``is_direct`` no proxy is used."""
+    """The connections of a run, which are kept open for the next request; with ``is_direct`` no proxy is used.
+
+    Each client serves one request at a time: to close it is the only way to stop a server that speaks HTTP/2, at any
+    moment of a request.
+    """
 
     def __init__(self, *, is_direct: bool = False) -> None:
         self._is_direct = is_direct
-        self._clients: dict[str, HttpClient] = {}
+        self._idle: defaultdict[str, list[HttpClient]] = defaultdict(list)
+        self._busy: set[HttpClient] = set()
         self._used_at: dict[str, float] = {}
         self._building = threading.Lock()
 
-    def warm(self, address: str) -> HttpClient:
-        """Import httpx and build the client for ``address``, which takes a while, once; any thread may do so.
+    def warm(self, address: str) -> None:
+        """Import httpx and build a client for ``address``, which takes a while, if none is idle; any thread may do so.
 
         Raises:
             FailedError: the certificates or the proxies that the environment names cannot be used.
         """
         scheme = urlsplit(address).scheme
         with self._building:
-            if scheme not in self._clients:
-                self._clients[scheme] = _built(is_secured=scheme == "https", is_direct=self._is_direct)
-            return self._clients[scheme]
+            if not self._idle[scheme]:
+                self._idle[scheme].append(_built(is_secured=scheme == "https", is_direct=self._is_direct))
 
     async def send(self, post: Post, endpoint: Endpoint) -> EventStream:
         """Send a request and return the stream of the reply, which is to be closed.
@@ -49,9 +57,23 @@ class Connection:
         Raises:
             FailedError: there is no answer, or it is an error.
         """
-        client = await self._client_of(endpoint.address)
+        client = await self._taken(endpoint.address)
         self._used_at[_origin(endpoint.address)] = asyncio.get_running_loop().time()
-        return await client.post(_joined(endpoint.address, post.path), post)
+
+        async def over(*, is_stopped: bool) -> None:
+            if is_stopped:
+                await self._end(client)
+            else:
+                self._free(client, endpoint.address)
+
+        try:
+            return await client.post(_joined(endpoint.address, post.path), post, over)
+        except FailedError:
+            self._free(client, endpoint.address)
+            raise
+        except BaseException:
+            await self._end(client)
+            raise
 
     async def preconnect(self, address: str) -> None:
         """Open a connection to the server at ``address``, unless one was used a moment ago; errors are not told.
@@ -63,19 +85,37 @@ class Connection:
         now = asyncio.get_running_loop().time()
         if now - self._used_at.get(origin, -_FRESH_SECONDS) >= _FRESH_SECONDS:
             self._used_at[origin] = now
-            client = await self._client_of(address)
-            await client.connect(origin)
+            client = await self._taken(address)
+            try:
+                await client.connect(origin)
+            finally:
+                self._free(client, address)
 
     async def aclose(self) -> None:
         """Close all connections."""
-        clients, self._clients = self._clients, {}
-        for client in clients.values():
+        clients = [*self._busy, *itertools.chain.from_iterable(self._idle.values())]
+        self._busy.clear()
+        self._idle.clear()
+        for client in clients:
             await client.aclose()
 
-    async def _client_of(self, address: str) -> HttpClient:
-        """Return the client for ``address``; if it must be built, the keyboard does not wait for that."""
-        built = self._clients.get(urlsplit(address).scheme)
-        return await asyncio.to_thread(self.warm, address) if built is None else built
+    async def _taken(self, address: str) -> HttpClient:
+        """Take the client that was used last; if one must be built, the keyboard does not wait for that."""
+        while not (idle := self._idle[urlsplit(address).scheme]):
+            await asyncio.to_thread(self.warm, address)
+        client = idle.pop()
+        self._busy.add(client)
+        return client
+
+    def _free(self, client: HttpClient, address: str) -> None:
+        """Keep a client for the next request, unless all have been closed meanwhile."""
+        if client in self._busy:
+            self._busy.remove(client)
+            self._idle[urlsplit(address).scheme].append(client)
+
+    async def _end(self, client: HttpClient) -> None:
+        self._busy.discard(client)
+        await client.aclose()
 
 
 def _built(*, is_secured: bool, is_direct: bool) -> HttpClient:

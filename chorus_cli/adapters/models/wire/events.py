@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import codecs
-import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import httpx
 from httpx_sse import EventSource
@@ -16,19 +15,33 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
 _BLANK = b" \t\r\n"
-# The frame RST_STREAM: the length 4 in three bytes, the type 3, no flags, the stream, and the error CANCEL, 8.
-_RESET = struct.Struct(">BHBBII")
-_RESET_SECONDS = 1.0
+_SHARED = "HTTP/2"
+"""The protocol in which closing a response leaves the connection open, and the server at work on the response."""
+
+
+async def _nothing(*, is_stopped: bool) -> None:
+    """Do nothing after a response that came by no connection."""
+
+
+class Over(Protocol):
+    """Called when a response is closed."""
+
+    async def __call__(self, *, is_stopped: bool) -> None:
+        """Go on after a response; with ``is_stopped`` the server is still at work on it."""
 
 
 class EventStream:
     """The data of the server-sent events of one response, or its whole body if that is JSON.
 
-    An event may have ``longest_event_bytes``, which the memory must hold several times.
+    When it is closed, ``over`` is told whether the server is still to be stopped. An event may have
+    ``longest_event_bytes``, which the memory must hold several times.
     """
 
-    def __init__(self, response: httpx.Response, longest_event_bytes: int = 64_000_000) -> None:
+    def __init__(
+        self, response: httpx.Response, over: Over = _nothing, *, longest_event_bytes: int = 64_000_000
+    ) -> None:
         self._response = response
+        self._over = over
         self._longest_event_bytes = longest_event_bytes
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._event_bytes = 0
@@ -63,12 +76,12 @@ class EventStream:
             await pieces.aclose()
 
     async def aclose(self) -> None:
-        """Close the response; unless it was read to its end, the server is told to stop."""
+        """Close the response; the server goes on with none that was not read to its end."""
+        is_stopped = not self._response.is_closed and self._response.http_version == _SHARED
         try:
-            if not self._response.is_closed:
-                await _reset(self._response)
-        finally:
             await self._response.aclose()
+        finally:
+            await self._over(is_stopped=is_stopped)
 
     async def _pieces(self) -> AsyncGenerator[bytes, None]:
         """Yield the body as it comes, checked to be UTF-8: the library would replace bytes that are not."""
@@ -92,17 +105,6 @@ class EventStream:
             yield piece
         self.is_at_end = True
         yield b"\n\n"
-
-
-async def _reset(response: httpx.Response) -> None:
-    """Give up a stream of HTTP/2, which others may share the connection with.
-
-    The library only stops reading it, and the server would go on writing the reply. A connection of HTTP/1.1, whose
-    response has no such number, is closed.
-    """
-    stream_id = response.extensions.get("stream_id")
-    if stream_id is not None:
-        await response.extensions["network_stream"].write(_RESET.pack(0, 4, 3, 0, stream_id, 8), _RESET_SECONDS)
 
 
 async def _first_text(pieces: AsyncIterator[bytes]) -> bytes:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from httpcore import AsyncNetworkStream
 
+    from chorus_cli.adapters.models.wire.events import Over
     from chorus_cli.adapters.models.wire.protocol import Post
 
 _CONNECT_SECONDS = 30.0
@@ -32,7 +33,7 @@ _ERRORS = (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError)
 
 
 class HttpClient:
-    """Sends requests, over TLS if ``is_secured``, and keeps connections open.
+    """Sends one request at a time, over TLS if ``is_secured``, and keeps the connection open.
 
     Proxies and certificates are those that the environment names for httpx; with ``is_direct`` no proxy is used. No
     redirect is followed, so that a key goes to no other server.
@@ -65,8 +66,8 @@ class HttpClient:
         except (httpx.InvalidURL, ValueError, ImportError) as error:
             raise FailedError(Failure(words=f"the proxy cannot be used: {error}")) from None
 
-    async def post(self, address: str, post: Post) -> EventStream:
-        """Send a request and return the stream of the reply, which is to be closed.
+    async def post(self, address: str, post: Post, over: Over) -> EventStream:
+        """Send a request and return the stream of the reply, which is to be closed and tells ``over`` then.
 
         Raises:
             FailedError: there is no answer, or it is an error.
@@ -75,7 +76,7 @@ class HttpClient:
             request = self._client.build_request("POST", address, headers=dict(post.headers), content=post.body)
             response = await self._answered(request)
             if response.is_success:
-                return EventStream(response)
+                return EventStream(response, over)
             try:
                 raise FailedError(await refusal(response))
             finally:

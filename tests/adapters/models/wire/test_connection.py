@@ -69,15 +69,19 @@ async def test_a_server_that_closes_new_connections_too_is_not_asked_for_ever() 
 
 async def test_a_request_that_the_server_gives_up_after_a_while_is_not_sent_again() -> None:
     post = Post("", {}, b"{}")
+
+    async def over(*, is_stopped: bool) -> None:
+        assert not is_stopped
+
     async with (
         keeping(requests_of_each=1) as server,
         aclosing(HttpClient(is_secured=False, is_direct=True, race_seconds=0)) as client,
     ):
-        stream = await client.post(server.address, post)
+        stream = await client.post(server.address, post, over)
         assert [data async for data in stream.data()][-1] == "[DONE]"
         await stream.aclose()
         with pytest.raises(FailedError):
-            await client.post(server.address, post)
+            await client.post(server.address, post, over)
     assert (len(server.connections), len(server.asked)) == (1, 2)
 
 

@@ -47,24 +47,37 @@ async def test_a_connection_over_tls_is_kept(authority: trustme.CA) -> None:
     assert len(server.connections) == 1
 
 
-async def test_requests_share_a_connection_of_http_2(authority: trustme.CA) -> None:
+async def test_requests_one_after_another_share_a_connection_of_http_2(authority: trustme.CA) -> None:
+    async with speaking_two(certified(authority)) as server, client_of(server.address) as client:
+        for _ in range(2):
+            assert await events_of(client) == RAINS
+    assert (server.connections, server.asked) == (1, ["/v1/chat/completions"] * 2)
+
+
+async def test_closing_a_reply_of_http_2_stops_the_server_and_no_other_reply(authority: trustme.CA) -> None:
+    async with speaking_two(certified(authority), hangs=True) as server, client_of(server.address) as client:
+        first, second = client.stream(ASKING), client.stream(ASKING)
+        async with aclosing(first), aclosing(second):
+            assert [await anext(first), await anext(second)] == [TextDelta("Once")] * 2
+            await first.aclose()
+            async with asyncio.timeout(1):
+                await server.given_up.wait()
+            server.given_up.clear()
+            server.hangs = False
+            assert await events_of(client) == RAINS
+            assert (server.connections, server.given_up.is_set()) == (3, False)
+
+
+async def test_cancelling_a_request_of_http_2_before_its_answer_stops_the_server(authority: trustme.CA) -> None:
     async with speaking_two(certified(authority)) as server, client_of(server.address) as client:
         assert await events_of(client) == RAINS
-        replies = await asyncio.gather(events_of(client), events_of(client))
-    assert list(replies) == [RAINS, RAINS]
-    assert (server.connections, server.asked) == (1, ["/v1/chat/completions"] * 3)
-
-
-async def test_closing_a_reply_of_http_2_stops_the_server_and_keeps_the_connection(authority: trustme.CA) -> None:
-    async with speaking_two(certified(authority), hangs=True) as server, client_of(server.address) as client:
-        reply = client.stream(ASKING)
-        async with aclosing(reply):
-            assert await anext(reply) == TextDelta("Once")
+        server.is_mute = True
+        reading = asyncio.create_task(events_of(client))
+        await server.silent.wait()
+        reading.cancel()
+        await asyncio.wait({reading})
         async with asyncio.timeout(1):
             await server.given_up.wait()
-        server.hangs = False
-        assert await events_of(client) == RAINS
-    assert server.connections == 1
 
 
 async def test_cancelling_the_reader_of_a_reply_of_http_2_stops_the_server(authority: trustme.CA) -> None:

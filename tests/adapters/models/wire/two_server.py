@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.errors import ErrorCodes
-from h2.events import DataReceived, RequestReceived, StreamEnded, StreamReset
+from h2.events import DataReceived, RequestReceived, StreamEnded
 
 from tests.adapters.models.fault_server import DONE, chunk
 
@@ -26,11 +26,13 @@ class TwoServer:
     """A running server: the paths it was asked for, and how many connections it had.
 
     It answers ``replies`` requests and resets the streams of all others, but keeps the connection. With ``hangs`` it
-    ends no reply. ``given_up`` is set when a client gives up a reply.
+    ends no reply; if it ``is_mute`` it begins none and sets ``silent``. ``given_up`` is set when a client hangs up.
     """
 
     replies: int = 100
     hangs: bool = False
+    is_mute: bool = False
+    silent: asyncio.Event = field(default_factory=asyncio.Event)
     given_up: asyncio.Event = field(default_factory=asyncio.Event)
     address: str = ""
     connections: int = 0
@@ -55,6 +57,7 @@ class TwoServer:
                     writer.write(spoken.data_to_send())
                     received = await reader.read(65_536)
                     if not received:
+                        self.given_up.set()
                         return
                     self._answer(spoken, received)
         finally:
@@ -69,11 +72,11 @@ class TwoServer:
                     spoken.acknowledge_received_data(length, stream)
                 case StreamEnded(stream_id=int(stream)) if len(self.asked) > self.replies:
                     spoken.reset_stream(stream, ErrorCodes.INTERNAL_ERROR)
+                case StreamEnded() if self.is_mute:
+                    self.silent.set()
                 case StreamEnded(stream_id=int(stream)) if self.hangs:
                     spoken.send_headers(stream, REPLY_HEAD)
                     spoken.send_data(stream, chunk("Once"))
-                case StreamReset():
-                    self.given_up.set()
                 case StreamEnded(stream_id=int(stream)):
                     spoken.send_headers(stream, REPLY_HEAD)
                     spoken.send_data(stream, chunk("It rains.") + chunk(finish_reason="stop") + DONE, end_stream=True)

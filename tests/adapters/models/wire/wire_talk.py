@@ -54,6 +54,6 @@ async def read(pieces: Iterable[bytes], longest_event_bytes: int = 64_000_000) -
 
     reader = ChatReader()
     events: list[ModelEvent] = []
-    async for data in EventStream(httpx.Response(200, content=body()), longest_event_bytes).data():
+    async for data in EventStream(httpx.Response(200, content=body()), longest_event_bytes=longest_event_bytes).data():
         events += reader.events(data)
     return events if events and isinstance(events[-1], ReplyEnd) else [*events, *reader.end()]
