@@ -10,31 +10,23 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
-from functools import cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.log.messages import Message, MessageContent, Role, Status
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
+from chorus_cli.storage.sqlite.log.message_columns import COLUMNS, messages, stored_moment
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from chorus_cli.core.log.operations import NewOperation, Operation
 
 PAGE_ROWS = 500
 _LATEST = "9999-12-31T23:59:59.999999Z"
-_COLUMNS = (
-    "id, persona, thread_id, COALESCE(turn_id, id), role, content, timestamp, preamble, tool_calls, tool_call_id, "
-    "status, run, model, token_count, introduced_by, revises, usage"
-)
-
-# An enum takes several times as long as a cache to look a member up, and a long view has a thousand rows.
-_role, _status = cache(Role), cache(Status)
 
 
 def open_turn(
@@ -119,10 +111,10 @@ def turns_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, tu
 def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Message]:
     """Return the messages of these ids, in the order of the log; unknown ids are passed over."""
     cursor = connection.execute(
-        f"SELECT {_COLUMNS} FROM messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        f"SELECT {COLUMNS} FROM messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (json.dumps(list(ids)),),
     )
-    return _messages(cursor)
+    return messages(cursor)
 
 
 def rows_since(
@@ -134,11 +126,11 @@ def rows_since(
     named because SQLite, once it has statistics, may prefer to read the whole log by id.
     """
     cursor = connection.execute(
-        f"SELECT {_COLUMNS} FROM messages INDEXED BY messages_of_thread "
+        f"SELECT {COLUMNS} FROM messages INDEXED BY messages_of_thread "
         "WHERE thread_id = ? AND timestamp > ? AND timestamp <= ? AND id > ? ORDER BY id",
         (thread_id, timestamps.to_text(since), timestamps.to_text(until) if until else _LATEST, after),
     )
-    return _messages(cursor)
+    return messages(cursor)
 
 
 def replies(connection: sqlite3.Connection, question: Message) -> list[Message]:
@@ -154,7 +146,7 @@ def history(
 ) -> list[Message]:
     """Return the next page of all messages of a persona and the user, in the order of the log; empty at the end."""
     cursor = connection.execute(
-        f"SELECT {_COLUMNS} FROM messages NOT INDEXED WHERE id > :after AND persona = :persona "
+        f"SELECT {COLUMNS} FROM messages NOT INDEXED WHERE id > :after AND persona = :persona "
         "AND (:thread_id IS NULL OR thread_id = :thread_id) AND timestamp > :since ORDER BY id LIMIT :rows",
         {
             "after": after,
@@ -164,7 +156,7 @@ def history(
             "rows": PAGE_ROWS,
         },
     )
-    return _messages(cursor)
+    return messages(cursor)
 
 
 def is_spoken_after(connection: sqlite3.Connection, persona: str, after: int) -> bool:
@@ -205,7 +197,7 @@ def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime |
         "AND (introduced_by IS NULL OR run IS NOT NULL) ORDER BY timestamp DESC LIMIT 1",
         (thread_id,),
     ).fetchone()
-    return _moment(*row) if row else None
+    return stored_moment(*row) if row else None
 
 
 def checksum(role: str, thread_id: int, persona: str, timestamp: str, content: str) -> str:
@@ -255,45 +247,3 @@ def insert_row(
         ),
     )
     return int(cursor.lastrowid or 0)
-
-
-def _messages(cursor: Iterable[Sequence[Any]]) -> list[Message]:
-    return [_message(row) for row in list(cursor)]
-
-
-def _message(row: Sequence[Any]) -> Message:
-    # By position, in the order of the columns: by name, making the rows of a large request takes a third longer.
-    id_, persona, thread_id, turn_id, role, content, timestamp, preamble, calls, call_id, status, *rest = row
-    run, model, token_count, introduced_by, revises, usage = rest
-    try:
-        return Message(
-            id_,
-            persona,
-            thread_id,
-            turn_id,
-            _role(role),
-            content,
-            _moment(timestamp, id_, persona),
-            preamble,
-            calls,
-            call_id,
-            _status(status),
-            run,
-            model,
-            token_count,
-            introduced_by,
-            revises,
-            dict(json.loads(usage)) if usage else {},
-        )
-    except (ValueError, TypeError) as error:
-        raise DatabaseDamagedError(f"Message {id_} of {persona} cannot be read: {error}.") from error
-
-
-def _moment(text: str, id_: int, persona: str) -> datetime:
-    try:
-        return timestamps.from_text(text)
-    except ValueError as error:
-        raise DatabaseDamagedError(
-            f"Message {id_} of {persona} has the time {text!r}, which cannot be read. "
-            "Times are UTC text such as 2026-01-31T08:15:00.000000Z."
-        ) from error
