@@ -101,6 +101,8 @@ def _with_words_before_calls(messages: Sequence[PromptMessage]) -> tuple[PromptM
 
     The log has a row for each, but two messages of the assistant in a row are refused by some servers.
     """
+    if not any(message.tool_calls for message in messages):
+        return tuple(messages)
     joined: list[PromptMessage] = []
     for message in messages:
         has_words_before = bool(joined) and joined[-1].role == "assistant" and joined[-1].tool_calls is None
