@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 MODEL = "openai/small"
 _COUNTER = VocabularyCounter()
+_FOLD_SECONDS = 0.5
 _SO_FAR = "Summary of the conversation so far:"
 
 
@@ -71,8 +73,17 @@ def stored_summaries(home: Home) -> list[str]:
 
 
 def await_folds(chat: Terminal, home: Home, requests: Callable[[], Sequence[Messages]]) -> None:
-    """Look until every summary that was asked for is stored."""
-    chat.until(lambda: len(asked_of_the_summariser(requests())) == len(stored_summaries(home)), "the last fold")
+    """Look until every summary that was asked for is stored, and a moment later still: the last turn may begin one."""
+
+    def counts() -> tuple[int, int]:
+        return len(asked_of_the_summariser(requests())), len(stored_summaries(home))
+
+    def is_settled() -> bool:
+        before = counts()
+        time.sleep(_FOLD_SECONDS)
+        return before == counts() and before[0] == before[1]
+
+    chat.until(is_settled, "the last fold")
 
 
 def assert_each_extends_the_one_before(asked: Sequence[str], stored: Sequence[str], said: Sequence[str]) -> None:
