@@ -29,8 +29,7 @@ _FIRST_REQUEST_MODULES = ("sniffio", "anyio.streams.tls", "anyio._backends._asyn
 class Connection:
     """The connections of a run, which are kept open for the next request; with ``is_direct`` no proxy is used.
 
-    Each client serves one request at a time: to close it is the only way to stop a server that speaks HTTP/2, at any
-    moment of a request.
+    Each client serves one request at a time: a server that speaks HTTP/2 is stopped only by closing its client.
     """
 
     def __init__(self, *, is_direct: bool = False) -> None:
@@ -62,7 +61,7 @@ class Connection:
 
         async def over(*, is_stopped: bool) -> None:
             if is_stopped:
-                await self._end(client)
+                await self._end(client, endpoint.address)
             else:
                 self._free(client, endpoint.address)
 
@@ -72,7 +71,7 @@ class Connection:
             self._free(client, endpoint.address)
             raise
         except BaseException:
-            await self._end(client)
+            await self._end(client, endpoint.address)
             raise
 
     async def preconnect(self, address: str) -> None:
@@ -113,8 +112,10 @@ class Connection:
             self._busy.remove(client)
             self._idle[urlsplit(address).scheme].append(client)
 
-    async def _end(self, client: HttpClient) -> None:
+    async def _end(self, client: HttpClient, address: str) -> None:
+        """Close a client in the middle of a request; the next connection may be opened beforehand again."""
         self._busy.discard(client)
+        self._used_at.pop(_origin(address), None)
         await client.aclose()
 
 

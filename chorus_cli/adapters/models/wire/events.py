@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
 _BLANK = b" \t\r\n"
-_SHARED = "HTTP/2"
-"""The protocol in which closing a response leaves the connection open, and the server at work on the response."""
 
 
 async def _nothing(*, is_stopped: bool) -> None:
@@ -27,13 +25,13 @@ class Over(Protocol):
     """Called when a response is closed."""
 
     async def __call__(self, *, is_stopped: bool) -> None:
-        """Go on after a response; with ``is_stopped`` the server is still at work on it."""
+        """Go on after a response; with ``is_stopped`` it was not read to its end."""
 
 
 class EventStream:
     """The data of the server-sent events of one response, or its whole body if that is JSON.
 
-    When it is closed, ``over`` is told whether the server is still to be stopped. An event may have
+    ``over`` is called when it is closed. An event may have
     ``longest_event_bytes``, which the memory must hold several times.
     """
 
@@ -77,7 +75,7 @@ class EventStream:
 
     async def aclose(self) -> None:
         """Close the response; the server goes on with none that was not read to its end."""
-        is_stopped = not self._response.is_closed and self._response.http_version == _SHARED
+        is_stopped = not self._response.is_closed
         try:
             await self._response.aclose()
         finally:

@@ -91,9 +91,19 @@ async def test_a_connection_that_was_opened_beforehand_serves_the_next_request()
         for _ in range(2):
             await connection.preconnect(server.address)
         stream = await connection.send(Post("/chat/completions", {}, b"{}"), endpoint._replace(address=server.address))
+        assert [data async for data in stream.data()][-1] == "[DONE]"
         await stream.aclose()
         await connection.preconnect(server.address)
     assert (len(server.connections), server.asked) == (1, ["HEAD /", ASKED])
+
+
+async def test_after_a_reply_that_was_stopped_a_connection_is_opened_beforehand_again() -> None:
+    connection, endpoint = Connection(), Endpoint("openai", "m", "", KEY)
+    async with keeping() as server, aclosing(connection):
+        stream = await connection.send(Post("/chat/completions", {}, b"{}"), endpoint._replace(address=server.address))
+        await stream.aclose()
+        await connection.preconnect(server.address)
+    assert (len(server.connections), server.asked) == (2, [ASKED, "HEAD /"])
 
 
 async def test_a_server_on_this_machine_is_not_connected_to_beforehand() -> None:

@@ -13,6 +13,7 @@ from chorus_cli.adapters.models.failures import FailedError
 from chorus_cli.adapters.models.wire.anthropic import AnthropicReply
 from chorus_cli.adapters.models.wire.gemini import GeminiReply
 from chorus_cli.adapters.models.wire.received import count_at, json_objects, object_at, objects_at, text_at
+from chorus_cli.core.models.events import ReplyEnd
 
 _NAMES = st.sampled_from(
     [
@@ -73,7 +74,7 @@ def test_any_json_is_read_or_refused(reader: type[AnthropicReply | GeminiReply],
     with suppress(FailedError):
         for payload in payloads:
             _ = list(reply.events(json.dumps(payload)))
-    _ = list(reply.end())
+    assert isinstance(list(reply.end())[-1], ReplyEnd)
 
 
 @pytest.mark.parametrize(
