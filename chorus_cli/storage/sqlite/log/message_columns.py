@@ -7,6 +7,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.log import attachments
 from chorus_cli.core.log.messages import Message, Role, Status
 from chorus_cli.core.time import timestamps
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "id, persona, thread_id, COALESCE(turn_id, id), role, content, timestamp, preamble, tool_calls, tool_call_id, "
-    "status, run, model, token_count, introduced_by, revises, usage"
+    "status, run, model, token_count, introduced_by, revises, usage, attachments, superseded"
 )
 _MOST_KEPT = 2_000
 
@@ -38,7 +39,7 @@ def messages(cursor: Iterable[tuple[Any, ...]]) -> list[Message]:
 def _message(row: tuple[Any, ...]) -> Message:
     # By position, in the order of the columns: by name, making the rows of a large request takes a third longer.
     id_, persona, thread_id, turn_id, role, content, timestamp, preamble, calls, call_id, status, *rest = row
-    run, model, token_count, introduced_by, revises, usage = rest
+    run, model, token_count, introduced_by, revises, usage, attached, superseded = rest
     try:
         return Message(
             id_,
@@ -58,6 +59,8 @@ def _message(row: tuple[Any, ...]) -> Message:
             introduced_by,
             revises,
             dict(json.loads(usage)) if usage else {},
+            attachments.from_text(attached),
+            bool(superseded),
         )
     except (ValueError, TypeError) as error:
         raise DatabaseDamagedError(f"Message {id_} of {persona} cannot be read: {error}.") from error

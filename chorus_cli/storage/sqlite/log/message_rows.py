@@ -13,6 +13,7 @@ from datetime import timedelta
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.log import attachments
 from chorus_cli.core.log.messages import Message, MessageContent, Role, Status
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
@@ -225,8 +226,8 @@ def insert_row(
     timestamp = timestamps.to_text(content.timestamp)
     cursor = connection.execute(
         "INSERT INTO messages(persona, thread_id, turn_id, role, content, preamble, tool_calls, tool_call_id, "
-        "timestamp, status, run, model, token_count, introduced_by, revises, checksum) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "timestamp, status, run, model, token_count, introduced_by, revises, checksum, attachments, reasoning, "
+        "superseded) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             persona,
             content.thread_id,
@@ -244,6 +245,9 @@ def insert_row(
             introduced_by,
             content.revises,
             checksum(content.role, content.thread_id, persona, timestamp, content.content),
+            attachments.to_text(content.attachments),
+            content.reasoning,
+            content.superseded,
         ),
     )
     return int(cursor.lastrowid or 0)
