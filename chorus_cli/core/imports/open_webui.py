@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 SOURCE = "open-webui"
 
-_HIDDEN = "system prompts"
-_BROKEN = "messages that cannot be read"
-_EMPTY = "replies that failed, or are empty"
+_HIDDEN = "system prompt"
+_BROKEN = "message that cannot be read"
+_EMPTY = "reply that failed or is empty"
 _DETAILS = re.compile(r'<details\b[^<>]{0,200}?\btype="(reasoning|tool_calls|code_interpreter)"[^<>]*+>')
 _DETAILS_END = "</details>"
 _ATTRIBUTE = re.compile(r'\b([a-z]+)="([^"]*)"')

@@ -112,9 +112,9 @@ def test_what_is_left_out_is_counted() -> None:
         web_message("d", "c", "robot", "?"),
     ]
     assert dict(conversation_of(web(*messages)).skipped) == {
-        "system prompts": 1,
-        "replies that failed, or are empty": 1,
-        "messages that cannot be read": 1,
+        "system prompt": 1,
+        "reply that failed or is empty": 1,
+        "message that cannot be read": 1,
     }
 
 
