@@ -192,10 +192,13 @@ def newest_turn_id(connection: sqlite3.Connection, thread_id: int) -> int:
 
 
 def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime | None:
-    """Return when something was last said in a thread: what an operation put in was not, but for a retry's reply."""
+    """Return when something was last said in a thread.
+
+    What an operation put in was not, but for the reply of a retry and for imported messages.
+    """
     row = connection.execute(
-        "SELECT timestamp, id, persona FROM messages WHERE thread_id = ? "
-        "AND (introduced_by IS NULL OR run IS NOT NULL) ORDER BY timestamp DESC LIMIT 1",
+        "SELECT timestamp, id, persona FROM messages WHERE thread_id = ? AND (introduced_by IS NULL OR run IS NOT NULL "
+        "OR introduced_by IN (SELECT id FROM operations WHERE kind = 'import')) ORDER BY timestamp DESC LIMIT 1",
         (thread_id,),
     ).fetchone()
     return stored_moment(*row) if row else None
