@@ -103,8 +103,10 @@ class Command(Generic[C]):
             CommandError: the command takes no argument, or a required one is missing.
             ChorusError: a parameter cannot parse its part of the text.
         """
-        if text and not self.arguments:
-            raise CommandError(f"{self._called(word, lead)} takes no argument.")
+        if not self.arguments:
+            if text:
+                raise CommandError(f"{self._called(word, lead)} takes no argument.")
+            return ()
         given = pieces(self.arguments, text)
         left_out = self.arguments[len(given) :]
         for argument in left_out:
