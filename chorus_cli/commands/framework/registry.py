@@ -124,6 +124,22 @@ class Command(Generic[C]):
         return next((f"{lead}{name}" for name in names if word and name.startswith(word.casefold())), self.path)
 
 
+@dataclass(frozen=True, slots=True)
+class Bound(Generic[C]):
+    """A command with its parsed arguments, ready to run."""
+
+    command: Command[C]
+    arguments: tuple[object, ...]
+
+    async def run(self, context: C) -> Answer:
+        """Run the command.
+
+        Raises:
+            ChorusError: the command failed.
+        """
+        return await self.command.handler(context, *self.arguments)
+
+
 class CommandGroup(Generic[C]):
     """Commands that share their first word; the group named ``""`` holds commands of one word, such as ``/help``."""
 
