@@ -100,9 +100,11 @@ class ToolOffers:
     async def of_target(self, target: Target, limit: Limit) -> ToolOffer:
         """Return the tools that are offered to the model of a target, which has the given limit."""
         model = target.choice.model
-        if target.persona.settings.tools and model not in self._takes:
+        if not target.persona.settings.tools:
+            return NO_OFFER
+        if model not in self._takes:
             self._takes[model] = await self._ask_whether_taken(model)
-        if not target.persona.settings.tools or not self._takes[model]:
+        if not self._takes[model]:
             return NO_OFFER
         most_tokens = limit.tokens * _LARGEST_SHARE
         if not self.counter.is_ready:
