@@ -46,7 +46,8 @@ async def overview(services: Services) -> Text | Report:
     memory = await services.memory.statistics(services.focus.slug)
     if not memory.total_items and not memory.archived_count:
         return Text(_NOTHING)
-    return drawn_memory(memory, services.focus.target().persona.name)
+    drawn = drawn_memory(memory, services.focus.target().persona.name)
+    return Report((*drawn.parts, Text("/memory list shows the items, each with the number by which it is corrected.")))
 
 
 @GROUP.command("list")

@@ -105,6 +105,12 @@ async def test_the_overview_counts_as_sql_does_and_names_archived_items_apart(me
     ) == [("HOT", 1, 3), ("ARCHIVED", 1, 3)]
 
 
+async def test_the_overview_says_where_the_items_are(memory: Remembering) -> None:
+    await memory.world.told("/remember call the plumber")
+    told = await memory.world.told("/memory")
+    assert told.splitlines()[-1] == "/memory list shows the items, each with the number by which it is corrected."
+
+
 async def test_the_overview_reads_no_content(memory: Remembering) -> None:
     for line in ("/remember call the plumber", "/memory"):
         await memory.world.told(line)
