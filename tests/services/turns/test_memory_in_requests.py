@@ -164,6 +164,25 @@ async def test_loading_counts_as_an_access_once_a_turn(world: World) -> None:
     assert (await current(world, item)).access_count == 3
 
 
+async def test_a_hundred_hot_items_are_sent_pinned_ones_first_and_no_more_come_before_later_questions(
+    world: World,
+) -> None:
+    world.configure('{"context_token_limit": 100000}')
+    pinned = await remembered(world, "The ring must go.", ItemType.PRD_SECTION)
+    await world.services.memory.pin(world.focus.slug, pinned.id)
+    first, second = [await remembered(world, f"an early task {number}") for number in range(2)]
+    world.clock.advance(timedelta(seconds=9))
+    for number in range(98):
+        await remembered(world, f"a later task {number}")
+    await world.say("Hello")
+    await world.say("Hello again")
+    lines = system(world).partition("\n\nMemory:\n")[2].splitlines()
+    sent = [int(line.partition(" ")[0].removeprefix("#")) for line in lines]
+    assert sent == [pinned.id, *range(second.id, second.id + 99)]
+    assert first.id not in sent
+    assert [content for role, content in world.asked() if role == "user"] == ["Hello", "Hello again"]
+
+
 async def test_items_that_have_no_room_stay_out(world: World) -> None:
     await remembered(world, "word " * 18_000)
     item = await remembered(world, PLUMBER)
