@@ -94,6 +94,18 @@ async def test_a_warm_item_comes_when_its_words_or_its_number_are_used(
     assert (await current(world, item)).access_count == item.access_count + accesses
 
 
+@pytest.mark.parametrize(("words", "number"), [([90, 90, 90, 84], 4), ([90, 90, 90, 85], 3), ([1] * 6, 5)])
+async def test_recalled_items_have_a_twentieth_of_the_budget_and_are_five_at_most(
+    world: World, words: list[int], number: int
+) -> None:
+    world.configure('{"context_token_limit": 10000}')
+    items = [await remembered(world, f"{position}{' word' * (most - 1)}") for position, most in enumerate(words)]
+    world.clock.advance(timedelta(days=1))
+    await world.services.memory.renew_if_due(world.focus.slug)
+    await world.say(" ".join(f"#{item.id}" for item in items))
+    assert world.asked()[-1][1].count(" TASK: ") == number
+
+
 async def test_a_forgotten_item_is_in_no_request_and_an_undo_brings_it_back(world: World) -> None:
     item = await remembered(world, PLUMBER)
     await world.say("Hello")
