@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from chorus_cli.core.context.budget import Budget
+    from chorus_cli.core.log.messages import MessageContent
     from chorus_cli.core.memory.items import Item
 
 MOST_HOT = 100
@@ -161,12 +162,12 @@ def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Messag
     return [use(item) for item in listed]
 
 
-def is_recalled(message: Message) -> bool:
+def is_recalled(message: Message | MessageContent) -> bool:
     """Return whether a message is the result of the tool that recalls items."""
     return message.role is Role.TOOL_RESULT and _tells_items(without_note(message.content))
 
 
-def repeats_items(message: Message) -> bool:
+def repeats_items(message: Message | MessageContent) -> bool:
     """Return whether a message is the result of a tool of the memory, which may have the content of items."""
     return is_recalled(message) or (message.role is Role.TOOL_RESULT and _kept_by(message) is not None)
 
@@ -176,7 +177,7 @@ def _memory_text(message: Message) -> str:
     return message.content if is_recalled(message) else message.preamble
 
 
-def _kept_by(result: Message) -> int | None:
+def _kept_by(result: Message | MessageContent) -> int | None:
     return kept_id(without_note(result.content))
 
 
