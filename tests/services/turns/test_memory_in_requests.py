@@ -94,6 +94,18 @@ async def test_a_warm_item_comes_when_its_words_or_its_number_are_used(
     assert (await current(world, item)).access_count == item.access_count + accesses
 
 
+@pytest.mark.parametrize("tier", [Tier.COLD, Tier.ARCHIVED])
+async def test_a_cold_or_archived_item_is_not_sent_though_a_message_names_it(world: World, tier: Tier) -> None:
+    item = await remembered(world, PLUMBER, ItemType.PRD_SECTION)
+    world.clock.advance(timedelta(days=30))
+    await world.services.memory.renew_if_due(world.focus.slug)
+    if tier is Tier.ARCHIVED:
+        await world.carry_out("/memory flash --force")
+    assert (await current(world, item)).tier is tier
+    await world.say(f"What about #{item.id}, the plumber and the boiler?")
+    assert PLUMBER not in system(world) + world.asked()[-1][1]
+
+
 @pytest.mark.parametrize(("words", "number"), [([90, 90, 90, 84], 4), ([90, 90, 90, 85], 3), ([1] * 6, 5)])
 async def test_recalled_items_have_a_twentieth_of_the_budget_and_are_five_at_most(
     world: World, words: list[int], number: int
