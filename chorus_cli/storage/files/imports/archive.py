@@ -25,6 +25,7 @@ HIGHEST_RATIO = 250
 LARGEST_FILE = 128 << 20
 """The most bytes of a file of a message."""
 
+_ENCRYPTED = 1
 _ALWAYS_SMALL = 1 << 24
 _ZIP_BEGINNING = b"PK\x03\x04"
 _EMPTY_ZIP_BEGINNING = b"PK\x05\x06"
@@ -47,7 +48,7 @@ class Container(ABC):
         """Open a file.
 
         Raises:
-            ImportFormatError: it is beyond a limit, locked, or damaged.
+            ImportFormatError: it is packed too much, or damaged.
         """
 
     @abstractmethod
@@ -89,18 +90,25 @@ class Archive(Container):
     """A zip archive.
 
     Raises:
-        ImportFormatError: it is damaged, or has too many entries.
+        ImportFormatError: it is damaged, locked, or beyond a limit.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, most_entries: int = MOST_ENTRIES, most_bytes: int = MOST_BYTES) -> None:
         try:
             self._zip = zipfile.ZipFile(path)
         except _UNREADABLE as error:
             raise ImportFormatError(f"{path} is a damaged archive: {error}.") from error
         entries = self._zip.infolist()
-        if len(entries) > MOST_ENTRIES or sum(entry.file_size for entry in entries) > MOST_BYTES:
+        problem = ""
+        if len(entries) > most_entries:
+            problem = f"has more than {most_entries:,} files"
+        elif sum(entry.file_size for entry in entries) > most_bytes:
+            problem = f"has more than {most_bytes:,} bytes when it is unpacked"
+        elif any(entry.flag_bits & _ENCRYPTED for entry in entries):
+            problem = "is locked by a password: unpack it, and import the folder"
+        if problem:
             self._zip.close()
-            raise ImportFormatError(f"{path} has more than {MOST_ENTRIES:,} files or {MOST_BYTES >> 30} GB.")
+            raise ImportFormatError(f"{path} {problem}.")
 
     def _listed(self) -> Iterable[str]:
         return (entry.filename for entry in self._zip.infolist() if not entry.is_dir())
@@ -109,9 +117,7 @@ class Archive(Container):
         """Open an entry, of which no more is unpacked than it declares."""
         entry = self._zip.getinfo(name)
         if entry.file_size > max(_ALWAYS_SMALL, entry.compress_size * HIGHEST_RATIO):
-            raise ImportFormatError(f"{Path(name).name} is packed more than {HIGHEST_RATIO} times.")
-        if entry.flag_bits & 1:
-            raise ImportFormatError("The archive is locked by a password. Unpack it first.")
+            raise ImportFormatError(f"file of an archive that is packed more than {HIGHEST_RATIO} times")
         try:
             return self._zip.open(entry)
         except _UNREADABLE as error:
@@ -140,7 +146,7 @@ class Folder(Container):
         try:
             return (self._path / name).open("rb")
         except OSError as error:
-            raise ImportFormatError(f"{self._path / name} cannot be read: {error.strerror}.") from error
+            raise ImportFormatError("file that cannot be read") from error
 
     def size(self, name: str) -> int:
         """Return the size of a file."""
