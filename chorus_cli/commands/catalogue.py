@@ -7,6 +7,7 @@ from chorus_cli.commands import (
     composing,
     export,
     general,
+    imports,
     jobs,
     model,
     persona,
@@ -26,6 +27,6 @@ def registry() -> CommandRegistry[Services]:
     groups = (
         *(window, journal, edit, summary, sessions, latest_action, remember, items, flash, persona, thread, background),
         *(jobs, settings, model),
-        *(search, composing, export, general),
+        *(search, composing, export, imports, general),
     )
     return CommandRegistry(module.GROUP for module in groups)

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from chorus_cli.app import opened
 from chorus_cli.core.errors import CommandError
 from chorus_cli.services.imports.imports import Imports, Wanted
+from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.services.log.search import Search
 from chorus_cli.services.personas.roster import Roster
 from chorus_cli.subcommands.conventions import options, print_json
@@ -17,7 +18,7 @@ from chorus_cli.terminal.screen.output import standard_error, standard_output
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import tzinfo
 
 
@@ -30,14 +31,28 @@ async def import_files(chosen: argparse.Namespace, environment: Mapping[str, str
         imports = Imports(app.store, app.clock, roster, app.paths.attachments)
         persona = app.personas.find(given.persona) if given.persona else None
         wanted = Wanted([Path(name) for name in chosen.files], app.focus.slug, persona, zone)
-        report = await (imports.preview(wanted) if chosen.dry_run else imports.take_in(wanted, tell))
-        if report.added_messages:
+        if chosen.dry_run:
+            report = await imports.preview(wanted)
+        else:
+            report = await _taken_in(imports, wanted, tell)
             await Search(app.store, app.clock).catch_up(tell)
     if chosen.json:
         print_json(report.as_json())
     else:
         standard_output().line(report.text())
     return DONE
+
+
+async def _taken_in(imports: Imports, wanted: Wanted, tell: Callable[[str], None]) -> ImportReport:
+    """Import everything; a run that is stopped or fails says what has come in until then."""
+    report = ImportReport(is_dry=False)
+    try:
+        await imports.take_in(wanted, report, tell)
+    except BaseException:
+        if report.added_messages:
+            tell(report.text())
+        raise
+    return report
 
 
 def _zone(name: str | None) -> tzinfo | None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.editing.context import ContextEditing
     from chorus_cli.services.editing.drafts import Editing
     from chorus_cli.services.folding.folding import Folding
+    from chorus_cli.services.imports.imports import Imports
     from chorus_cli.services.jobs.jobs import Jobs
     from chorus_cli.services.log.journal import Journal
     from chorus_cli.services.log.search import Search
@@ -99,5 +100,6 @@ class Services:
     memory: Memory
     jobs: Jobs
     log: LogServices
+    imports: Imports
     editing: EditingServices
     machine: MachineServices

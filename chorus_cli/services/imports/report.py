@@ -59,11 +59,12 @@ class ImportReport:
                 self.last = max(self.last or each.timestamp, each.timestamp)
 
     def add(self, added: Added) -> None:
-        """Count conversations that were stored."""
+        """Count conversations that were stored, the last ones that were read."""
         self.added_conversations += added.conversations
         self.continued += added.continued
         self.added_messages += added.messages
         self.redone += added.redone
+        self.known = self.messages - self.added_messages
 
     def text(self) -> str:
         """Return the report for the user."""

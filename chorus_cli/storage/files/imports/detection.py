@@ -13,11 +13,12 @@ from chorus_cli.storage.files.imports import json_exports, own_files, silly_tave
 from chorus_cli.storage.files.imports.source import Format, Opening, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import tzinfo
 
 FORMATS: tuple[Format, ...] = (
     own_files.JSON_LINES,
+    own_files.MARKDOWN,
     silly_tavern_files.SILLY_TAVERN,
     json_exports.CHATGPT,
     json_exports.CLAUDE_AI,
@@ -29,32 +30,32 @@ _BEGINNING_BYTES = 1 << 16
 _UNKNOWN = "file of no known format"
 
 
-def sources(path: Path, zone: tzinfo | None = None) -> Iterator[Source | Skipped]:
+def sources(path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = FORMATS) -> Iterator[Source | Skipped]:
     """Yield the source of a file, or those below a folder in the order of their names.
 
     Raises:
         ImportFormatError: the file does not exist, cannot be read, or is of no known format.
     """
     if not path.is_dir():
-        found = _opened(Opening(path, _beginning(path), zone))
+        found = _opened(Opening(path, _beginning(path), zone), formats)
         if found is None:
-            known = enumerated([format_.title for format_ in FORMATS])
+            known = enumerated([format_.title for format_ in formats])
             raise ImportFormatError(f"{path} is of no known format. Known are {known}.")
         yield found
         return
-    whole = _opened(Opening(path, b"", zone))
+    whole = _opened(Opening(path, b"", zone), formats)
     if whole is not None:
         yield whole
         return
     for file in _files_below(path):
         try:
-            yield _opened(Opening(file, _beginning(file), zone)) or Skipped(_UNKNOWN)
+            yield _opened(Opening(file, _beginning(file), zone), formats) or Skipped(_UNKNOWN)
         except ImportFormatError:
             yield Skipped("file that cannot be read")
 
 
-def _opened(opening: Opening) -> Source | None:
-    return next((found for format_ in FORMATS if (found := format_.opened(opening)) is not None), None)
+def _opened(opening: Opening, formats: Sequence[Format]) -> Source | None:
+    return next((found for format_ in formats if (found := format_.opened(opening)) is not None), None)
 
 
 def _beginning(path: Path) -> bytes:
