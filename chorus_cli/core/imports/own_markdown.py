@@ -71,7 +71,7 @@ def _block(message: ForeignMessage, *, is_live: bool) -> str:
 def _messages(text: str) -> Iterator[object]:
     comments = [*_COMMENT.finditer(text)]
     ends = [each.start() - 1 for each in comments[1:]] + [len(text)]
-    for comment, end in zip(comments, ends, strict=True):
+    for comment, end in zip(comments, ends, strict=False):
         facts = _value(comment[1])
         if isinstance(facts, dict):
             body = text[comment.end() + 1 : end].removesuffix("\n")

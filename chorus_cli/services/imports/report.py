@@ -106,8 +106,8 @@ class ImportReport:
         facts = []
         if self.off:
             facts.append(
-                f"{counted(self.branched, 'conversation')} with branches: {counted(self.off, 'message')} beside the "
-                "branch that was used last are kept in the log and stay out of context."
+                f"{counted(self.branched, 'conversation')} with branches: the log keeps {counted(self.off, 'message')} "
+                "of branches that were left; they stay out of context."
             )
         if self.attachments:
             facts.append(f"{counted(self.attachments, 'attachment')}.")

@@ -71,4 +71,5 @@ def _beginning(path: Path) -> bytes:
 def _files_below(folder: Path) -> Iterator[Path]:
     for where, folders, files in os.walk(folder):
         folders.sort()
-        yield from (Path(where, name) for name in sorted(files))
+        paths = (Path(where, name) for name in sorted(files))
+        yield from (path for path in paths if not own_files.is_attachment(path))

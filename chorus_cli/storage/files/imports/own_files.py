@@ -23,6 +23,11 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _LONGEST_LINE_BYTES = 1 << 28
 
 
+def is_attachment(path: Path) -> bool:
+    """Return whether a file is an attachment of an export, which belongs to the messages that name it."""
+    return path.parent.name == ATTACHMENTS and _SHA256.fullmatch(path.name) is not None
+
+
 class _OwnFile(Source):
     def __init__(self, path: Path) -> None:
         super().__init__()
