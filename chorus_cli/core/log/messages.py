@@ -124,6 +124,11 @@ def content_of(message: Message) -> MessageContent:
     )
 
 
+def is_filled(message: Message | MessageContent) -> bool:
+    """Return whether a message has words or attachments."""
+    return bool(message.content.strip() or message.attachments)
+
+
 def is_reply_of_calls(message: Message) -> bool:
     """Return whether a reply consists of calls of tools alone, which have rows of their own: it is empty and whole."""
     is_empty_reply = message.role is Role.ASSISTANT and not message.content.strip()

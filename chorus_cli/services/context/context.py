@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context import calibration
-from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, text_tokens
+from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, own_tokens
 from chorus_cli.core.context.plan import plan_bounded, plan_fitting, plan_whole
 from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt, system_text
 from chorus_cli.core.errors import StorageError
@@ -160,7 +160,7 @@ class Context:
             view.summary is None or view.summary.token_count is not None
         ):
             return snapshot
-        return replace(snapshot, view=await self._counted_view(view))
+        return replace(snapshot, view=await self._counted_view(view, snapshot.target.choice.model))
 
     async def learn(self, model: str, estimated_tokens: int, reported_tokens: int) -> None:
         """Remember how far the estimate of a request was off."""
@@ -189,7 +189,7 @@ class Context:
         self._system_prompts[prompt, text] = measured
         return measured
 
-    async def _counted_view(self, view: View) -> View:
+    async def _counted_view(self, view: View, model: str) -> View:
         summary = view.summary
         if summary is not None and summary.token_count is None:
             tokens = await asyncio.to_thread(self.counter.count, summary.content)
@@ -199,15 +199,15 @@ class Context:
         uncounted = [row for row in view.messages if row.token_count is None]
         if not uncounted:
             return replace(view, summary=summary)
-        counts = await asyncio.to_thread(self._counts, uncounted)
+        counts = await asyncio.to_thread(self._counts, uncounted, model)
         # It only saves the next counting; a view must not fail for it.
         with suppress(StorageError):
             await self.store.write(message_rows.store_token_counts, counts)
         messages = tuple(row._replace(token_count=counts.get(row.id, row.token_count)) for row in view.messages)
         return replace(view, messages=messages, summary=summary)
 
-    def _counts(self, messages: Sequence[Message]) -> dict[int, int]:
-        return {row.id: text_tokens(row, self.counter.count) for row in messages}
+    def _counts(self, messages: Sequence[Message], model: str) -> dict[int, int]:
+        return {row.id: own_tokens(row, self.counter.count, model) for row in messages}
 
 
 def _learn(connection: Connection, key: str, estimated_tokens: int, reported_tokens: int) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.budget import text_tokens
+from chorus_cli.core.context.budget import own_tokens
 from chorus_cli.core.context.preamble import pause_notice
 from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError, ThreadBusyError
 from chorus_cli.core.log.acts import Retry
@@ -219,7 +219,8 @@ class Conversation:
         asked = last_question(snapshot.view.messages)
         question, replies = snapshot.view.messages[asked], snapshot.view.messages[asked + 1 :]
         try:
-            refuse_unfitting(snapshot, text_tokens(question, self.answering.outside.counter.count))
+            counter, model = self.answering.outside.counter, frame.target.choice.model
+            refuse_unfitting(snapshot, own_tokens(question, counter.count, model))
         except MessageRefusedError as error:
             raise JournalError(
                 f"Your last message no longer fits {frame.target.choice.model}, so it cannot be answered again. It "
