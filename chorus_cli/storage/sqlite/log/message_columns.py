@@ -79,3 +79,11 @@ def stored_moment(text: str, id_: int, persona: str) -> datetime:
             f"Message {id_} of {persona} has the time {text!r}, which cannot be read. "
             "Times are UTC text such as 2026-01-31T08:15:00.000000Z."
         ) from error
+
+
+def counted_moment(text: str | None) -> datetime | None:
+    """Return the time of a message that is only counted, ``None`` if it cannot be read: its display reports that."""
+    try:
+        return timestamps.from_text(text) if text else None
+    except ValueError:
+        return None

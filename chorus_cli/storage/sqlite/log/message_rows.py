@@ -17,7 +17,7 @@ from chorus_cli.core.log import attachments
 from chorus_cli.core.log.messages import Message, MessageContent, Role, Status
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
-from chorus_cli.storage.sqlite.log.message_columns import COLUMNS, messages, stored_moment
+from chorus_cli.storage.sqlite.log.message_columns import COLUMNS, counted_moment, messages, stored_moment
 
 if TYPE_CHECKING:
     import sqlite3
@@ -199,6 +199,16 @@ def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime |
         (thread_id,),
     ).fetchone()
     return stored_moment(*row) if row else None
+
+
+def moments(connection: sqlite3.Connection, thread_id: int, since: datetime) -> list[datetime]:
+    """Return when something was said in a thread after ``since``; other wordings of it do not count."""
+    found = connection.execute(
+        "SELECT timestamp FROM messages INDEXED BY messages_of_thread "
+        "WHERE thread_id = ? AND timestamp > ? AND revises IS NULL",
+        (thread_id, timestamps.to_text(since)),
+    ).fetchall()
+    return [moment for moment in (counted_moment(text) for (text,) in found) if moment is not None]
 
 
 def checksum(role: str, thread_id: int, persona: str, timestamp: str, content: str) -> str:
