@@ -51,11 +51,7 @@ def recognised(name: str, data: bytes) -> Facts:
     """
     if not data:
         raise AttachmentError(f"{name} is empty, so it was not attached.")
-    if len(data) > LARGEST_BYTES:
-        raise AttachmentError(
-            f"{name} has {len(data) / 1e6:.1f} MB; the largest file that can be attached has "
-            f"{LARGEST_BYTES / 1e6:g} MB. Make it smaller, or attach the part that matters."
-        )
+    refuse_large(name, len(data))
     if data.startswith(_PNG):
         return _png(name, data)
     if data.startswith(_JPEG):
@@ -67,6 +63,19 @@ def recognised(name: str, data: bytes) -> Facts:
     if _PDF in data[:_PDF_SEARCHED]:
         return _pdf(name, data)
     return _text(name, data)
+
+
+def refuse_large(name: str, size_bytes: int) -> None:
+    """Check the size of a file.
+
+    Raises:
+        AttachmentError: it is too large to be attached.
+    """
+    if size_bytes > LARGEST_BYTES:
+        raise AttachmentError(
+            f"{name} has {size_bytes / 1e6:.1f} MB; the largest file that can be attached has "
+            f"{LARGEST_BYTES / 1e6:g} MB. Make it smaller, or attach the part that matters."
+        )
 
 
 def is_picture(beginning: bytes) -> bool:

@@ -13,6 +13,7 @@ from chorus_cli.core.context.plan import plan_bounded, plan_fitting, plan_whole
 from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt, system_text
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.log import journal
+from chorus_cli.core.log.attachments import ALL_SENT
 from chorus_cli.core.tools.declaration import NO_OFFER
 from chorus_cli.services.context.prefix import Prefixes
 from chorus_cli.storage.sqlite import meta_rows
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.snapshot import ContextSnapshot
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.context.view import View
+    from chorus_cli.core.log.attachments import Kind
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.personas.persona import Document, Persona
@@ -49,7 +51,8 @@ async def _no_tools(_target: Target, _limit: Limit) -> ToolOffer:
 class Context:
     """Reads snapshots, counts their tokens, and plans requests.
 
-    ``offer`` returns the tools that are offered to the model of a target, which has the given limit.
+    ``offer`` returns the tools that are offered to the model of a target, which has the given limit, ``accepted_by``
+    the kinds of attachments that a model takes.
     """
 
     store: Store
@@ -58,6 +61,7 @@ class Context:
     dollars_per_input_token: Callable[[str], float | None]
     prefixes: Prefixes = field(default_factory=Prefixes)
     offer: Callable[[Target, Limit], Awaitable[ToolOffer]] = _no_tools
+    accepted_by: Callable[[str], frozenset[Kind]] = lambda _model: ALL_SENT
     _system_prompts: dict[tuple[str, tuple[Document, ...]], SystemPrompt] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -75,12 +79,13 @@ class Context:
         if exact and not self.counter.is_ready:
             await asyncio.to_thread(self.counter.load)
         is_exact = self.counter.is_ready
-        limit = await asyncio.to_thread(self.limit_of, target.choice.model)
+        model = target.choice.model
+        limit, accepted = await asyncio.to_thread(lambda: (self.limit_of(model), self.accepted_by(model)))
         chosen = target.persona.settings.context_token_limit
         if chosen is not None:
             limit = replace(limit, tokens=chosen, source="context_token_limit")
         prompt = await self._system_prompt(target.persona)
-        return Frame(target, prompt, limit, await self.offer(target, limit), is_exact)
+        return Frame(target, prompt, limit, await self.offer(target, limit), is_exact, accepted)
 
     async def measured(self, target: Target, text: str, beside_tokens: int) -> tuple[Frame, int]:
         """Return the frame for a message, and its tokens: both upper bounds, if they suffice and are there at once.
