@@ -43,9 +43,10 @@ def mentions(text: str, is_file: Callable[[str], bool], pasted: Collection[str] 
 
     ``pasted`` are the texts that were pasted into it: a mention in one of them is text.
     """
+    blocks = [place for block in pasted for place in _places(block, text)]
     paths: dict[str, None] = {}
-    for written, candidates in _candidates(text):
-        if not any(written in block for block in pasted):
+    for position, candidates in _candidates(text):
+        if not any(position in block for block in blocks):
             found = next(filter(is_file, candidates), None)
             paths |= {found: None} if found is not None else {}
     return Mentions(_ESCAPED_AT.sub("@", text), tuple(paths))
@@ -83,11 +84,19 @@ def dropped_path(pasted: str) -> str | None:
     return _ESCAPED.sub(r"\1", text) if text.startswith(("/", "~/")) else None
 
 
-def _candidates(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield each mention as it is written, and the paths that it may mean, the longest first."""
+def _places(block: str, text: str) -> Iterator[range]:
+    """Yield the places of a block in a text."""
+    start = text.find(block) if block else -1
+    while start >= 0:
+        yield range(start, start + len(block))
+        start = text.find(block, start + len(block))
+
+
+def _candidates(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the position of each mention, and the paths that it may mean, the longest first."""
     for match in _MENTION.finditer(text):
         if match["bare"] is None:
-            yield match[0], [match["double"] or match["single"]]
+            yield match.start(), [match["double"] or match["single"]]
             continue
         bare, paths = match["bare"], []
         while bare:
@@ -95,4 +104,4 @@ def _candidates(text: str) -> Iterator[tuple[str, list[str]]]:
             if bare[-1] not in _CLOSING:
                 break
             bare = bare[:-1]
-        yield match[0], paths
+        yield match.start(), paths
