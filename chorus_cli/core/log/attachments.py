@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _KILO = 1000
+_DIGEST_LENGTH = 64
+_DIGITS = frozenset("0123456789abcdef")
 _PDF = "application/pdf"
 _TEXT_TYPES = frozenset({"application/json", "application/xml"})
 _UNNAMED = "file"
@@ -73,6 +75,11 @@ def size_in_words(size_bytes: int) -> str:
     if size_bytes < _KILO**2:
         return f"{size_bytes / _KILO:.0f} kB"
     return f"{size_bytes / _KILO**2:.1f} MB"
+
+
+def is_sha256(text: str) -> bool:
+    """Return whether a text is a SHA-256 in hexadecimal digits."""
+    return len(text) == _DIGEST_LENGTH and _DIGITS.issuperset(text)
 
 
 def with_lines(content: str, attachments: Sequence[Attachment]) -> str:

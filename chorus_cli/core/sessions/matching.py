@@ -12,6 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.log.messages import words_of
 from chorus_cli.core.memory.prompt import items_in, without_items
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def members(
 
 
 def _key(message: Message | MessageContent) -> _Key:
-    return message.role, message.timestamp, message.content
+    return message.role, message.timestamp, words_of(message)
 
 
 def _taken(candidates: list[Message], message: MessageContent) -> Message | None:

@@ -57,7 +57,8 @@ SELECT
     COUNT(*),
     COALESCE(SUM(token_count), 0)
 FROM messages
-WHERE (thread_id = :thread OR id IN brought) AND (content <> '' OR tool_calls IS NOT NULL) AND id NOT IN known
+WHERE (thread_id = :thread OR id IN brought)
+AND (content <> '' OR tool_calls IS NOT NULL OR attachments IS NOT NULL) AND id NOT IN known
     AND (revises IS NULL OR (thread_id <> :thread AND revises NOT IN brought))
 GROUP BY reason
 """
@@ -117,7 +118,8 @@ def window_fill(
     reachable, held, oldest = connection.execute(
         "SELECT COUNT(*), COALESCE(SUM(timestamp > :since), 0), MIN(timestamp) FROM messages "
         "INDEXED BY messages_of_thread WHERE thread_id = :thread_id AND timestamp > :earliest AND id > :after "
-        "AND introduced_by IS NULL AND content <> '' AND id NOT IN (SELECT value FROM json_each(:put_in))",
+        "AND introduced_by IS NULL AND (content <> '' OR attachments IS NOT NULL) "
+        "AND id NOT IN (SELECT value FROM json_each(:put_in))",
         values,
     ).fetchone()
     held += len(put_in(thread_id, operations, since))
