@@ -10,6 +10,7 @@ from chorus_cli.commands import (
     jobs,
     model,
     persona,
+    run_settings,
     search,
     sessions,
     settings,
@@ -25,7 +26,7 @@ def registry() -> CommandRegistry[Services]:
     """Build the registry of all commands."""
     groups = (
         *(window, journal, edit, summary, sessions, latest_action, remember, items, flash, persona, thread, background),
-        *(jobs, settings, model),
+        *(jobs, settings, run_settings, model),
         *(search, composing, export, general),
     )
     return CommandRegistry(module.GROUP for module in groups)
