@@ -55,8 +55,10 @@ async def test_a_setting_of_this_run_is_of_one_persona(desk: Desk) -> None:
         ("/set temprature 1", 'There is no setting "temprature" (did you mean "temperature"?). /settings lists them.'),
         (
             "/set context_hours 24",
-            "context_hours cannot be set for this run. "
-            "A window is an operation that /undo reverts: /context 24h sets it.",
+            (
+                "context_hours cannot be set for this run. "
+                "A window is an operation that /undo reverts: /context 24h sets it."
+            ),
         ),
         (
             "/set name Ada",
