@@ -26,6 +26,7 @@ _SUBCOMMANDS = {
     None: ("chat", "chat"),
     "ask": ("ask", "ask"),
     "context": ("reports", "context"),
+    "cost": ("log", "cost"),
     "log": ("log", "log"),
     "memory": ("reports", "memory"),
     "paths": ("facts", "show_paths"),

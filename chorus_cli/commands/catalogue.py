@@ -5,6 +5,7 @@ from __future__ import annotations
 from chorus_cli.commands import (
     background,
     composing,
+    cost,
     export,
     general,
     jobs,
@@ -27,6 +28,6 @@ def registry() -> CommandRegistry[Services]:
     groups = (
         *(window, journal, edit, summary, sessions, latest_action, remember, items, flash, persona, thread, background),
         *(jobs, settings, run_settings, model),
-        *(search, composing, export, general),
+        *(search, cost, composing, export, general),
     )
     return CommandRegistry(module.GROUP for module in groups)

@@ -127,6 +127,16 @@ def _add_readers(commands: argparse._SubParsersAction[_Parser]) -> None:
     search.add_argument("words", metavar="WORDS", nargs="+", help="the words to search for")
     search.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
     search.add_argument("--json", action="store_true", help="as one JSON value")
+    cost = commands.add_parser(
+        "cost",
+        parents=[_options("only the replies to this persona")],
+        help="show the cost of replies",
+        description="Show the cost of replies, of all personas or of P alone, as far as prices are known: from the "
+        "tokens that providers reported and litellm's prices. Summaries are not counted.",
+    )
+    cost.add_argument("--since", metavar="T", help="only newer replies, such as 7d or monday")
+    cost.add_argument("--by", choices=("day", "persona", "model", "thread"), default="model", help="a line for each")
+    cost.add_argument("--json", action="store_true", help="as one JSON value")
     memory = commands.add_parser(
         "memory", parents=[_options("whose memory; otherwise that of the last persona")], help="show what is remembered"
     )
