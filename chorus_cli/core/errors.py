@@ -16,6 +16,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     │   ├── UnknownThreadError      no thread has this number or title
     │   └── ThreadBusyError         a reply is being written in it
     ├── MessageRefusedError     a message that is not stored: too large, empty, or not text
+    ├── AttachmentError         a file that cannot be attached, kept or read
     ├── OutputError             output that cannot be written
     ├── EditorError             no editor can be started, or what it left cannot be read
     ├── EditFormatError         an edited context that cannot be read back
@@ -25,6 +26,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── MemoryItemError         a memory item that is not accepted, or a checkpoint that cannot be read
     ├── JobError                a job that cannot be started, or that there is none of
     ├── ToolError               a tool that cannot do what the model asks of it
+    ├── ImportFormatError       a file of another program that cannot be read
     ├── JournalError            nothing to undo or redo, or an undo that would overwrite something newer
     ├── StorageError            the database
     │   ├── DatabaseBusyError       another process writes and did not finish in time
@@ -123,6 +125,10 @@ class MessageRefusedError(ChorusError):
     """A message that was not stored, and why."""
 
 
+class AttachmentError(ChorusError):
+    """A file that cannot be attached to a message, kept, or read again."""
+
+
 class OutputError(ChorusError):
     """The output cannot be written."""
 
@@ -161,6 +167,10 @@ class JobError(ChorusError):
 
 class ToolError(ChorusError):
     """A tool that cannot do what the model asks of it; the sentence is the result that the model is given."""
+
+
+class ImportFormatError(ChorusError):
+    """A file or a conversation of another program that cannot be read."""
 
 
 class JournalError(ChorusError):

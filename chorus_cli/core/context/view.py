@@ -5,8 +5,9 @@ The log is permanent; the context is computed from it and the journal. Five sets
     boundary  the newest effective clear, edit, restore or fork
     members   the messages that the boundary put into the context, in its order, while it is younger than the window
     kept      the messages that later operations put into the context, whatever their age
-    spoken    the messages since the boundary, younger than the window
-    out       the messages that a retry replaced or an undo took back since the boundary
+    spoken    the messages since the boundary, imported ones among them, younger than the window
+    out       the messages that a retry replaced or an undo took back since the boundary, and those imported ones that
+              are on another branch than the one their conversation ended with
 
 Members and kept messages may have been said in another thread: a fork puts them into its own.
 
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Retry
+from chorus_cli.core.log.imports import Import
 from chorus_cli.core.log.runs import Runs, expanded
 
 if TYPE_CHECKING:
@@ -134,7 +136,8 @@ def view(
     rows = {row.id: row for row in messages if row.thread_id == thread_id or row.id in brought}
     members = _entered(thread_id, boundary, rows) if boundary and boundary.created_at > since else []
     chosen = [*members, *_kept_and_spoken(rows, thread_id, later, boundary, members, since)]
-    out = _out(operations, later, boundary)
+    by_hand = {*(row.id for row in members), *_kept(thread_id, later)}
+    out = _out(operations, later, boundary, by_hand)
     seen = tuple(row for row in chosen if not out(row))
     summary, folded_number = standing(summaries, boundary.id if boundary else None, [row.id for row in seen])
     return View(
@@ -266,7 +269,7 @@ def _kept_and_spoken(
 ) -> list[Message]:
     after = boundary.after_message_id if boundary else 0
     kept_ids = _kept(thread_id, later)
-    retries = {each.id for each in later if isinstance(each.act, Retry)}
+    spoken_by = {each.id for each in later if isinstance(each.act, Retry | Import)}
     member_ids = {row.id for row in members}
     member_turns = {row.turn_id for row in members}
 
@@ -275,7 +278,7 @@ def _kept_and_spoken(
             row.id > after
             and row.thread_id == thread_id
             and row.timestamp > since
-            and (row.introduced_by is None or row.introduced_by in retries)
+            and (row.introduced_by is None or row.introduced_by in spoken_by)
             and (row.turn_id > after or row.turn_id in member_turns)
         )
 
@@ -284,7 +287,7 @@ def _kept_and_spoken(
 
 
 def _out(
-    operations: Sequence[Operation], later: Sequence[Operation], boundary: Operation | None
+    operations: Sequence[Operation], later: Sequence[Operation], boundary: Operation | None, by_hand: Container[int]
 ) -> Callable[[Message], bool]:
     after = boundary.id if boundary else 0
     replaced = {id_ for each in later if isinstance(each.act, Retry) for id_ in each.act.replaced}
@@ -293,4 +296,10 @@ def _out(
         for subject, newest in journal.latest_reversals(operations).items()
         if journal.is_undo(newest) and newest.id > after and subject.turn_id is not None
     }
-    return lambda row: row.id in replaced or row.turn_id in undone_turns
+    moved_off = journal.moved_off(later)
+    # A choice by hand holds, whichever branch the messages are on.
+    return lambda row: (
+        row.id in replaced
+        or row.turn_id in undone_turns
+        or (moved_off.get(row.id, row.superseded) and row.id not in by_hand)
+    )

@@ -221,13 +221,17 @@ def insert_row(
     *,
     introduced_by: int | None = None,
     run: str | None = None,
+    origin: tuple[str, int] | None = None,
 ) -> int:
-    """Store a message and return its id; only the modules of the log call this."""
+    """Store a message and return its id; only the modules of the log and the imports call this.
+
+    ``origin`` is the installation that it was made by, and its place there; ``None`` stands for this one.
+    """
     timestamp = timestamps.to_text(content.timestamp)
     cursor = connection.execute(
         "INSERT INTO messages(persona, thread_id, turn_id, role, content, preamble, tool_calls, tool_call_id, "
         "timestamp, status, run, model, token_count, introduced_by, revises, checksum, attachments, reasoning, "
-        "superseded) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "superseded, origin, origin_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             persona,
             content.thread_id,
@@ -248,6 +252,7 @@ def insert_row(
             attachments.to_text(content.attachments),
             content.reasoning,
             content.superseded,
+            *(origin or (None, None)),
         ),
     )
     return int(cursor.lastrowid or 0)

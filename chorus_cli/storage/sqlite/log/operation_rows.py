@@ -15,6 +15,7 @@ from chorus_cli.core.errors import DatabaseDamagedError, JournalError
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.act import Inclusion
 from chorus_cli.core.log.acts import ACTS, Clear, Fork, Redo, Restore, Subject, Undo
+from chorus_cli.core.log.imports import Import
 from chorus_cli.core.log.memory_acts import MemoryAct
 from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.core.time import timestamps
@@ -159,6 +160,18 @@ def forks_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> li
         f"AND kind IN ('{Undo.kind}', '{Redo.kind}') AND {_SUBJECT} IN (SELECT id FROM operations WHERE {forks})) "
         "ORDER BY id",
         {"persona": persona, "thread": thread_id},
+    ).fetchall()
+    return [_operation(connection, row) for row in found]
+
+
+def imports_of(connection: sqlite3.Connection, persona: str) -> list[Operation]:
+    """Return the imports of a persona, with every undo and redo of them, oldest first."""
+    imports = f"persona = :persona AND kind = '{Import.kind}'"
+    found = connection.execute(
+        f"SELECT {_COLUMNS} FROM operations WHERE {imports} OR (persona = :persona "
+        f"AND kind IN ('{Undo.kind}', '{Redo.kind}') AND {_SUBJECT} IN (SELECT id FROM operations WHERE {imports})) "
+        "ORDER BY id",
+        {"persona": persona},
     ).fetchall()
     return [_operation(connection, row) for row in found]
 
