@@ -26,7 +26,6 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── MemoryItemError         a memory item that is not accepted, or a checkpoint that cannot be read
     ├── JobError                a job that cannot be started, or that there is none of
     ├── ToolError               a tool that cannot do what the model asks of it
-    ├── ImportFormatError       a file of another program that cannot be read
     ├── JournalError            nothing to undo or redo, or an undo that would overwrite something newer
     ├── StorageError            the database
     │   ├── DatabaseBusyError       another process writes and did not finish in time
@@ -167,10 +166,6 @@ class JobError(ChorusError):
 
 class ToolError(ChorusError):
     """A tool that cannot do what the model asks of it; the sentence is the result that the model is given."""
-
-
-class ImportFormatError(ChorusError):
-    """A file or a conversation of another program that cannot be read."""
 
 
 class JournalError(ChorusError):

@@ -80,11 +80,12 @@ def whole_number(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
-def moment(value: object, zone: tzinfo = UTC) -> datetime | None:
+def moment(value: object, zone: tzinfo | None = UTC) -> datetime | None:
     """Return a time as aware UTC, ``None`` if it is none or before 1970, which stands for "unknown".
 
     A number counts seconds, or milliseconds or microseconds if it would be thousands of years away. A text holds such
-    a number or is ISO 8601; without an offset it is in ``zone``.
+    a number or is ISO 8601; without an offset it is in ``zone``,
+    ``None`` being the system's.
     """
     if isinstance(value, str):
         stripped = value[:64].strip()
@@ -152,7 +153,7 @@ def _since_1970(number: float) -> datetime | None:
         return None
 
 
-def _written(value: str, zone: tzinfo) -> datetime | None:
+def _written(value: str, zone: tzinfo | None) -> datetime | None:
     try:
         found = datetime.fromisoformat(value)
         found = (found.replace(tzinfo=zone) if found.tzinfo is None else found).astimezone(UTC)
