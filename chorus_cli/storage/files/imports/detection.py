@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports.conversation import Skipped
 from chorus_cli.core.text.phrases import enumerated
-from chorus_cli.storage.files.imports import llm_logs, own_files
+from chorus_cli.storage.files.imports import llm_logs, own_files, terminal_sessions
 from chorus_cli.storage.files.imports.source import Format, Opening, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import tzinfo
 
-FORMATS: tuple[Format, ...] = (own_files.JSON_LINES, llm_logs.LLM_LOG)
+FORMATS: tuple[Format, ...] = (own_files.JSON_LINES, llm_logs.LLM_LOG, terminal_sessions.CLAUDE_CODE)
 """The formats in the order in which they are asked: those with an unmistakable sign first."""
 
 _BEGINNING_BYTES = 1 << 16
