@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.core.imports import claude_code
+from chorus_cli.core.imports import claude_code, codex
 from chorus_cli.core.imports.conversation import Skipped
 from chorus_cli.storage.files.imports.json_lines import first_values, values_in
 from chorus_cli.storage.files.imports.source import Format, Opening, Source
@@ -38,6 +38,12 @@ def _claude_code(opening: Opening) -> Source | None:
     return _Session(opening.path, claude_code.conversation_of) if is_session else None
 
 
+def _codex(opening: Opening) -> Source | None:
+    if not codex.is_beginning(first_values(opening.beginning)):
+        return None
+    return _Session(opening.path, codex.conversation_of)
+
+
 def _begins_long(beginning: bytes) -> bool:
     """Return whether the first line is too long to be read as a whole, and Claude Code's."""
     names = (b'"parentUuid"', b'"sessionId"', b'"isSidechain"')
@@ -45,3 +51,4 @@ def _begins_long(beginning: bytes) -> bool:
 
 
 CLAUDE_CODE = Format("claude-code", "sessions of Claude Code", "~/.claude/projects, a project in it or a session", _claude_code)
+CODEX = Format("codex", "sessions of Codex CLI", "~/.codex/sessions, a folder in it or a session", _codex)
