@@ -11,6 +11,7 @@ from chorus_cli.core.imports import values
 from chorus_cli.core.imports.branches import Node, joined, path_to
 from chorus_cli.core.imports.claude_code_words import Words
 from chorus_cli.core.imports.conversation import ForeignConversation
+from chorus_cli.core.log.messages import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,7 +29,7 @@ _MARKS = frozenset({"summary", "queue-operation", "file-history-snapshot", "perm
 
 
 class Line(NamedTuple):
-    """A line with an id: its parent, and what is kept of it. ``before`` is the one before it in the file."""
+    """A line with an id: its parent and the fields that are needed. ``before`` is the key of the line above."""
 
     key: str
     parent: str | None
@@ -58,7 +59,7 @@ def conversation_of(lines: Iterable[object], name: str) -> ForeignConversation:
     if not tree.messages:
         is_subagent = session.skipped[_SUBAGENTS]
         raise ImportFormatError("session of a subagent" if is_subagent else "conversation without messages")
-    said = next((message.content for message in tree.messages if message.content.strip()), "")
+    said = next((message.content for message in tree.messages if message.role is Role.USER), "")
     ids = session.ids
     return ForeignConversation(
         SOURCE,

@@ -23,8 +23,9 @@ _ERROR = "errors of the program"
 _SYNTHETIC = "<synthetic>"
 _ADDED = re.compile(r"<(system-reminder|ide_opened_file|ide_selection)>.*?</\1>\s*", re.DOTALL)
 _NOT_SAID = re.compile(
-    r"\s*(?:<(?:command-(?:name|message|args|contents)|local-command-[a-z]+|bash-[a-z]+|task-notification|teammate-message"
-    r"|user-prompt-submit-hook|user-memory-input|new-diagnostics)\b|Caveat: The messages below were generated|\[Request interrupted by user)"
+    r"\s*(?:<(?:command-(?:name|message|args|contents)|local-command-[a-z]+|bash-[a-z]+|task-notification"
+    r"|teammate-message|user-prompt-submit-hook|user-memory-input|new-diagnostics)\b"
+    r"|Caveat: The messages below were generated|\[Request interrupted by user)"
 )
 _MEDIA = {"image": "image", "document": "document"}
 
@@ -135,7 +136,7 @@ def _blocks(message: Record) -> Sequence[Record]:
 
 
 def _reply_rows(reply: _Reply, results: dict[str, Result]) -> Iterator[ForeignMessage]:
-    """Yield the rows of a reply: its text, then each call with its result, and text after a call in a row of its own."""
+    """Yield the rows of a reply: its text, then each call with its result, and text behind it in a row of its own."""
     message = values.record(reply.record.get("message"))
     time, model = values.moment(reply.record.get("timestamp")), values.line(message.get("model")) or None
     thoughts = "\n\n".join(filter(str.strip, (values.text(block.get("thinking")) for _, block in reply.blocks)))

@@ -1,4 +1,4 @@
-"""Sessions of Codex CLI: each message stands in them twice, as what the model read and as what the person saw."""
+"""Sessions of Codex CLI: each message stands in them twice, as the model reads it and as the person saw it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class _Session:
 
 
 class _Branches:
-    """The nodes of a session: what stands twice is one of them, and what was taken back is another branch."""
+    """The nodes of a session: a message that stands twice is one node, and turns taken back are another branch."""
 
     def __init__(self, said: Sequence[Said]) -> None:
         self.skipped: Counter[str] = Counter()

@@ -36,7 +36,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A line: ``is_event`` if the person saw it, otherwise it is what the model read or wrote.
+    """A line: ``is_event`` if the person saw it, otherwise the model read or wrote it.
 
     ``call`` is the id of a call or of the call that a result belongs to; ``text`` is the model's name, the name of a
     called tool or the text of a result where the line is one. ``turns`` is the number of turns taken back.
@@ -58,7 +58,7 @@ class Said:
 
 
 def said_in(kind: str, payload: Record, timestamp: datetime | None) -> Said | None:
-    """Return what a line adds to the conversation, ``None`` if that is nothing."""
+    """Return the part of the conversation in a line, ``None`` if there is none."""
     if kind == "turn_context":
         return Said(Kind.MODEL, values.line(payload.get("model")))
     return _event(payload, timestamp) if kind == "event_msg" else _item(payload, timestamp)

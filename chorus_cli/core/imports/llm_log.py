@@ -76,7 +76,9 @@ def conversation_of(
     new = list(_message_nodes(messages, skipped))
     tip = values.text(thread.get("tip_message_hash")) or None
     aliases = _repeated(old, new, tip)
-    kept = [replace(node, parent=aliases.get(node.parent or "", node.parent)) for node in new if node.key not in aliases]
+    kept = [
+        replace(node, parent=aliases.get(node.parent or "", node.parent)) for node in new if node.key not in aliases
+    ]
     leaf = aliases.get(tip or "", tip) or (old[-1].key if old and not new else None)
     tree = joined((*old, *_continued(old, kept)), leaf)
     if not tree.messages:
@@ -156,7 +158,9 @@ def _reply(key: str, response: Response, results: Mapping[str, Result]) -> Itera
         yield replace(blank, content=text, reasoning=reasoning)
         reasoning = None
     for number, call in enumerate(response.calls, 1):
-        written = call_of(values.text(call.get("tool_call_id")) or f"{key}/{number}", call.get("name"), call.get("arguments"))
+        written = call_of(
+            values.text(call.get("tool_call_id")) or f"{key}/{number}", call.get("name"), call.get("arguments")
+        )
         base = replace(blank, key=f"{key}/{number}", reasoning=reasoning if number == 1 else None)
         yield from rows_of_call(base, written, results.get(written.id))
 
@@ -184,7 +188,9 @@ def _rows(
     time = values.moment(turn.get("datetime_utc"))
     if role is Role.USER:
         text = _joined_texts(message, "text")
-        files = tuple(message.files[key] for part in message.parts if (key := attachment_key(part.payload)) in message.files)
+        files = tuple(
+            message.files[key] for part in message.parts if (key := attachment_key(part.payload)) in message.files
+        )
         if text or files:
             yield ForeignMessage(message.key, None, role, text, time, files=files)
         return

@@ -1,4 +1,4 @@
-"""Calls of tools in foreign conversations: rows of calls with their results, or text where one of the two is missing."""
+"""Calls of tools in foreign conversations: a row of each with its result, or text where one of the two is missing."""
 
 from __future__ import annotations
 

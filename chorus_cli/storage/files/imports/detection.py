@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import tzinfo
 
-FORMATS: tuple[Format, ...] = (own_files.JSON_LINES, llm_logs.LLM_LOG, terminal_sessions.CLAUDE_CODE, terminal_sessions.CODEX)
+FORMATS: tuple[Format, ...] = (
+    own_files.JSON_LINES,
+    llm_logs.LLM_LOG,
+    terminal_sessions.CLAUDE_CODE,
+    terminal_sessions.CODEX,
+    terminal_sessions.GEMINI_CLI,
+)
 """The formats in the order in which they are asked: those with an unmistakable sign first."""
 
 _BEGINNING_BYTES = 1 << 16

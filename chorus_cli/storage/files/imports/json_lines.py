@@ -36,6 +36,20 @@ def values_in(path: Path, longest: int = LONGEST_LINE_BYTES) -> Iterator[object]
         raise ImportFormatError(f"{path} cannot be read: {error.strerror}.") from error
 
 
+def value_in(path: Path) -> Iterator[object]:
+    """Yield the one value of a file, ``None`` if it is too long or no JSON.
+
+    Raises:
+        ImportFormatError: the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            whole = file.read(LONGEST_LINE_BYTES + 1)
+    except OSError as error:
+        raise ImportFormatError(f"{path} cannot be read: {error.strerror}.") from error
+    yield parsed(whole) if len(whole) <= LONGEST_LINE_BYTES else None
+
+
 def parsed(line: bytes) -> object:
     """Return the value in a line or a file, ``None`` if it is no JSON."""
     try:

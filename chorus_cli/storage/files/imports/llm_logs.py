@@ -26,7 +26,7 @@ _SIGNATURE = b"SQLite format 3\0"
 _LARGEST_FILE_BYTES = 1 << 27
 _MOST_MESSAGES = 1_000_000
 
-_WITH_FRAGMENTS = 'SELECT content FROM {table} JOIN fragments ON fragment_id = id WHERE response_id = ? ORDER BY "order"'
+_FRAGMENTS = 'SELECT content FROM {table} JOIN fragments ON fragment_id = id WHERE response_id = ? ORDER BY "order"'
 _ATTACHMENTS = """
     SELECT attachments.* FROM prompt_attachments JOIN attachments ON attachment_id = attachments.id
     WHERE response_id = ? ORDER BY "order"
@@ -88,16 +88,18 @@ class _LlmLog(Source):
     def _conversation(self, key: str, *, is_response: bool) -> ForeignConversation:
         column = "id" if is_response else "conversation_id"
         rows = list(self._rows("responses", f"SELECT * FROM responses WHERE {column} = ? ORDER BY rowid", key))
-        thread = self._first("threads", key) or self._first("conversations", key)
+        # A conversation that goes on in a newer version has a name in both tables, the first one in the older.
+        thread = {**self._first("threads", key), **self._first("conversations", key)}
         return llm_log.conversation_of(key, thread, list(map(self._response, rows)), list(self._messages(key)))
 
-    def _first(self, table: str, key: str) -> Record:
+    def _first(self, table: str, key: object) -> Record:
         return next(self._rows(table, f"SELECT * FROM {table} WHERE id = ?", key), {})
 
     def _response(self, row: Record) -> Response:
         key = row.get("id")
-        fragments = self._rows("prompt_fragments", _WITH_FRAGMENTS.format(table="prompt_fragments"), key)
-        system = self._rows("system_fragments", _WITH_FRAGMENTS.format(table="system_fragments"), key)
+        fragments, system = (
+            self._rows(table, _FRAGMENTS.format(table=table), key) for table in ("prompt_fragments", "system_fragments")
+        )
         return Response(
             row,
             [values.text(fragment.get("content")) for fragment in fragments],
