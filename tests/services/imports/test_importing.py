@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.services.imports.imports import Imports, Wanted
+from chorus_cli.services.imports.imports import Wanted
 from chorus_cli.storage.sqlite.log.search_index import Scope
+from tests.services.imports.foreign_talk import ITALY, LATIUM, OFTEN, OSLO, ROME, WHERE, imports, taken_in, written
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.services.world import World
-
-ROME = {"chorus_conversation": 1, "source": "demo", "key": "c1", "title": "Rome", "created_at": "2025-01-01T10:00:00Z"}
-WHERE = {"key": "m1", "role": "user", "content": "Where is Rome?", "timestamp": "2025-01-01T10:00:00Z"}
-ITALY = {"key": "m2", "parent": "m1", "role": "assistant", "content": "In Italy", "superseded": True}
-LATIUM = {"key": "m3", "parent": "m1", "role": "assistant", "content": "In Latium", "model": "gpt-4"}
-OSLO = {**ROME, "key": "c2", "title": "Oslo"}
-OFTEN = {**WHERE, "content": "Is Oslo cold?"}
-
-
-def written(folder: Path, *lines: object) -> Path:
-    path = folder / "talk.jsonl"
-    path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
-    return path
-
-
-def imports(world: World) -> Imports:
-    return Imports(world.store, world.clock, world.roster, world.folder / "attachments")
-
-
-async def taken_in(world: World, *lines: object) -> tuple[int, int]:
-    """Import these lines, and return the numbers of new conversations and messages."""
-    wanted = Wanted([written(world.folder, *lines)], "chorus")
-    report = await imports(world).take_in(wanted, lambda _line: None)
-    return report.added_conversations, report.added_messages
 
 
 async def contents(world: World) -> list[str]:
@@ -78,7 +52,7 @@ async def test_importing_again_after_an_undo_redoes_it(world: World) -> None:
     await taken_in(world, ROME, WHERE)
     await world.carry_out("/context undo")
     assert await taken_in(world, ROME, WHERE) == (0, 0)
-    assert [entry.counts for entry in await world.journal.entries(world.focus.target())][0]
+    assert next(entry.counts for entry in await world.journal.entries(world.focus.target()))
 
 
 async def test_search_finds_imported_messages(world: World) -> None:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.context.view import Reason, put_in
 from chorus_cli.core.log import journal
+from chorus_cli.core.log.imports import Import
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import operation_rows
+from chorus_cli.storage.sqlite.log.message_columns import counted_moment
 
 if TYPE_CHECKING:
     import sqlite3
@@ -112,11 +114,13 @@ def window_fill(
         "earliest": timestamps.to_text(earliest),
         "after": boundary.after_message_id if boundary else 0,
         "put_in": json.dumps(list(within_reach)),
+        "imports": json.dumps([each.id for each in journal.effective(operations) if isinstance(each.act, Import)]),
     }
     reachable, held, oldest = connection.execute(
         "SELECT COUNT(*), COALESCE(SUM(timestamp > :since), 0), MIN(timestamp) FROM messages "
         "INDEXED BY messages_of_thread WHERE thread_id = :thread_id AND timestamp > :earliest AND id > :after "
-        "AND introduced_by IS NULL AND content <> '' AND id NOT IN (SELECT value FROM json_each(:put_in))",
+        "AND (introduced_by IS NULL OR introduced_by IN (SELECT value FROM json_each(:imports)) AND NOT superseded) "
+        "AND content <> '' AND id NOT IN (SELECT value FROM json_each(:put_in))",
         values,
     ).fetchone()
     held += len(put_in(thread_id, operations, since))
@@ -127,25 +131,7 @@ def window_fill(
         "ORDER BY timestamp DESC LIMIT 1) WHERE id > :after",
         values,
     ).fetchone()
-    said = _moment(newest[0] if newest else None) or entered
+    said = counted_moment(newest[0] if newest else None) or entered
     in_reach = entered if entered and entered > earliest else None
-    moments = [moment for moment in (_moment(oldest), in_reach) if moment is not None]
+    moments = [moment for moment in (counted_moment(oldest), in_reach) if moment is not None]
     return WindowFill(held, reachable, min(moments, default=None), said)
-
-
-def moments(connection: sqlite3.Connection, thread_id: int, since: datetime) -> list[datetime]:
-    """Return when something was said in a thread after ``since``; other wordings of it do not count."""
-    found = connection.execute(
-        "SELECT timestamp FROM messages INDEXED BY messages_of_thread "
-        "WHERE thread_id = ? AND timestamp > ? AND revises IS NULL",
-        (thread_id, timestamps.to_text(since)),
-    ).fetchall()
-    return [moment for moment in (_moment(text) for (text,) in found) if moment is not None]
-
-
-def _moment(text: str | None) -> datetime | None:
-    """Read a time; one that cannot be read is told where the message is shown, not where messages are only counted."""
-    try:
-        return timestamps.from_text(text) if text else None
-    except ValueError:
-        return None

@@ -106,7 +106,7 @@ def number_known(connection: sqlite3.Connection, incoming: Incoming) -> int:
     known = _known(connection, incoming)
     if known is None:
         return 0
-    withdrawn = undone_imports(connection, incoming.persona)
+    withdrawn = operation_rows.undone_imports(connection, incoming.persona)
     ids = [id_ for each in incoming.conversation.messages if (id_ := known.messages.get(each.key)) is not None]
     (count,) = connection.execute(
         "SELECT COUNT(*) FROM messages WHERE id IN (SELECT value FROM json_each(?)) "
@@ -114,13 +114,6 @@ def number_known(connection: sqlite3.Connection, incoming: Incoming) -> int:
         (json.dumps(ids), json.dumps([*withdrawn])),
     ).fetchone()
     return int(count)
-
-
-def undone_imports(connection: sqlite3.Connection, persona: str) -> frozenset[int]:
-    """Return the imports of a persona that are undone, by the ids of their operations."""
-    found = operation_rows.imports_of(connection, persona)
-    undone = {subject.operation_id for subject in journal.undone(found)}
-    return frozenset(each.id for each in found if each.subject is None and each.id in undone)
 
 
 def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Operations, added: Added) -> None:
@@ -167,7 +160,7 @@ def _known(connection: sqlite3.Connection, incoming: Incoming) -> _Known | None:
 
 def _put_back(connection: sqlite3.Connection, persona: str, known: _Known, now: datetime) -> int:
     """Redo the undone imports that a conversation came in with, and return their number."""
-    undone = undone_imports(connection, persona)
+    undone = operation_rows.undone_imports(connection, persona)
     if not undone:
         return 0
     ids = json.dumps([*known.messages.values()])

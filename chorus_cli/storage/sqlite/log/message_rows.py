@@ -17,7 +17,9 @@ from chorus_cli.core.log import attachments
 from chorus_cli.core.log.messages import Message, MessageContent, Role, Status
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
-from chorus_cli.storage.sqlite.log.message_columns import COLUMNS, messages, stored_moment
+from chorus_cli.storage.sqlite.finished_rows import FinishedRows
+from chorus_cli.storage.sqlite.log.message_columns import COLUMNS, counted_moment, messages, stored_moment
+from chorus_cli.storage.sqlite.store import Connection
 
 if TYPE_CHECKING:
     import sqlite3
@@ -124,14 +126,16 @@ def rows_since(
     """Return the rows of a thread with a larger id than ``after`` that are younger than ``since``, and up to ``until``.
 
     The index decides by text, which may let a row of the same second through; the exact rule is the caller's. It is
-    named because SQLite, once it has statistics, may prefer to read the whole log by id.
+    named because SQLite, once it has statistics, may prefer to read the whole log by id. Messages that the connection
+    knows are not read again.
     """
     cursor = connection.execute(
-        f"SELECT {COLUMNS} FROM messages INDEXED BY messages_of_thread "
+        "SELECT id, timestamp FROM messages INDEXED BY messages_of_thread "
         "WHERE thread_id = ? AND timestamp > ? AND timestamp <= ? AND id > ? ORDER BY id",
         (thread_id, timestamps.to_text(since), timestamps.to_text(until) if until else _LATEST, after),
     )
-    return messages(cursor)
+    finished = connection.finished_rows if isinstance(connection, Connection) else FinishedRows()
+    return finished.read(connection, cursor.fetchall(), lambda ids: rows(connection, ids))
 
 
 def replies(connection: sqlite3.Connection, question: Message) -> list[Message]:
@@ -192,13 +196,26 @@ def newest_turn_id(connection: sqlite3.Connection, thread_id: int) -> int:
 
 
 def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime | None:
-    """Return when something was last said in a thread: what an operation put in was not, but for a retry's reply."""
+    """Return when something was last said in a thread.
+
+    What an operation put in was not, but for the reply of a retry and for imported messages.
+    """
     row = connection.execute(
-        "SELECT timestamp, id, persona FROM messages WHERE thread_id = ? "
-        "AND (introduced_by IS NULL OR run IS NOT NULL) ORDER BY timestamp DESC LIMIT 1",
+        "SELECT timestamp, id, persona FROM messages WHERE thread_id = ? AND (introduced_by IS NULL OR run IS NOT NULL "
+        "OR introduced_by IN (SELECT id FROM operations WHERE kind = 'import')) ORDER BY timestamp DESC LIMIT 1",
         (thread_id,),
     ).fetchone()
     return stored_moment(*row) if row else None
+
+
+def moments(connection: sqlite3.Connection, thread_id: int, since: datetime) -> list[datetime]:
+    """Return when something was said in a thread after ``since``; other wordings of it do not count."""
+    found = connection.execute(
+        "SELECT timestamp FROM messages INDEXED BY messages_of_thread "
+        "WHERE thread_id = ? AND timestamp > ? AND revises IS NULL",
+        (thread_id, timestamps.to_text(since)),
+    ).fetchall()
+    return [moment for moment in (counted_moment(text) for (text,) in found) if moment is not None]
 
 
 def checksum(role: str, thread_id: int, persona: str, timestamp: str, content: str) -> str:

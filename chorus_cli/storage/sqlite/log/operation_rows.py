@@ -164,16 +164,22 @@ def forks_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> li
     return [_operation(connection, row) for row in found]
 
 
-def imports_of(connection: sqlite3.Connection, persona: str) -> list[Operation]:
-    """Return the imports of a persona, with every undo and redo of them, oldest first."""
-    imports = f"persona = :persona AND kind = '{Import.kind}'"
+def imports_of(connection: sqlite3.Connection, persona: str | None = None) -> list[Operation]:
+    """Return the imports of a persona or of all, with every undo and redo of them, oldest first."""
+    of_persona = "persona = :persona" if persona is not None else "TRUE"
+    imports = f"{of_persona} AND kind = '{Import.kind}'"
     found = connection.execute(
-        f"SELECT {_COLUMNS} FROM operations WHERE {imports} OR (persona = :persona "
+        f"SELECT {_COLUMNS} FROM operations WHERE {imports} OR ({of_persona} "
         f"AND kind IN ('{Undo.kind}', '{Redo.kind}') AND {_SUBJECT} IN (SELECT id FROM operations WHERE {imports})) "
         "ORDER BY id",
         {"persona": persona},
     ).fetchall()
     return [_operation(connection, row) for row in found]
+
+
+def undone_imports(connection: sqlite3.Connection, persona: str | None = None) -> frozenset[int]:
+    """Return the imports of a persona or of all that are undone, by their ids."""
+    return frozenset(subject.operation_id or 0 for subject in journal.undone(imports_of(connection, persona)))
 
 
 def undone(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[int]:
