@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 SOURCE = "claude-code"
 
-_BROKEN = "lines that cannot be read"
-_SUBAGENTS = "messages of subagents"
+_BROKEN = "line that cannot be read"
+_SUBAGENTS = "message of a subagent"
 _KEPT = ("type", "timestamp", "message", "isMeta", "isCompactSummary", "isApiErrorMessage", "attachment")
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 _BETTER_TITLES = ("custom-title", "ai-title", "summary")

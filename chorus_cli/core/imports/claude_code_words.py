@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.imports.values import Record
 
-_PROGRAM = "words of the program"
-_SUMMARY = "summaries of a compaction"
-_ERROR = "errors of the program"
+_PROGRAM = "note of the program"
+_SUMMARY = "summary of a compaction"
+_ERROR = "error of the program"
 _SYNTHETIC = "<synthetic>"
 _ADDED = re.compile(r"<(system-reminder|ide_opened_file|ide_selection)>.*?</\1>\s*", re.DOTALL)
 _NOT_SAID = re.compile(

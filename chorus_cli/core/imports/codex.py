@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
 SOURCE = "codex"
 
-_BROKEN = "lines that cannot be read"
-_CONTEXT = "words of the program"
-_SUMMARY = "summaries of a compaction"
+FORK = "A fork of Codex CLI has only the messages after it; those before it are in the session it was forked from."
+
+_BROKEN = "line that cannot be read"
+_CONTEXT = "note of the program"
+_SUMMARY = "summary of a compaction"
 _CONTEXT_TEXT = re.compile(r"\s*(?:<[a-z_]+(?: [a-z_]+)*>|# AGENTS\.md instructions)")
 _LEGACY = frozenset({"message", "reasoning", "function_call", "function_call_output"})
 
@@ -64,6 +66,7 @@ def conversation_of(lines: Iterable[object], name: str) -> ForeignConversation:
         tree.messages,
         tree.live,
         values.moment(session.facts.get("timestamp")) or tree.messages[0].timestamp,
+        guesses=(FORK,) if "forked_from_ordinal_exclusive" in session.facts else (),
         skipped=tuple((session.skipped + branches.skipped).items()),
     )
 
@@ -88,9 +91,7 @@ class _Session:
             kind, payload = ("session_meta" if "type" not in line else "response_item"), line
         if kind == "session_meta":
             self.facts = self.facts or payload
-        elif kind == "compacted":
-            self.skipped[_SUMMARY] += 1
-        elif kind in ("response_item", "event_msg", "turn_context"):
+        elif kind in ("response_item", "event_msg", "turn_context", "compacted"):
             self.title = values.line(payload.get("thread_name")) or self.title
             found = said_in(kind, payload, values.moment(line.get("timestamp")))
             if found is not None:
@@ -110,6 +111,7 @@ class _Branches:
         self._thoughts: dict[str, None] = {}
         self._awaited: dict[Kind, tuple[str, Said]] = {}
         self._prompts = {each.text for each in said if each.kind is Kind.USER and each.is_event}
+        self._are_replies_shown = any(each.kind is Kind.REPLY and each.is_event for each in said)
         self._calls = {each.call for each in said if each.kind is Kind.CALL}
         self._results = {each.call: each.result for each in said if each.kind is Kind.RESULT and each.call}
 
@@ -134,6 +136,8 @@ class _Branches:
             case Kind.RESULT if said.call not in self._calls:
                 row = self._row(said, Role.ASSISTANT, in_words("", said.text), "result", said.call)
                 self._append(row.key, (row,))
+            case Kind.SUMMARY:
+                self._take_summary()
             case Kind.ROLLBACK if said.turns:
                 self._tip = self._before_prompts[-said.turns :][0] if self._before_prompts else None
                 del self._before_prompts[-said.turns :]
@@ -157,6 +161,13 @@ class _Branches:
         if role is Role.USER:
             self._before_prompts.append(self._tip)
         self._append(row.key, (row,))
+
+    def _take_summary(self) -> None:
+        """Leave out the reply that a compaction has just asked for: nobody was shown it."""
+        self.skipped[_SUMMARY] += 1
+        key, reply = self._awaited.pop(Kind.REPLY, ("", None))
+        if reply is not None and not reply.is_event and self._are_replies_shown and key == self._tip:
+            self._tip = self._nodes.pop(key).parent
 
     def _is_context(self, text: str) -> bool:
         """Return whether a message with the role of the user was written by the program."""

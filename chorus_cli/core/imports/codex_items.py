@@ -32,6 +32,7 @@ class Kind(Enum):
     RESULT = auto()
     MODEL = auto()
     ROLLBACK = auto()
+    SUMMARY = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ def said_in(kind: str, payload: Record, timestamp: datetime | None) -> Said | No
     """Return the part of the conversation in a line, ``None`` if there is none."""
     if kind == "turn_context":
         return Said(Kind.MODEL, values.line(payload.get("model")))
+    if kind == "compacted":
+        return Said(Kind.SUMMARY)
     return _event(payload, timestamp) if kind == "event_msg" else _item(payload, timestamp)
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 SOURCE = "gemini-cli"
 
-_BROKEN = "lines that cannot be read"
-_PROGRAM = "words of the program"
+_BROKEN = "line that cannot be read"
+_PROGRAM = "note of the program"
 _NOT_SAID = re.compile(r"\s*(?:<(?:session_context|hook_context|state_snapshot)>|/[a-z-]+(?:\s|$))")
 _SAID = frozenset({"user", "gemini"})
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 SOURCE = "llm"
 
-_SYSTEM = "system prompts"
-_UNREADABLE = "messages that cannot be read"
+_SYSTEM = "system prompt"
+_UNREADABLE = "message that cannot be read"
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL_RESULT}
 
 
