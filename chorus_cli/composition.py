@@ -29,6 +29,7 @@ from chorus_cli.services.folding.folding import Folding
 from chorus_cli.services.folding.schedule import FoldSchedule
 from chorus_cli.services.folding.summarizer import Summarizer
 from chorus_cli.services.jobs.jobs import Jobs
+from chorus_cli.services.log.costs import Costs
 from chorus_cli.services.log.search import Search
 from chorus_cli.services.memory.access import MemoryAccess
 from chorus_cli.services.memory.flash import FlashSaves
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from chorus_cli.adapters.models.attached import Load
     from chorus_cli.core.context.budget import Limit
     from chorus_cli.core.log.attachments import Kind
+    from chorus_cli.core.models.costs import Prices
     from chorus_cli.ports import Clock, ModelClient, Shell, TokenCounter
     from chorus_cli.services.notifier import Notifier
     from chorus_cli.services.personas.focus import Focus
@@ -104,7 +106,7 @@ class Providers:
     ``takes_tools`` returns whether tools may be offered to a model, and ``tools`` are those that there are;
     ``accepted_by`` returns the kinds of attachments that a model takes. ``warm``
     imports all that asking a model needs, which may take seconds; ``connect`` connects to its server beforehand.
-    ``aclose`` ends connections and servers.
+    ``aclose`` ends connections and servers. ``prices`` returns the prices of a model, if they are known.
     """
 
     client: ModelClient
@@ -118,6 +120,7 @@ class Providers:
     warm: Callable[[str], None] = lambda _model: None
     connect: Callable[[str], Coroutine[None, None, None]] = _nothing
     aclose: Callable[[], Awaitable[None]] = _nothing_to_close
+    prices: Callable[[str], Prices | None] = lambda _model: None
 
 
 def this_machine(
@@ -165,6 +168,7 @@ def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not
         warm=router.warm,
         connect=router.preconnect,
         aclose=router.aclose,
+        prices=known.prices,
     )
 
 
@@ -179,6 +183,7 @@ class Turns:
     memory: Memory
     jobs: Jobs
     search: Search
+    costs: Costs
     folding: Folding
     conversation: Conversation
     attachments: Attachments
@@ -198,6 +203,7 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
         accepted_by=providers.accepted_by,
     )
     memory = _memory(opened, machine, providers)
+    costs = Costs(store, clock, providers.prices)
     jobs = _jobs(opened, machine, memory)
     folding = Folding(context, Summarizer(providers.client, context), clock)
     folds = FoldSchedule(store, folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
@@ -205,7 +211,7 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
     rounds = Rounds(context, answering, folds, offers, memory.flashes)
     conversation = Conversation(rounds, memory, opened.run, clock.now(), jobs.news, jobs.running)
     attachments = Attachments(opened.paths.attachments, providers.counter, providers.accepted_by)
-    return Turns(opened, machine, providers, context, memory, jobs, search, folding, conversation, attachments)
+    return Turns(opened, machine, providers, context, memory, jobs, search, costs, folding, conversation, attachments)
 
 
 def _memory(opened: Opened, machine: Machine, providers: Providers) -> Memory:

@@ -13,6 +13,7 @@ from chorus_cli.core.context.memory import MemoryUse, block_tokens, uses
 from chorus_cli.core.context.plan import summary_tokens, usable
 from chorus_cli.core.context.view import Reason
 from chorus_cli.core.log.attachments import as_json
+from chorus_cli.core.log.messages import is_written
 from chorus_cli.core.memory.prompt import tokens_in_request
 from chorus_cli.storage.sqlite.context.thread_counts import count_outside
 from chorus_cli.storage.sqlite.log import message_rows
@@ -145,8 +146,7 @@ def _omissions(
         messages[reason] += found.messages
         tokens[reason] += found.tokens + found.messages * TOKENS_PER_MESSAGE
     for reason, row in left_out:
-        # The empty row of a reply that never came is no message.
-        if row.content or row.tool_calls or row.attachments:
+        if is_written(row):
             messages[reason] += 1
             tokens[reason] += tokens_of(row)
     corrected = plan.snapshot.budget.corrected
