@@ -27,6 +27,7 @@ _SUBCOMMANDS = {
     "ask": ("ask", "ask"),
     "context": ("reports", "context"),
     "cost": ("log", "cost"),
+    "import": ("imports", "import_files"),
     "log": ("log", "log"),
     "memory": ("reports", "memory"),
     "paths": ("facts", "show_paths"),

@@ -79,6 +79,7 @@ def parser() -> argparse.ArgumentParser:
     context = commands.add_parser("context", parents=[common], help="show the request that would be sent now")
     context.add_argument("--json", action="store_true", help="as one JSON value")
     _add_readers(commands)
+    _add_import(commands)
     personas = commands.add_parser("personas", parents=[unused], help="list the personas")
     personas.add_argument("--json", action="store_true", help="as one JSON value")
     commands.add_parser("schema", parents=[unused], help="print the JSON Schema of system.jsonc")
@@ -141,6 +142,21 @@ def _add_readers(commands: argparse._SubParsersAction[_Parser]) -> None:
         "memory", parents=[_options("whose memory; otherwise that of the last persona")], help="show what is remembered"
     )
     memory.add_argument("--json", action="store_true", help="as one JSON value")
+
+
+def _add_import(commands: argparse._SubParsersAction[_Parser]) -> None:
+    into = commands.add_parser(
+        "import",
+        parents=[_options("who gets the conversations; otherwise the last persona, or the one that a file names")],
+        help="take in conversations of other programs",
+        description="Take in conversations of other programs, which are recognised by their content. Each becomes a "
+        "closed thread with its own times; what is in the log already is not added again; one /context undo takes all "
+        "of it back.",
+    )
+    into.add_argument("files", metavar="FILE", nargs="+", help="a file, an archive or a folder")
+    into.add_argument("--dry-run", action="store_true", help="only say what is in it; nothing is changed")
+    into.add_argument("--timezone", metavar="Z", help="the zone of times without one, such as Europe/Berlin")
+    into.add_argument("--json", action="store_true", help="report as one JSON value")
 
 
 def _options(persona: str = argparse.SUPPRESS, model: str = argparse.SUPPRESS) -> _Parser:
