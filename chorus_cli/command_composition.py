@@ -85,6 +85,7 @@ def compose(turns: Turns, desk: Desk) -> Services:
         log=LogServices(journal, turns.search, Exporting(context, clock), turns.costs),
         editing=_editing(turns, desk),
         machine=MachineServices(clock, desk.copy, opened.notifier, turns.providers.warm),
+        attachments=turns.attachments,
     )
 
 

@@ -46,7 +46,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; the options of ``ask`` stand before or after it, which argparse cannot tell apart."""
     known = parser()
     chosen = known.parse_args(arguments)
-    given = [f"--{name}" for name in ("new", "thread", "json") if f"ask_{name}" in chosen]
+    given = [f"--{name}" for name in ("new", "thread", "json", "attach") if f"ask_{name}" in chosen]
     if given and chosen.command != "ask":
         known.error(f"{given[0]} stands before ask only")
     if {"--new", "--thread"} <= {*given}:
@@ -104,6 +104,15 @@ def _add_ask_options(parser: argparse.ArgumentParser, hidden: str = "") -> None:
         type=_thread_number,
         default=argparse.SUPPRESS,
         help=hidden or "in this open thread; otherwise in the one last used",
+    )
+    parser.add_argument(
+        "-a",
+        "--attach",
+        dest="ask_attach",
+        metavar="FILE",
+        action="append",
+        default=argparse.SUPPRESS,
+        help=hidden or "attach a picture, a PDF or a text; may be given several times",
     )
 
 

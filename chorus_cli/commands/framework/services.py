@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.commands.framework.registry import CommandRegistry
     from chorus_cli.ports import Clock
+    from chorus_cli.services.attachments.attachments import Attachments
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.context.window import ContextWindow
     from chorus_cli.services.editing.context import ContextEditing
@@ -103,3 +104,4 @@ class Services:
     log: LogServices
     editing: EditingServices
     machine: MachineServices
+    attachments: Attachments

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.budget import LEAD_TOKENS, Meter, needs_lead, text_tokens, tokens_of, total_tokens
+from chorus_cli.core.context.budget import LEAD_TOKENS, Meter, needs_lead, own_tokens, tokens_of, total_tokens
 from chorus_cli.core.context.fitting import fitting
 from chorus_cli.core.context.memory import block_tokens
 from chorus_cli.core.context.view import Reason
-from chorus_cli.core.log.messages import Message, Role, Status
+from chorus_cli.core.log.attachments import with_lines
+from chorus_cli.core.log.messages import Message, Role, Status, is_filled
 from chorus_cli.core.memory.prompt import hot_block
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.context.snapshot import ContextSnapshot
     from chorus_cli.core.context.summaries import Summary
+    from chorus_cli.core.log.attachments import Attachment, Kind
 
 BROKEN_OFF = "[this reply broke off here]"
 HEADING = "Summary of the earlier conversation:"
@@ -118,8 +120,9 @@ def plan_whole(snapshot: ContextSnapshot) -> RequestPlan | None:
 def plan_bounded(snapshot: ContextSnapshot, at_most: Callable[[str], int]) -> RequestPlan | None:
     """Build the request of a snapshot whose messages need no count, by upper bounds; ``None`` if it may not fit."""
     view = snapshot.view
+    model = snapshot.target.choice.model
     rows = [
-        row if row.token_count is not None else row._replace(token_count=text_tokens(row, at_most))
+        row if row.token_count is not None else row._replace(token_count=own_tokens(row, at_most, model))
         for row in view.messages
     ]
     summary = view.summary
@@ -186,7 +189,8 @@ def _messages(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence
     )
     system = PromptMessage("system", "\n\n".join(filter(None, parts)))
     lead = [PromptMessage("user", LEAD)] if needs_lead(rows) else []
-    return (system, *lead, *map(_as_sent, rows))
+    accepted = snapshot.frame.accepted
+    return (system, *lead, *(_as_sent(row, accepted) for row in rows))
 
 
 def _not_sent(rows: Sequence[Message], fitted: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
@@ -208,10 +212,10 @@ def usable(view: Sequence[Message]) -> list[Message]:
     def is_usable(row: Message) -> bool:
         if row.role in _TOOL_ROLES:
             return (row.turn_id, row.tool_call_id) in paired
-        return row.status is not Status.STREAMING and bool(row.content.strip())
+        return row.status is not Status.STREAMING and is_filled(row)
 
     rows = [row for row in view if is_usable(row)]
-    failed_turns = {row.turn_id for row in view if row.status.broke_off and not row.content.strip()}
+    failed_turns = {row.turn_id for row in view if row.status.broke_off and not is_filled(row)}
     return _once(rows, failed_turns) if failed_turns else rows
 
 
@@ -223,6 +227,7 @@ def _once(rows: list[Message], failed_turns: set[int]) -> list[Message]:
             row.turn_id in failed_turns
             and row.role is following.role is Role.USER
             and row.content.strip() == following.content.strip()
+            and row.attachments == following.attachments
         )
 
     return [row for row, following in pairwise(rows) if not is_repeated(row, following)] + rows[-1:]
@@ -231,18 +236,30 @@ def _once(rows: list[Message], failed_turns: set[int]) -> list[Message]:
 def _unsent_reason(row: Message) -> Reason:
     if row.status is Status.STREAMING:
         return Reason.RUNNING
-    return Reason.REPEATED if row.role is Role.USER and row.content.strip() else Reason.UNUSABLE
+    return Reason.REPEATED if row.role is Role.USER and is_filled(row) else Reason.UNUSABLE
 
 
-def _as_sent(message: Message) -> PromptMessage:
+def _as_sent(message: Message, accepted: frozenset[Kind]) -> PromptMessage:
     match message.role:
         case Role.USER:
             text = f"{message.preamble}\n\n{message.content}" if message.preamble else message.content
-            return PromptMessage("user", text)
+            return _with_attachments(PromptMessage("user", text), message.attachments, accepted)
         case Role.ASSISTANT:
-            broken = f"{message.content}\n{BROKEN_OFF}" if message.status.broke_off else message.content
-            return PromptMessage("assistant", broken)
+            # No provider takes a picture in a reply, as an import may bring one.
+            said = with_lines(message.content, message.attachments)
+            return PromptMessage("assistant", f"{said}\n{BROKEN_OFF}" if message.status.broke_off else said)
         case Role.TOOL_USE:
             return PromptMessage("assistant", message.content, tool_calls=message.tool_calls)
         case Role.TOOL_RESULT:
             return PromptMessage("tool", message.content, tool_call_id=message.tool_call_id)
+
+
+def _with_attachments(
+    question: PromptMessage, attachments: tuple[Attachment, ...], accepted: frozenset[Kind]
+) -> PromptMessage:
+    """Return a question with the attachments that the model takes; a line stands for each of the others."""
+    if not attachments:
+        return question
+    named = [each for each in attachments if each.kind not in accepted]
+    sent = tuple(each for each in attachments if each.kind in accepted)
+    return question._replace(content=with_lines(question.content, named), attachments=sent)

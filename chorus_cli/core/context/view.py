@@ -197,8 +197,12 @@ def reasons_outside(
         is_undone = row.introduced_by in undone and row.timestamp > seen.cutoff
         return Reason.TAKEN_BACK if is_undone else Reason.AGE
 
-    outside = (row for row in by_id.values() if row.id not in reached and (row.content or row.tool_calls))
+    outside = (row for row in by_id.values() if row.id not in reached and _is_something(row))
     return {row.id: reason(row) for row in outside if _is_original(row, thread_id, by_id)}
+
+
+def _is_something(row: Message) -> bool:
+    return bool(row.content or row.tool_calls or row.attachments)
 
 
 def _is_original(row: Message, thread_id: int, rows: Container[int]) -> bool:

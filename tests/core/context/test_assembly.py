@@ -14,7 +14,7 @@ from chorus_cli.core.context.budget import (
     Budget,
     Limit,
     Room,
-    text_tokens,
+    own_tokens,
     tokens_of,
 )
 from chorus_cli.core.context.plan import LEAD, RequestPlan, plan_request
@@ -58,7 +58,7 @@ def message(id_: int, role: Role, content: str, turn: int, status: Status = Stat
         id_, "frodo", 1, turn, role, content, START + timedelta(seconds=id_), status=status, tool_calls=calls,
         tool_call_id=call_id,
     )  # fmt: skip
-    return row._replace(token_count=text_tokens(row, COUNT))
+    return row._replace(token_count=own_tokens(row, COUNT))
 
 
 def talk(*turns: str) -> list[Message]:
