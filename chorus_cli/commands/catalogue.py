@@ -30,4 +30,4 @@ def registry() -> CommandRegistry[Services]:
         *(jobs, settings, run_settings, model),
         *(search, cost, composing, export, general),
     )
-    return CommandRegistry(module.GROUP for module in groups)
+    return CommandRegistry((*(module.GROUP for module in groups), journal.TOP))

@@ -176,8 +176,9 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
     if hot := plan.snapshot.hot:
         yield "memory", block_tokens(hot), f"HOT items {', '.join(f'#{item.id}' for item in hot)}"
     since = " since the boundary" if view.boundary is not None else ""
-    number = sum(row.id in view.kept for row in plan.sent)
-    by_operations = f", {number} kept whatever their age" if number else ""
+    number, pinned = (sum(row.id in ids for row in plan.sent) for ids in (view.kept, view.pinned))
+    by_operations = f", {number - pinned} kept whatever their age" if number > pinned else ""
+    by_operations += f", {pinned} pinned" if pinned else ""
     cut = f", {len(plan.cut)} of them without the middle" if plan.cut else ""
     hours = persona.settings.context_hours
     attached = min(plan.message_tokens, sum(_attached_tokens(plan)))

@@ -19,8 +19,9 @@ from chorus_cli.core.context.budget import (
 )
 from chorus_cli.core.context.plan import LEAD, RequestPlan, plan_request
 from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, SystemPrompt
+from chorus_cli.core.context.summaries import Summary
 from chorus_cli.core.context.target import Target
-from chorus_cli.core.context.view import Summary, View
+from chorus_cli.core.context.view import View
 from chorus_cli.core.log.messages import Message, Role, Status
 from chorus_cli.core.models.choice import ModelChoice
 from chorus_cli.core.personas.persona import Persona
