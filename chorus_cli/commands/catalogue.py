@@ -8,6 +8,7 @@ from chorus_cli.commands import (
     cost,
     export,
     general,
+    imports,
     jobs,
     model,
     persona,
@@ -28,6 +29,6 @@ def registry() -> CommandRegistry[Services]:
     groups = (
         *(window, journal, edit, summary, sessions, latest_action, remember, items, flash, persona, thread, background),
         *(jobs, settings, run_settings, model),
-        *(search, cost, composing, export, general),
+        *(search, cost, composing, export, imports, general),
     )
     return CommandRegistry((*(module.GROUP for module in groups), journal.TOP))

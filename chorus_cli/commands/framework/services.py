@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.editing.context import ContextEditing
     from chorus_cli.services.editing.drafts import Editing
     from chorus_cli.services.folding.folding import Folding
+    from chorus_cli.services.imports.imports import Imports
     from chorus_cli.services.jobs.jobs import Jobs
     from chorus_cli.services.log.costs import Costs
     from chorus_cli.services.log.journal import Journal
@@ -102,6 +103,7 @@ class Services:
     memory: Memory
     jobs: Jobs
     log: LogServices
+    imports: Imports
     editing: EditingServices
     machine: MachineServices
     attachments: Attachments
