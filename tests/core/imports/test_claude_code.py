@@ -112,7 +112,9 @@ def test_a_reply_over_several_lines_is_one_with_its_thoughts_and_calls() -> None
 
 def test_results_of_calls_made_at_once_are_all_kept() -> None:
     """Each names its own call as its parent, so the chain from the end passes over all but one."""
-    first, second = (claude_line(f"r{n}", parent, "assistant", [tool_use(f"t{n}")]) for n, parent in ((1, "u1"), (2, "r1")))
+    first, second = (
+        claude_line(f"r{n}", parent, "assistant", [tool_use(f"t{n}")]) for n, parent in ((1, "u1"), (2, "r1"))
+    )
     first["message"]["id"] = second["message"]["id"] = "msg_same"
     found = read(
         QUESTION,
