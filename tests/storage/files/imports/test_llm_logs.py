@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.core.imports.conversation import ForeignConversation, Skipped
+from chorus_cli.core.imports.conversation import ForeignConversation, ForeignFile, Skipped
 from chorus_cli.core.log.messages import Role
 from chorus_cli.storage.files.imports.detection import sources
 from tests.core.imports.exports import check, live, said
@@ -142,7 +142,7 @@ def test_an_attachment_on_the_disk_is_read_only_if_it_is_still_the_same(log: Pat
         opened.close()
 
 
-def _files(found: ForeignConversation | Skipped) -> list[object]:
+def _files(found: ForeignConversation | Skipped) -> list[ForeignFile]:
     messages = found.messages if isinstance(found, ForeignConversation) else ()
     return [file for message in messages for file in message.files]
 

@@ -132,7 +132,15 @@ def test_a_line_over_the_limit_is_passed_over(tmp_path: Path) -> None:
 
 def test_other_files_are_of_no_known_format(tmp_path: Path) -> None:
     path = tmp_path / "list.jsonl"
-    objects = ({}, {"a": 1}, [], None, {"type": "message"}, {"id": 1, "timestamp": 2}, {"type": [], "sessionId": "s1"})
+    objects: tuple[Any, ...] = (
+        {},
+        {"a": 1},
+        [],
+        None,
+        {"type": "message"},
+        {"id": 1, "timestamp": 2},
+        {"type": [], "sessionId": "s1"},
+    )
     for content in ("", "x", *(f"{json.dumps(value)}\n" * 2 for value in objects)):
         path.write_text(content, encoding="utf-8")
         with pytest.raises(ImportFormatError, match="no known format"):
