@@ -95,7 +95,7 @@ def _linked(
         before = None if parent is None else last[parent]
         for message in tree[key].messages:
             if message.key not in messages:
-                messages[message.key] = replace(message, parent=before)
+                messages[message.key] = message if message.parent == before else replace(message, parent=before)
                 before = message.key
         last[key] = before
     return messages, last

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ImportFormatError
@@ -27,8 +26,8 @@ _FARTHEST_THOUGHT = 40
 """The most nodes between a reply and the thoughts before it."""
 
 _ROLES = frozenset({"user", "assistant", "tool"})
-_HIDDEN = "hidden notes of the program to the model"
-_BROKEN = "messages that cannot be read"
+_HIDDEN = "hidden note of the program to the model"
+_BROKEN = "message that cannot be read"
 _ENDINGS = {"interrupted": Status.INTERRUPTED, "max_tokens": Status.TRUNCATED}
 _MARKED = re.compile("\ue200([^\ue200\ue201]{0,4000})\ue201|[\ue200-\ue206]")
 
@@ -92,8 +91,9 @@ class _Reader:
         if self._is_shown(key):
             return (self._message(key),)
         message, content = self._messages[key], self._contents[key]
-        if _is_hidden(message, content) and content.text:
-            self.skipped[_HIDDEN] += 1
+        if _is_hidden(message, content):
+            if content.text:
+                self.skipped[_HIDDEN] += 1
         elif message and _role(message) not in _ROLES:
             self.skipped[_BROKEN] += 1
         return ()
@@ -107,27 +107,31 @@ class _Reader:
 
     def _message(self, key: str) -> ForeignMessage:
         message, content = self._messages[key], self._contents[key]
+        role, text, call, result_of = Role.USER, content.text, None, self._call_of.get(key)
+        tool = _addressee(message)
+        if result_of is not None:
+            role = Role.TOOL_RESULT
+        elif key in self._calls:
+            role, text, result_of = Role.TOOL_USE, "", key
+            call = ToolCall(key, tool, _arguments(content.text)).as_json
+        elif _role(message) != "user":
+            speaker = tool or (_role(message) == "tool" and (_name(message) or "tool"))
+            role, text = Role.ASSISTANT, f"[{speaker}]\n{text}" if speaker else _without_marks(text)
         data = values.record(message.get("metadata"))
-        found = ForeignMessage(
+        is_reply = role is Role.ASSISTANT
+        return ForeignMessage(
             key,
             None,
-            Role.USER,
-            content.text,
+            role,
+            text,
             values.moment(message.get("create_time")),
-            files=content.files,
+            None if role is Role.USER else values.line(data.get("model_slug")) or None,
+            _status(data) if is_reply else None,
+            call,
+            result_of,
+            self._thoughts(key) if is_reply else None,
+            content.files,
         )
-        if _role(message) == "user":
-            return found
-        found = replace(found, model=values.line(data.get("model_slug")) or None)
-        tool = _addressee(message)
-        if key in self._call_of:
-            return replace(found, role=Role.TOOL_RESULT, tool_call_id=self._call_of[key])
-        if key in self._calls:
-            call = ToolCall(key, tool, _arguments(content.text)).as_json
-            return replace(found, role=Role.TOOL_USE, content="", tool_calls=call, tool_call_id=key)
-        speaker = tool or (_role(message) == "tool" and (_name(message) or "tool"))
-        text = f"[{speaker}]\n{content.text}" if speaker else _without_marks(content.text)
-        return replace(found, role=Role.ASSISTANT, content=text, status=_status(data), reasoning=self._thoughts(key))
 
     def _thoughts(self, key: str) -> str | None:
         """Return the thoughts in the nodes directly before a reply."""

@@ -21,8 +21,8 @@ SOURCE = "claude.ai"
 
 NEWEST_BRANCH = "The export does not say which branch a conversation ended with: the newest one was taken."
 
-_BROKEN = "messages that cannot be read"
-_EMPTY = "empty messages"
+_BROKEN = "message that cannot be read"
+_EMPTY = "empty message"
 _ROLES = {"human": Role.USER, "user": Role.USER, "assistant": Role.ASSISTANT}
 _ENDINGS = {"max_tokens": Status.TRUNCATED, "user_canceled": Status.INTERRUPTED}
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 SOURCE = "open-webui"
 
-_HIDDEN = "system prompts"
-_BROKEN = "messages that cannot be read"
-_EMPTY = "replies that failed, or are empty"
+_HIDDEN = "system prompt"
+_BROKEN = "message that cannot be read"
+_EMPTY = "reply that failed or is empty"
 _DETAILS = re.compile(r'<details\b[^<>]{0,200}?\btype="(reasoning|tool_calls|code_interpreter)"[^<>]*+>')
 _DETAILS_END = "</details>"
 _ATTRIBUTE = re.compile(r'\b([a-z]+)="([^"]*)"')
@@ -34,9 +34,9 @@ _QUOTED = re.compile(r"^> ?", re.MULTILINE)
 
 def is_conversation(value: object) -> bool:
     """Return whether a value has the form of a conversation of Open WebUI."""
-    chat = values.record(values.record(value).get("chat"))
+    chat = _chat(values.record(value))
     has_tree = isinstance(values.record(chat.get("history")).get("messages"), dict)
-    return has_tree or isinstance(chat.get("messages"), list)
+    return has_tree or ("chat" in values.record(value) and isinstance(chat.get("messages"), list))
 
 
 def conversation_of(value: object) -> ForeignConversation:
@@ -46,7 +46,7 @@ def conversation_of(value: object) -> ForeignConversation:
         ImportFormatError: it has no message that can be read.
     """
     found = values.record(value)
-    chat = values.record(found.get("chat"))
+    chat = _chat(found)
     history = values.record(chat.get("history"))
     messages = _messages(history, chat)
     parents = _parents(messages)
@@ -64,6 +64,11 @@ def conversation_of(value: object) -> ForeignConversation:
         created,
         skipped=tuple(_skipped(messages, nodes)),
     )
+
+
+def _chat(found: Record) -> Record:
+    """Return the chat of an exported row; its database holds the chat alone."""
+    return values.record(found.get("chat")) or (found if "history" in found else values.record(None))
 
 
 def _messages(history: Record, chat: Record) -> dict[str, Record]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SOURCE = "sillytavern"
 
-_BROKEN = "lines that cannot be read"
+_BROKEN = "line that cannot be read"
 _UNNAMED = frozenset({"", "unused"})
 _MONTHS = (
     "january", "february", "march", "april", "may", "june",

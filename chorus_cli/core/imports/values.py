@@ -12,7 +12,7 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from chorus_cli.core.text.code_points import C1_CONTROLS, CONTROLS
+from chorus_cli.core.text.code_points import C1_CONTROLS, CONTROLS, SURROGATES
 from chorus_cli.core.text.surrogates import cleaned_input
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ _MILLISECONDS_FROM = 1e11
 """As seconds this is the year 5138, as milliseconds 1973: larger numbers are milliseconds."""
 _MICROSECONDS_FROM = 1e14
 _CONTROL = re.compile(f"[{CONTROLS}{C1_CONTROLS}]")
+_UNCLEAN = re.compile(f"[\0\r{SURROGATES}]")
 _NUMBER = re.compile(r"\d{1,16}(\.\d{1,9})?", re.ASCII)
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,", re.ASCII | re.IGNORECASE)
 
@@ -57,13 +58,15 @@ def text(value: object) -> str:
         return ""
     if len(value) > LONGEST_TEXT:
         value = f"{value[:LONGEST_TEXT]}\n[{len(value) - LONGEST_TEXT:,} more characters were not imported]"
-    return cleaned_input(value)[0]
+    return cleaned_input(value)[0] if _UNCLEAN.search(value) else value
 
 
 def line(value: object, longest: int = _LONGEST_TITLE) -> str:
     """Return a text in one line without control characters, such as a title or the name of a file."""
     if not isinstance(value, str):
         return ""
+    if len(value) <= longest and value.isprintable() and value == value.strip() and "  " not in value:
+        return value
     words = " ".join(_CONTROL.sub(" ", cleaned_input(value[: 2 * longest])[0]).split())
     return words if len(words) <= longest else f"{words[: longest - 1]}…"
 

@@ -96,7 +96,7 @@ def test_text_beside_the_blocks_is_read_where_those_have_none() -> None:
 def test_what_is_left_out_is_counted() -> None:
     messages = [claude_message("a", ROOT, "human", "q"), claude_message("b", "a", "human", ""), {"sender": "?"}]
     found = conversation_of({**claude(*messages), "chat_messages": [*messages, None]})
-    assert dict(found.skipped) == {"messages that cannot be read": 2, "empty messages": 1}
+    assert dict(found.skipped) == {"message that cannot be read": 2, "empty message": 1}
 
 
 @pytest.mark.parametrize("value", [None, {}, claude(), {"chat_messages": [None, 7]}])

@@ -94,6 +94,13 @@ def test_without_a_history_the_live_path_is_read() -> None:
     assert is_conversation({"chat": {"messages": []}})
 
 
+def test_a_chat_may_stand_without_its_row() -> None:
+    chat = FULL["chat"]
+    assert is_conversation(chat)
+    found = conversation_of({**chat, "id": ""})
+    assert (said(found), found.title, found.key) == (said(conversation_of(FULL)), "Mate", "a")
+
+
 def test_a_document_has_its_text_beside_it() -> None:
     document = {"type": "file", "file": {"filename": "a.pdf", "meta": {"content_type": "application/pdf"},
                                          "data": {"content": "text of it"}}}  # fmt: skip
@@ -112,9 +119,9 @@ def test_what_is_left_out_is_counted() -> None:
         web_message("d", "c", "robot", "?"),
     ]
     assert dict(conversation_of(web(*messages)).skipped) == {
-        "system prompts": 1,
-        "replies that failed, or are empty": 1,
-        "messages that cannot be read": 1,
+        "system prompt": 1,
+        "reply that failed or is empty": 1,
+        "message that cannot be read": 1,
     }
 
 

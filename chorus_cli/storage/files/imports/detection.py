@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports.conversation import Skipped
 from chorus_cli.core.text.phrases import enumerated
-from chorus_cli.storage.files.imports import llm_logs, own_files, terminal_sessions
+from chorus_cli.storage.files.imports import (
+    json_exports,
+    llm_logs,
+    own_files,
+    silly_tavern_files,
+    terminal_sessions,
+)
 from chorus_cli.storage.files.imports.source import Format, Opening, Source
 
 if TYPE_CHECKING:
@@ -22,6 +28,10 @@ FORMATS: tuple[Format, ...] = (
     terminal_sessions.CLAUDE_CODE,
     terminal_sessions.CODEX,
     terminal_sessions.GEMINI_CLI,
+    silly_tavern_files.SILLY_TAVERN,
+    json_exports.CHATGPT,
+    json_exports.CLAUDE_AI,
+    json_exports.OPEN_WEBUI,
 )
 """The formats in the order in which they are asked: those with an unmistakable sign first."""
 
