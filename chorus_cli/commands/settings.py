@@ -18,7 +18,8 @@ from chorus_cli.commands.wording import confirmation, reset_confirmation
 from chorus_cli.core.errors import ChorusError, ModelNameError
 from chorus_cli.core.settings import table as settings
 from chorus_cli.core.settings import values as setting_values
-from chorus_cli.core.settings.table import DEFAULT_SOURCE, SETTINGS, Kind, Setting
+from chorus_cli.core.settings.layers import DEFAULT_SOURCE
+from chorus_cli.core.settings.table import SETTINGS, Kind, Setting
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.services.personas.settings import Change, OpenSettings, SettingState, flaw, state, states
 

@@ -12,7 +12,7 @@ from chorus_cli.core.log.export import entry_as_json
 from chorus_cli.core.log.marks import log_marks
 from chorus_cli.core.time import timespan
 from chorus_cli.services.log.search import Search
-from chorus_cli.services.log.transcript import numbers_of, operations_of, selected, transcript
+from chorus_cli.services.log.transcript import newest_of, numbers_of, operations_of, selected, transcript
 from chorus_cli.services.personas.roster import Roster
 from chorus_cli.storage.sqlite.log.search_index import Scope
 from chorus_cli.subcommands.conventions import joined_text, options, print_json
@@ -37,6 +37,8 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
         since = _since(chosen, app.clock.now())
         slug, name = await _roster(app).logged(given.persona, app.focus.slug)
         selection = await selected(app.store, slug, chosen.thread, since)
+        if chosen.newest is not None:
+            selection = await newest_of(app.store, selection, chosen.newest)
         operations = await operations_of(app.store, selection)
         entries, marks = transcript(app.store, selection, operations), log_marks(operations, selection.thread_id)
         numbers = await numbers_of(app.store, slug)

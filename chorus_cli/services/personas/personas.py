@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
 from chorus_cli.core.personas.names import checked_name, folded
 from chorus_cli.core.personas.persona import DEFAULT_PERSONA, Persona
-from chorus_cli.core.settings import table as settings
+from chorus_cli.core.settings.layers import resolve
 from chorus_cli.storage.files import persona_files, settings_file
 
 if TYPE_CHECKING:
@@ -154,8 +154,8 @@ class Personas:
         """Read a persona's files; return also whether each of them could be read."""
         own, own_warnings = settings_file.read_layer(self.settings_path(slug))
         defaults, default_warnings = settings_file.read_defaults(self.config_file)
-        resolved = settings.resolve([own, defaults])
-        without_own = settings.resolve([defaults])
+        resolved = resolve([own, defaults])
+        without_own = resolve([defaults])
         documents, document_warnings = persona_files.documents(self.folder, slug)
         unreadable = tuple(layer.name for layer in (own, defaults) if not layer.readable)
         persona = Persona(
@@ -173,7 +173,7 @@ class Personas:
     def own_settings(self, slug: str) -> Settings:
         """Return the settings of a persona's own file, without defaults and warnings: cheap, for lists."""
         own, _ = settings_file.read_layer(self.settings_path(slug))
-        return settings.resolve([own]).settings
+        return resolve([own]).settings
 
     def settings_path(self, slug: str) -> Path:
         """Return the path of a persona's settings."""
