@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.errors import DatabaseDamagedError
@@ -19,7 +19,6 @@ COLUMNS = (
     "id, persona, thread_id, COALESCE(turn_id, id), role, content, timestamp, preamble, tool_calls, tool_call_id, "
     "status, run, model, token_count, introduced_by, revises, usage, attachments, superseded"
 )
-_MOST_KEPT = 2_000
 
 # An enum takes several times as long as a cache to look a member up, and a long view has a thousand rows.
 _role, _status = cache(Role), cache(Status)
@@ -34,8 +33,6 @@ def messages(cursor: Iterable[tuple[Any, ...]]) -> list[Message]:
     return [_message(row) for row in list(cursor)]
 
 
-# Each turn reads the window again; to compare a row with one read before takes a tenth of the time of its message.
-@lru_cache(maxsize=_MOST_KEPT)
 def _message(row: tuple[Any, ...]) -> Message:
     # By position, in the order of the columns: by name, making the rows of a large request takes a third longer.
     id_, persona, thread_id, turn_id, role, content, timestamp, preamble, calls, call_id, status, *rest = row

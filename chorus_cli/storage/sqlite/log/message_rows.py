@@ -17,7 +17,9 @@ from chorus_cli.core.log import attachments
 from chorus_cli.core.log.messages import Message, MessageContent, Role, Status
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
+from chorus_cli.storage.sqlite.finished_rows import FinishedRows
 from chorus_cli.storage.sqlite.log.message_columns import COLUMNS, counted_moment, messages, stored_moment
+from chorus_cli.storage.sqlite.store import Connection
 
 if TYPE_CHECKING:
     import sqlite3
@@ -124,14 +126,16 @@ def rows_since(
     """Return the rows of a thread with a larger id than ``after`` that are younger than ``since``, and up to ``until``.
 
     The index decides by text, which may let a row of the same second through; the exact rule is the caller's. It is
-    named because SQLite, once it has statistics, may prefer to read the whole log by id.
+    named because SQLite, once it has statistics, may prefer to read the whole log by id. Messages that the connection
+    knows are not read again.
     """
     cursor = connection.execute(
-        f"SELECT {COLUMNS} FROM messages INDEXED BY messages_of_thread "
+        "SELECT id, timestamp FROM messages INDEXED BY messages_of_thread "
         "WHERE thread_id = ? AND timestamp > ? AND timestamp <= ? AND id > ? ORDER BY id",
         (thread_id, timestamps.to_text(since), timestamps.to_text(until) if until else _LATEST, after),
     )
-    return messages(cursor)
+    finished = connection.finished_rows if isinstance(connection, Connection) else FinishedRows()
+    return finished.read(connection, cursor.fetchall(), lambda ids: rows(connection, ids))
 
 
 def replies(connection: sqlite3.Connection, question: Message) -> list[Message]:
