@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chorus_cli.commands import (
     background,
+    cards,
     composing,
     export,
     general,
@@ -24,7 +25,21 @@ from chorus_cli.commands.memory import flash, items, remember
 def registry() -> CommandRegistry[Services]:
     """Build the registry of all commands."""
     groups = (
-        *(window, journal, edit, summary, sessions, latest_action, remember, items, flash, persona, thread, background),
+        *(
+            window,
+            journal,
+            edit,
+            summary,
+            sessions,
+            latest_action,
+            remember,
+            items,
+            flash,
+            persona,
+            cards,
+            thread,
+            background,
+        ),
         *(jobs, settings, model),
         *(search, composing, export, general),
     )
