@@ -26,6 +26,8 @@ _SUBCOMMANDS = {
     None: ("chat", "chat"),
     "ask": ("ask", "ask"),
     "context": ("reports", "context"),
+    "cost": ("log", "cost"),
+    "import": ("imports", "import_files"),
     "log": ("log", "log"),
     "memory": ("reports", "memory"),
     "paths": ("facts", "show_paths"),

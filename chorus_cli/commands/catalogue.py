@@ -6,11 +6,13 @@ from chorus_cli.commands import (
     background,
     cards,
     composing,
+    cost,
     export,
     general,
     jobs,
     model,
     persona,
+    run_settings,
     search,
     sessions,
     settings,
@@ -25,22 +27,8 @@ from chorus_cli.commands.memory import flash, items, remember
 def registry() -> CommandRegistry[Services]:
     """Build the registry of all commands."""
     groups = (
-        *(
-            window,
-            journal,
-            edit,
-            summary,
-            sessions,
-            latest_action,
-            remember,
-            items,
-            flash,
-            persona,
-            cards,
-            thread,
-            background,
-        ),
-        *(jobs, settings, model),
-        *(search, composing, export, general),
+        *(window, journal, edit, summary, sessions, latest_action, remember, items, flash),
+        *(persona, cards, thread, background, jobs, settings, run_settings, model),
+        *(search, cost, composing, export, general),
     )
     return CommandRegistry(module.GROUP for module in groups)

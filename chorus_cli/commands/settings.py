@@ -222,6 +222,7 @@ async def _consequences(services: Services, slug: str, changes: Sequence[Change]
     """Apply changes of the model, and report the new window and model."""
     lines: list[str] = []
     for change in changes:
+        services.personas.files.set_for_this_run(slug, change.setting.key, None)
         if change.setting.key == "model":
             services.focus.use_model(slug, change.after if isinstance(change.after, str) else None)
         if slug != services.focus.slug:

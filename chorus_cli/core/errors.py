@@ -16,6 +16,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     │   ├── UnknownThreadError      no thread has this number or title
     │   └── ThreadBusyError         a reply is being written in it
     ├── MessageRefusedError     a message that is not stored: too large, empty, or not text
+    ├── AttachmentError         a file that cannot be attached, kept or read
     ├── OutputError             output that cannot be written
     ├── EditorError             no editor can be started, or what it left cannot be read
     ├── EditFormatError         an edited context that cannot be read back
@@ -121,6 +122,10 @@ class ThreadBusyError(ThreadError):
 
 class MessageRefusedError(ChorusError):
     """A message that was not stored, and why."""
+
+
+class AttachmentError(ChorusError):
+    """A file that cannot be attached to a message, kept, or read again."""
 
 
 class OutputError(ChorusError):

@@ -79,6 +79,7 @@ def parser() -> argparse.ArgumentParser:
     context = commands.add_parser("context", parents=[common], help="show the request that would be sent now")
     context.add_argument("--json", action="store_true", help="as one JSON value")
     _add_readers(commands)
+    _add_import(commands)
     personas = commands.add_parser("personas", parents=[unused], help="list the personas")
     personas.add_argument("--json", action="store_true", help="as one JSON value")
     commands.add_parser("schema", parents=[unused], help="print the JSON Schema of system.jsonc")
@@ -127,10 +128,35 @@ def _add_readers(commands: argparse._SubParsersAction[_Parser]) -> None:
     search.add_argument("words", metavar="WORDS", nargs="+", help="the words to search for")
     search.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
     search.add_argument("--json", action="store_true", help="as one JSON value")
+    cost = commands.add_parser(
+        "cost",
+        parents=[_options("only the replies to this persona")],
+        help="show the cost of replies",
+        description="Show the cost of replies, of all personas or of P alone, as far as prices are known: from the "
+        "tokens that providers reported and litellm's prices. Summaries are not counted.",
+    )
+    cost.add_argument("--since", metavar="T", help="only newer replies, such as 7d or monday")
+    cost.add_argument("--by", choices=("day", "persona", "model", "thread"), default="model", help="a line for each")
+    cost.add_argument("--json", action="store_true", help="as one JSON value")
     memory = commands.add_parser(
         "memory", parents=[_options("whose memory; otherwise that of the last persona")], help="show what is remembered"
     )
     memory.add_argument("--json", action="store_true", help="as one JSON value")
+
+
+def _add_import(commands: argparse._SubParsersAction[_Parser]) -> None:
+    into = commands.add_parser(
+        "import",
+        parents=[_options("who gets the conversations; otherwise the last persona, or the one that a file names")],
+        help="take in conversations of other programs",
+        description="Take in conversations of other programs, which are recognised by their content. Each becomes a "
+        "closed thread with its own times; what is in the log already is not added again; one /context undo takes all "
+        "of it back.",
+    )
+    into.add_argument("files", metavar="FILE", nargs="+", help="a file, an archive or a folder")
+    into.add_argument("--dry-run", action="store_true", help="only say what is in it; nothing is changed")
+    into.add_argument("--timezone", metavar="Z", help="the zone of times without one, such as Europe/Berlin")
+    into.add_argument("--json", action="store_true", help="report as one JSON value")
 
 
 def _options(persona: str = argparse.SUPPRESS, model: str = argparse.SUPPRESS) -> _Parser:

@@ -20,7 +20,7 @@ class Node:
     """
 
     key: str
-    parent: str | None
+    parent: str | None = None
     messages: tuple[ForeignMessage, ...] = ()
 
 
@@ -37,17 +37,17 @@ class Joined(NamedTuple):
 
 
 def joined(nodes: Iterable[Node], leaf: str | None = None) -> Joined:
-    """Join nodes to a tree that ended with ``leaf``; without it, or if no node has that key, with the newest leaf.
+    """Join nodes to a tree that ended with ``leaf``, or if no message leads there, with its newest leaf.
 
     A missing parent makes a root, and so does the one node of a cycle that comes first. Of several nodes with one
-    key the last holds, of messages of several nodes the first.
+    key the last holds, of messages of several nodes the first; a node without a key is left out.
     """
-    tree = {node.key: node for node in nodes}
+    tree = {node.key: node for node in nodes if node.key}
     order, parents = _parents_first({key: node.parent for key, node in tree.items()})
     messages, last = _linked(tree, order, parents)
-    end = leaf if leaf in tree else _newest_leaf(tree, order, parents)
+    end = last.get(leaf or "") or last.get(_newest_leaf(tree, order, parents, last) or "")
     followed = {key: message.parent for key, message in messages.items()}
-    return Joined(tuple(messages.values()), path_to(None if end is None else last[end], followed))
+    return Joined(tuple(messages.values()), path_to(end, followed))
 
 
 def chain(messages: Iterable[ForeignMessage]) -> Joined:
@@ -95,13 +95,18 @@ def _linked(
         before = None if parent is None else last[parent]
         for message in tree[key].messages:
             if message.key not in messages:
-                messages[message.key] = replace(message, parent=before)
+                messages[message.key] = message if message.parent == before else replace(message, parent=before)
                 before = message.key
         last[key] = before
     return messages, last
 
 
-def _newest_leaf(tree: Mapping[str, Node], order: Iterable[str], parents: Mapping[str, str | None]) -> str | None:
+def _newest_leaf(
+    tree: Mapping[str, Node],
+    order: Iterable[str],
+    parents: Mapping[str, str | None],
+    last: Mapping[str, str | None],
+) -> str | None:
     """Return the leaf whose path has the newest message, the last of equal ones."""
     inner = set(parents.values())
     times: dict[str, float] = {}
@@ -109,5 +114,5 @@ def _newest_leaf(tree: Mapping[str, Node], order: Iterable[str], parents: Mappin
         parent = parents[key]
         own = [message.timestamp.timestamp() for message in tree[key].messages if message.timestamp is not None]
         times[key] = max([*own, 0.0 if parent is None else times[parent]])
-    leaves = [(times[key], position, key) for position, key in enumerate(order) if key not in inner]
+    leaves = [(times[key], position, key) for position, key in enumerate(order) if key not in inner and last[key]]
     return max(leaves)[2] if leaves else None

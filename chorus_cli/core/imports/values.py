@@ -12,7 +12,7 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from chorus_cli.core.text.code_points import C1_CONTROLS, CONTROLS
+from chorus_cli.core.text.code_points import C1_CONTROLS, CONTROLS, SURROGATES
 from chorus_cli.core.text.surrogates import cleaned_input
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ _MILLISECONDS_FROM = 1e11
 """As seconds this is the year 5138, as milliseconds 1973: larger numbers are milliseconds."""
 _MICROSECONDS_FROM = 1e14
 _CONTROL = re.compile(f"[{CONTROLS}{C1_CONTROLS}]")
+_UNCLEAN = re.compile(f"[\0\r{SURROGATES}]")
 _NUMBER = re.compile(r"\d{1,16}(\.\d{1,9})?", re.ASCII)
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,", re.ASCII | re.IGNORECASE)
 
@@ -57,13 +58,15 @@ def text(value: object) -> str:
         return ""
     if len(value) > LONGEST_TEXT:
         value = f"{value[:LONGEST_TEXT]}\n[{len(value) - LONGEST_TEXT:,} more characters were not imported]"
-    return cleaned_input(value)[0]
+    return cleaned_input(value)[0] if _UNCLEAN.search(value) else value
 
 
 def line(value: object, longest: int = _LONGEST_TITLE) -> str:
     """Return a text in one line without control characters, such as a title or the name of a file."""
     if not isinstance(value, str):
         return ""
+    if len(value) <= longest and value.isprintable() and value == value.strip() and "  " not in value:
+        return value
     words = " ".join(_CONTROL.sub(" ", cleaned_input(value[: 2 * longest])[0]).split())
     return words if len(words) <= longest else f"{words[: longest - 1]}…"
 
@@ -80,11 +83,12 @@ def whole_number(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
-def moment(value: object, zone: tzinfo = UTC) -> datetime | None:
+def moment(value: object, zone: tzinfo | None = UTC) -> datetime | None:
     """Return a time as aware UTC, ``None`` if it is none or before 1970, which stands for "unknown".
 
     A number counts seconds, or milliseconds or microseconds if it would be thousands of years away. A text holds such
-    a number or is ISO 8601; without an offset it is in ``zone``.
+    a number or is ISO 8601; without an offset it is in ``zone``,
+    ``None`` being the system's.
     """
     if isinstance(value, str):
         stripped = value[:64].strip()
@@ -152,7 +156,7 @@ def _since_1970(number: float) -> datetime | None:
         return None
 
 
-def _written(value: str, zone: tzinfo) -> datetime | None:
+def _written(value: str, zone: tzinfo | None) -> datetime | None:
     try:
         found = datetime.fromisoformat(value)
         found = (found.replace(tzinfo=zone) if found.tzinfo is None else found).astimezone(UTC)

@@ -42,7 +42,9 @@ def parents_of(tree: Joined) -> dict[str, str | None]:
         ([node("a", "c"), node("b", "a"), node("c", "b")], "b", "ab"),
         ([node("a", "b"), node("b", "c"), node("c", "b")], "a", "ba"),
         ([node("a", "a")], "a", "a"),
-        ([Node("a", None)], "a", ""),
+        ([Node("a")], "a", ""),
+        ([Node("a"), node("b", "a")], "a", "b"),
+        ([node("a"), Node("", "a", (message("b"),))], "", "a"),
         ([], None, ""),
     ],
 )
