@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -12,17 +13,13 @@ from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Report, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.persona import turn_to
-from chorus_cli.core.cards.card import Card
 from chorus_cli.core.errors import CommandError, UnknownPersonaError
-from chorus_cli.core.text.phrases import counted, enumerated, shortened
-from chorus_cli.services.cards.cards import Made
 from chorus_cli.storage.files import card_files, export_files
 from chorus_cli.storage.files.card_files import CardFile
 
 GROUP: CommandGroup[Services] = CommandGroup("persona")
 
 _WRITTEN = frozenset({".png", ".json"})
-_LONGEST_NOTES = 600
 
 
 def _offered(services: Services, text: str) -> Sequence[Candidate]:
@@ -55,7 +52,7 @@ async def import_card(services: Services, file: Annotated[str, CARD]) -> Report:
     Examples:
         /persona import seraphina.png
     """
-    found = await services.cards.read(_path(file))
+    found = await asyncio.to_thread(card_files.read, _path(file))
     if found is None:
         raise CommandError(f"{file} is no character card. Cards are PNG pictures, JSON or CHARX.")
     return await imported(services, found)
@@ -63,19 +60,11 @@ async def import_card(services: Services, file: Annotated[str, CARD]) -> Report:
 
 async def imported(services: Services, file: CardFile) -> Report:
     """Make a persona of a card and switch to it; one that was made of it before is only switched to."""
-    owner = await services.cards.owner_of(file)
-    if owner in services.personas.files.archived():
-        raise CommandError(f"{file.name} is the card of {owner}, which is archived. /persona unarchive {owner}")
-    if owner is not None:
-        arrived = await turn_to(services, owner)
-        return Report(
-            (Text(f"{services.personas.files.load(owner).name} was made of this card before."), *arrived.parts)
-        )
-    made = await services.cards.make(file)
-    told = "\n".join(card_lines(made, file.card, file.name))
-    arrived = await turn_to(services, made.slug)
-    greeting = [Text(made.greeting)] if made.greeting else []
-    return Report((Text(told), *arrived.parts, *greeting))
+    taken = await services.cards.take_in(file)
+    if taken.slug in services.personas.files.archived():
+        return Report((Text(taken.told),))
+    arrived = await turn_to(services, taken.slug)
+    return Report((Text(taken.told), *arrived.parts, *([Text(taken.greeting)] if taken.greeting else [])))
 
 
 @GROUP.command("greeting")
@@ -114,22 +103,6 @@ async def export(services: Services, where: Annotated[str | None, PERSONA_AND_FI
         declined = Text(f"{path} is unchanged; nothing was written.")
         return Question(f"{path} already exists. Overwrite it?", overwrite, declined)
     return done
-
-
-def card_lines(made: Made, card: Card, file: str) -> Iterator[str]:
-    """Yield the sentences about a persona that was made of a card."""
-    pinned = sum(lore.pinned for lore in made.persona.lore)
-    amounts = {"document": len(made.persona.documents), "memory item": len(made.persona.lore)}
-    parts = [counted(number, thing) for thing, number in amounts.items() if number]
-    having = enumerated([*(["a greeting"] if made.greeting else []), *parts])
-    having += f", {pinned:,} of them pinned" if pinned else ""
-    creator = f" by {card.creator}" if card.creator else ""
-    yield f"Made {made.persona.name} of {file}{creator}{', with ' + having if having else ''}."
-    if len(card.greetings) > 1:
-        yield f"The card has {len(card.greetings):,} greetings; /persona greeting 2 puts the second into this thread."
-    if card.creator_notes:
-        yield f"Its creator notes: {shortened(card.creator_notes, _LONGEST_NOTES)}"
-    yield from card.notes
 
 
 def _named(services: Services, text: str) -> tuple[str, str]:

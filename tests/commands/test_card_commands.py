@@ -44,7 +44,7 @@ def system_message(world: World) -> str:
 async def test_a_card_makes_a_persona_with_a_greeting_documents_and_memory(world: World, mira: Path) -> None:
     assert await world.told(f"/persona import {mira}") == (
         "Made Mira of mira.png by somebody, with a greeting, 1 document and 3 memory items, 1 of them pinned.\n"
-        "The card has 2 greetings; /persona greeting 2 puts the second into this thread.\n"
+        "The card has 2 greetings; /persona greeting 2 puts the second into a thread.\n"
         "Its creator notes: Best with patience.\n"
         "1 entry of its lorebook is off or empty.\n\n"
         "Talking to Mira: openai/test answers (chosen for this run).\n\n"
@@ -124,7 +124,7 @@ async def test_the_import_can_be_undone(world: World, mira: Path) -> None:
 async def test_the_same_card_makes_one_persona(world: World, mira: Path) -> None:
     await world.told(f"/persona import {mira}")
     await world.told("/persona chorus")
-    assert (await world.told(f"/persona import {mira}")).startswith("Mira was made of this card before.")
+    assert (await world.told(f"/persona import {mira}")).startswith("Mira was made of mira.png before.")
     assert world.focus.slug == "mira"
     await world.told("/persona archive")
     assert "/persona unarchive mira" in await world.told(f"/persona import {mira}")

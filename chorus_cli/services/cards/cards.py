@@ -17,6 +17,7 @@ from chorus_cli.core.log.messages import MessageContent, Role
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.memory.items import ItemType
 from chorus_cli.core.personas.names import slug_of
+from chorus_cli.core.text.phrases import counted, enumerated, shortened
 from chorus_cli.storage.files import card_files, export_files
 from chorus_cli.storage.files.persona_files import DOCUMENTS_FOLDER
 from chorus_cli.storage.sqlite import persona_rows
@@ -26,6 +27,7 @@ from chorus_cli.storage.sqlite.memory.item_changes import Addition, NewItem
 from chorus_cli.storage.sqlite.persona_rows import NewPersona
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
     from pathlib import Path
 
@@ -36,13 +38,20 @@ if TYPE_CHECKING:
     from chorus_cli.storage.sqlite.store import Connection
 
 
+_LONGEST_NOTES = 600
+
+
 @dataclass(frozen=True, slots=True)
-class Made:
-    """A persona that was made of a card, and the greeting that opens its first thread, if it has one."""
+class Taken:
+    """The persona of a card, by its slug, and the sentences about it.
+
+    ``greeting`` opens its first thread, if the card has one. A persona that ``is_new`` was made now, or would be made.
+    """
 
     slug: str
-    persona: CardPersona
-    greeting: str
+    told: str
+    greeting: str = ""
+    is_new: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,38 +61,42 @@ class Cards:
     memory: MemoryAccess
     personas: Personas
 
-    async def read(self, path: Path) -> CardFile | None:
-        """Return the card in a file, ``None`` if the file is of another kind.
-
-        Raises:
-            ImportFormatError: it cannot be read, or a card in it is damaged or too large.
-        """
-        return await asyncio.to_thread(card_files.read, path)
-
-    async def owner_of(self, file: CardFile) -> str | None:
-        """Return the slug of the persona, in use or archived, that was made of the same card; ``None`` without one."""
-        return await asyncio.to_thread(self._owner_of, file.json)
-
-    async def make(self, file: CardFile) -> Made:
+    async def take_in(self, file: CardFile, *, is_dry: bool = False) -> Taken:
         """Make a persona of a card: its folder, its memory items and its first thread, all or nothing.
+
+        A card that a persona was made of before makes no other. If it ``is_dry``, nothing is made.
 
         Raises:
             PersonaError: its folder cannot be made.
             StorageError: the log cannot be written.
         """
+        owner = await asyncio.to_thread(self._owner_of, file.json)
+        if owner is not None:
+            return Taken(owner, self._known(owner, file), is_new=False)
         name = await asyncio.to_thread(self._free_name, file.card)
-        new, slug = as_persona(file.card, name), slug_of(name, self.personas.names_taken())
+        slug = slug_of(name, self.personas.names_taken())
+        persona, said = as_persona(file.card, name), self._said(file.card)
+        if not is_dry:
+            await self._make(slug, persona, file, said)
+        return Taken(slug, "\n".join(_sentences(persona, file, is_dry=is_dry)), said)
+
+    async def _make(self, slug: str, new: CardPersona, file: CardFile, said: str) -> None:
         tokens = await self.memory.count(lore.content for lore in new.lore)
         items = [
             NewItem(ItemType.PRD_SECTION, lore.content, tokens[lore.content], pinned=lore.pinned) for lore in new.lore
         ]
-        now, user = self.memory.clock.now(), self.personas.defaults().user_name
-        said = greeting(file.card, 0, user) if file.card.greetings else ""
-        addition = Addition(slug, items, "import", now, title=file.name)
+        addition = Addition(slug, items, "import", self.memory.clock.now(), title=file.name)
         documents = {f"{DOCUMENTS_FOLDER}/{each.name}": each.content.encode() for each in new.documents}
         files = NewPersona(slug, new.settings, {**documents, **file.kept})
         await self.memory.write(_store, self.personas.folder, files, addition, said)
-        return Made(slug, new, said)
+
+    def _said(self, card: Card) -> str:
+        return greeting(card, 0, self.personas.defaults().user_name) if card.greetings else ""
+
+    def _known(self, owner: str, file: CardFile) -> str:
+        told = f"{self.personas.load(owner).name} was made of {file.name} before."
+        is_archived = owner in self.personas.archived()
+        return f"{told} /persona unarchive {owner} brings it back from the archive." if is_archived else told
 
     async def greet(self, target: Target, number: int) -> str:
         """Put a greeting of the persona's card, from 1, into the thread of a target, and return it.
@@ -142,6 +155,23 @@ class Cards:
             except PersonaError:
                 continue
         raise PersonaError(f"No name is free for {card.name}. Archive or rename one of its namesakes.")
+
+
+def _sentences(persona: CardPersona, file: CardFile, *, is_dry: bool) -> Iterator[str]:
+    """Yield the sentences about a persona that is made of a card."""
+    card, pinned = file.card, sum(lore.pinned for lore in persona.lore)
+    amounts = {"document": len(persona.documents), "memory item": len(persona.lore)}
+    parts = [counted(number, thing) for thing, number in amounts.items() if number]
+    having = enumerated([*(["a greeting"] if card.greetings else []), *parts])
+    having += f", {pinned:,} of them pinned" if pinned else ""
+    creator = f" by {card.creator}" if card.creator else ""
+    made = f"{'Would make' if is_dry else 'Made'} {persona.name}"
+    yield f"{made} of {file.name}{creator}{', with ' + having if having else ''}."
+    if len(card.greetings) > 1:
+        yield f"The card has {len(card.greetings):,} greetings; /persona greeting 2 puts the second into a thread."
+    if card.creator_notes:
+        yield f"Its creator notes: {shortened(card.creator_notes, _LONGEST_NOTES)}"
+    yield from card.notes
 
 
 def _store(connection: Connection, personas: Path, new: NewPersona, addition: Addition, said: str) -> None:
