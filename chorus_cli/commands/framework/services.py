@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from chorus_cli.commands.framework.registry import CommandRegistry
     from chorus_cli.ports import Clock
     from chorus_cli.services.attachments.attachments import Attachments
+    from chorus_cli.services.cards.cards import Cards
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.context.window import ContextWindow
     from chorus_cli.services.editing.context import ContextEditing
@@ -98,6 +99,7 @@ class Services:
     threads: Threads
     context: ContextServices
     personas: PersonaServices
+    cards: Cards
     sessions: Sessions
     idle_timer: IdleTimer
     memory: Memory
