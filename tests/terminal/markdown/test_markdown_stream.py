@@ -5,11 +5,12 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.terminal.markdown.stream import MarkdownStream
+from tests.amount import examples
 from tests.terminal.markdown.markdown_corpus import DOCUMENTS
 from tests.terminal.markdown.markdown_screens import Size, Window, assert_same, cut, randomly_cut, streamed
 
@@ -84,7 +85,7 @@ def test_every_construct_stands_as_if_it_had_come_at_once(text: str, length: int
     assert_same(text, cut(text, length), size)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     HEADS,
     st.lists(st.sampled_from(LINES), max_size=14),
@@ -260,7 +261,7 @@ def test_without_colours_the_layout_stays() -> None:
     assert {(cell.fg, cell.bg) for row in plain.rows() for cell in row} == {("default", "default")}
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(st.sampled_from(LINES), max_size=12), st.integers(1, 12), st.integers(2, 8))
 def test_no_window_is_too_small(lines: list[str], columns: int, height: int) -> None:
     text = safe_text("> - " * 6 + "\n".join([*lines, "", "", "the end"]))
