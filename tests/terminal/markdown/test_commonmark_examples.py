@@ -24,12 +24,13 @@ def test_all_examples_are_there() -> None:
     assert EXAMPLES[0] == "\tfoo\tbaz\t\tbim\n"
 
 
-def test_every_example_stands_as_if_it_had_come_at_once() -> None:
+@pytest.mark.parametrize("is_cut_everywhere", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_every_example_stands_as_if_it_had_come_at_once(is_cut_everywhere: bool) -> None:  # noqa: FBT001 - a column
     for number, example in enumerate(EXAMPLES, 1):
         random = Random(number)  # noqa: S311 - the same in each run
         text, size = with_definitions_ahead(example), Size(random.choice(COLUMNS), 24)
-        for chunks in (list(text), randomly_cut(text, random)):
-            assert_same(text, chunks, size, frames_every=random.randint(1, 5), name=f"example {number}: {chunks}")
+        chunks = list(text) if is_cut_everywhere else randomly_cut(text, random)
+        assert_same(text, chunks, size, frames_every=random.randint(1, 5), name=f"example {number}: {chunks}")
 
 
 @amount.examples(150)
