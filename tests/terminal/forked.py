@@ -18,6 +18,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from pathlib import Path
 from typing import NoReturn, TextIO, cast
 
 import chorus_cli
@@ -26,7 +27,7 @@ from tests.amount import is_thorough
 PROGRAM = (sys.executable, "-m", "chorus_cli")
 _OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG")
 _HIDDEN = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
-_FIRST_OTHER_FILE, _MOST_FILES = 3, 65536
+_STANDARD_FILES = (0, 1, 2)
 
 
 def fork_of(command: Sequence[str | bytes], environment: Mapping[str, str]) -> Callable[[], None] | None:
@@ -61,14 +62,14 @@ def _run(arguments: list[str], environment: Mapping[str, str]) -> NoReturn:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     except BaseException:  # noqa: BLE001 - the test runner must not go on in the child
-        traceback.print_exc()
+        os.write(2, traceback.format_exc().encode())
     os._exit(code)
 
 
 def _begin_anew(arguments: list[str], environment: Mapping[str, str]) -> None:
     """Leave the test runner behind: its files, signals, warnings, environment and objects."""
     gc.freeze()
-    os.closerange(_FIRST_OTHER_FILE, _MOST_FILES)
+    _leave_files()
     _reset_signals()
     warnings.resetwarnings()
     for category in _HIDDEN:
@@ -81,6 +82,14 @@ def _begin_anew(arguments: list[str], environment: Mapping[str, str]) -> None:
     sys.stdin = sys.__stdin__ = _stream(0, "r", "surrogateescape")
     sys.stdout = sys.__stdout__ = _stream(1, "w", "surrogateescape")
     sys.stderr = sys.__stderr__ = _stream(2, "w", "backslashreplace", buffering=1)
+
+
+def _leave_files() -> None:
+    """Put the null device in place of the runner's files: an object that closes one later must not hit ours."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in [int(file.name) for file in Path("/dev/fd").iterdir()]:
+        if number not in (*_STANDARD_FILES, nowhere):
+            os.dup2(nowhere, number, inheritable=False)
 
 
 def _stream(number: int, mode: str, errors: str, buffering: int = -1) -> TextIO:
