@@ -79,9 +79,9 @@ def _begin_anew(arguments: list[str], environment: Mapping[str, str]) -> None:
     time.tzset()
     random.seed()
     sys.argv = ["chorus", *arguments]
-    sys.stdin = sys.__stdin__ = _stream(0, "r", "surrogateescape")
-    sys.stdout = sys.__stdout__ = _stream(1, "w", "surrogateescape")
-    sys.stderr = sys.__stderr__ = _stream(2, "w", "backslashreplace", buffering=1)
+    sys.stdin = _stream(0, "r", "surrogateescape")
+    sys.stdout = _stream(1, "w", "surrogateescape")
+    sys.stderr = _stream(2, "w", "backslashreplace", buffering=1)
 
 
 def _leave_files() -> None:
