@@ -17,8 +17,7 @@ from chorus_cli.core.context.budget import Limit
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.window import cutoff
 from chorus_cli.services.context.context import Context
-from chorus_cli.services.context.report import context_report
-from chorus_cli.services.context.window import window_state
+from chorus_cli.services.context.report import request_report
 from chorus_cli.storage.sqlite.store import Store
 
 if TYPE_CHECKING:
@@ -74,8 +73,8 @@ async def _pair(context: Context, expected: int) -> Pair:
     begun = time.perf_counter()
     await context.store.read(context.read, frame, _NOW)
     between = time.perf_counter()
-    report = await context_report(context, TARGET, _NOW)
-    drawn_window(window_state(report.plan.snapshot), report.moments, _NOW)
+    report = await request_report(context, TARGET, _NOW)
+    drawn_window(report.plan.snapshot.view, report.moments, _NOW)
     drawn_parts(report)
     usage(report, TARGET.persona.settings.context_usage_threshold)
     ended = time.perf_counter()

@@ -72,21 +72,28 @@ async def test_the_context_of_a_kept_home_is_as_before(kept: World, folder: Path
 
 
 def test_the_database_of_a_kept_home_is_copied_once_before_it_is_changed(folder: Path) -> None:
-    before = rows(folder / "home" / "chorus.db")
+    database = folder / "home" / "chorus.db"
+    first = columns(database)
+    before = rows(database, first)
     for _ in range(2):
         Home(folder / "home").run("log")
     (copy,) = (folder / "home" / "backups").iterdir()
-    assert rows(copy) == rows(folder / "home" / "chorus.db") == before
+    assert rows(copy, first) == rows(database, first) == before
 
 
-def rows(database: Path) -> dict[str, list[tuple[object, ...]]]:
-    """Return the log, the journal and the highest ids ever given, without the numbers, which came later."""
+def columns(database: Path) -> dict[str, str]:
+    """Return the columns of the log, of the journal and of the highest ids ever given."""
     tables = ("messages", "operations", "operation_members", "summaries", "threads", "sqlite_sequence")
     with closing(sqlite3.connect(database)) as connection:
+        found = {table: connection.execute(f"SELECT * FROM {table}").description for table in tables}  # noqa: S608 - names of this file
+    return {table: ", ".join(name for name, *_ in described) for table, described in found.items()}
+
+
+def rows(database: Path, columns: dict[str, str]) -> dict[str, list[tuple[object, ...]]]:
+    """Return the rows of a whole database, as far as ``columns`` go."""
+    with closing(sqlite3.connect(database)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        columns = {table: connection.execute(f"SELECT * FROM {table}").description for table in tables}  # noqa: S608 - names of this file
-        names = {table: ", ".join(name for name, *_ in found if name != "number") for table, found in columns.items()}
-        return {table: sorted(connection.execute(f"SELECT {names[table]} FROM {table}")) for table in tables}  # noqa: S608 - names of this file
+        return {table: sorted(connection.execute(f"SELECT {names} FROM {table}")) for table, names in columns.items()}  # noqa: S608 - names of this file
 
 
 async def test_every_operation_of_a_kept_home_is_listed(kept: World) -> None:

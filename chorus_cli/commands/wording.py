@@ -67,13 +67,12 @@ def _said(message: Message, marks: LogMarks) -> str:
     return f"{said} {behind}".lstrip() if behind else said
 
 
-def reach(state: WindowState) -> str:
+def reach(since: datetime, boundary: Operation | None) -> str:
     """Say since when messages are in context, and name the boundary if it lies within the window."""
-    since = f"Messages since {local(state.since)} are in context."
-    boundary = state.boundary
-    if boundary is None or boundary.created_at <= state.since:
-        return since
-    return f"{since}\nThe context starts at {start(boundary)}."
+    told = f"Messages since {local(since)} are in context."
+    if boundary is None or boundary.created_at <= since:
+        return told
+    return f"{told}\nThe context starts at {start(boundary)}."
 
 
 def start(boundary: Operation) -> str:
@@ -83,13 +82,15 @@ def start(boundary: Operation) -> str:
 
 def confirmation(state: WindowState) -> str:
     """Confirm a new window, with a warning if it was clamped to the bounds."""
-    return "\n".join(filter(None, [state.warning, f"Context window set to {state.hours}h", reach(state)]))
+    return "\n".join(
+        filter(None, [state.warning, f"Context window set to {state.hours}h", reach(state.since, state.boundary)])
+    )
 
 
 def reset_confirmation(state: WindowState) -> str:
     """Confirm that the default holds again, with a warning if it did before."""
     change = f"Context window reset to default ({state.hours}h)"
-    return "\n".join(filter(None, [change, state.warning, reach(state)]))
+    return "\n".join(filter(None, [change, state.warning, reach(state.since, state.boundary)]))
 
 
 def rounding(span: Span, choice: WindowChoice) -> str:

@@ -11,7 +11,6 @@ from chorus_cli.core.context.budget import tokens_of
 from chorus_cli.core.context.memory import CORRECTED
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time.timeline import bar, counts_by_slot, gap, slot_length, slot_of, timeline
-from chorus_cli.services.context.window import window_state
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,28 +20,29 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.budget import Budget
     from chorus_cli.core.context.calibration import Calibration
     from chorus_cli.core.context.memory import MemoryUse
+    from chorus_cli.core.context.view import View
     from chorus_cli.core.log.messages import Message as LogMessage
     from chorus_cli.core.time.timespan import WindowChoice
-    from chorus_cli.services.context.report import ContextReport
-    from chorus_cli.services.context.window import Preview, WindowState
+    from chorus_cli.services.context.report import ContextReport, RequestReport
+    from chorus_cli.services.context.window import Preview
 
 _SLOTS = 48
 _BAR_WIDTH = 24
 
 
-def drawn_window(state: WindowState, moments: Sequence[datetime], now: datetime) -> str:
+def drawn_window(view: View, moments: Sequence[datetime], now: datetime) -> str:
     """Draw the window as a line of blocks with a legend below it."""
-    counts = counts_by_slot(moments, state.since, now, _SLOTS)
-    boundary = state.boundary
-    slot = slot_of(boundary.created_at, state.since, now, _SLOTS) if boundary else None
-    length = gap(slot_length(state.since, now, _SLOTS))
-    line = f"{state.since.astimezone():%H:%M} {timeline(counts, slot)} {now.astimezone():%H:%M}"
+    counts = counts_by_slot(moments, view.cutoff, now, _SLOTS)
+    boundary = view.boundary
+    slot = slot_of(boundary.created_at, view.cutoff, now, _SLOTS) if boundary else None
+    length = gap(slot_length(view.cutoff, now, _SLOTS))
+    line = f"{view.cutoff.astimezone():%H:%M} {timeline(counts, slot)} {now.astimezone():%H:%M}"
     meaning = [f"█ {counted(max(counts), 'message')} in {length}"] if any(counts) else []
     meaning += [f"│ {boundary.describe()}, {local(boundary.created_at)}"] if boundary and slot is not None else []
     return "\n".join([line, *(["      " + "   ".join(meaning)] if meaning else [])])
 
 
-def drawn_parts(report: ContextReport) -> Table:
+def drawn_parts(report: RequestReport) -> Table:
     """Draw each part of the next request as a share of the model's limit."""
     limit = report.plan.snapshot.budget.limit.tokens
     rows = [(part.name, f"{part.tokens:,}", bar(part.tokens / limit, _BAR_WIDTH)) for part in report.parts]
@@ -59,7 +59,7 @@ def drawn_memory(uses: Sequence[MemoryUse]) -> Table:
     return Table("Memory", ("Item", "Content", "Why"), (*sent, *rest))
 
 
-def usage(report: ContextReport, threshold: float) -> str:
+def usage(report: RequestReport | ContextReport, threshold: float) -> str:
     """Say how full the next request is, and how much a request may have."""
     budget = report.plan.snapshot.budget
     filled = f"{report.meter.usage:.1%} of {budget.limit.tokens:,} tokens ({budget.limit.source})."
@@ -97,7 +97,9 @@ async def previewed(services: Services, choice: WindowChoice, rounded: str = "")
     moving = [_moved(preview.entering, "come in", name), _moved(preview.leaving, "fall out", name)]
     shown = [table for table in moving if table is not None]
     same = [] if shown else [Text("The model would see the same messages.")]
-    end = Text(f"{reach(window_state(preview.then))}\n{_weight(preview)}\nNothing was changed.")
+    end = Text(
+        f"{reach(preview.then.view.cutoff, preview.then.view.boundary)}\n{_weight(preview)}\nNothing was changed."
+    )
     return Report((begin, *shown, *same, end))
 
 

@@ -12,8 +12,7 @@ from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.wording import confirmation, reach, reset_confirmation, rounding
 from chorus_cli.core.time import timespan
-from chorus_cli.services.context.report import context_report
-from chorus_cli.services.context.window import window_state
+from chorus_cli.services.context.report import context_report, request_report
 
 GROUP: CommandGroup[Services] = CommandGroup("context", "The part of the conversation that the model sees.")
 
@@ -38,16 +37,15 @@ async def show(services: Services) -> Report:
         /context
     """
     target = services.focus.target()
-    now = services.machine.clock.now()
-    report = await context_report(services.context.planner, target, now)
-    state = window_state(report.plan.snapshot)
-    default = target.persona.defaults.context_hours
-    window = f"Context window: {state.hours}h (default: {default}h)\n{reach(state)}"
-    parts, filled = drawn_parts(report), usage(report, target.persona.settings.context_usage_threshold)
+    settings, now = target.persona.settings, services.machine.clock.now()
+    report = await request_report(services.context.planner, target, now)
+    view, hours, default = report.plan.snapshot.view, settings.context_hours, target.persona.defaults.context_hours
+    window = f"Context window: {hours}h (default: {default}h)\n{reach(view.cutoff, view.boundary)}"
+    parts, filled = drawn_parts(report), usage(report, settings.context_usage_threshold)
     return Report(
         (
             Text(window),
-            Text(drawn_window(state, report.moments, now)),
+            Text(drawn_window(view, report.moments, now)),
             parts,
             Text(filled),
             *map(Text, target.persona.warnings),

@@ -100,7 +100,7 @@ def declared_arguments(handler: Callable[..., object]) -> tuple[Argument, ...]:
 
 def pieces(arguments: Sequence[Argument], text: str) -> list[str]:
     """Split a text among arguments: one word each, the rest for the last; fewer pieces if the text is too short."""
-    return text.strip().split(None, len(arguments) - 1) if arguments else []
+    return text.strip().split(None, len(arguments) - 1)
 
 
 def _argument(handler_name: str, declared: inspect.Parameter) -> Argument:

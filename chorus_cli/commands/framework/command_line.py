@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from chorus_cli.commands.framework.arguments import Candidate
-from chorus_cli.commands.framework.registry import C, Command, CommandGroup, CommandRegistry
+from chorus_cli.commands.framework.registry import Bound, C, Command, CommandGroup, CommandRegistry
 from chorus_cli.core.errors import ChorusError, CommandError
 from chorus_cli.core.text.cutting import quoted
 
@@ -20,27 +20,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.commands.framework.arguments import Argument
-    from chorus_cli.commands.framework.replies import Answer
 
 Entry = TypeVar("Entry")
 
 _ARTICLES = frozenset({"a", "an"})
-
-
-@dataclass(frozen=True, slots=True)
-class Bound(Generic[C]):
-    """A command with its parsed arguments, ready to run."""
-
-    command: Command[C]
-    arguments: tuple[object, ...]
-
-    async def run(self, context: C) -> Answer:
-        """Run the command.
-
-        Raises:
-            ChorusError: the command failed.
-        """
-        return await self.command.handler(context, *self.arguments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,8 +103,10 @@ class Command(Generic[C]):
             CommandError: the command takes no argument, or a required one is missing.
             ChorusError: a parameter cannot parse its part of the text.
         """
-        if text and not self.arguments:
-            raise CommandError(f"{self._called(word, lead)} takes no argument.")
+        if not self.arguments:
+            if text:
+                raise CommandError(f"{self._called(word, lead)} takes no argument.")
+            return ()
         given = pieces(self.arguments, text)
         left_out = self.arguments[len(given) :]
         for argument in left_out:
@@ -120,6 +122,22 @@ class Command(Generic[C]):
         """Return the name that a word after ``lead``, perhaps its beginning, stands for."""
         names = self.aliases if lead == "/" else self.names
         return next((f"{lead}{name}" for name in names if word and name.startswith(word.casefold())), self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound(Generic[C]):
+    """A command with its parsed arguments, ready to run."""
+
+    command: Command[C]
+    arguments: tuple[object, ...]
+
+    async def run(self, context: C) -> Answer:
+        """Run the command.
+
+        Raises:
+            ChorusError: the command failed.
+        """
+        return await self.command.handler(context, *self.arguments)
 
 
 class CommandGroup(Generic[C]):

@@ -46,7 +46,8 @@ async def overview(services: Services) -> Text | Report:
     memory = await services.memory.statistics(services.focus.slug)
     if not memory.total_items and not memory.archived_count:
         return Text(_NOTHING)
-    return drawn_memory(memory, services.focus.target().persona.name)
+    drawn = drawn_memory(memory, services.focus.target().persona.name)
+    return Report((*drawn.parts, Text("/memory list shows the items, each with the number by which it is corrected.")))
 
 
 @GROUP.command("list")
@@ -54,7 +55,7 @@ async def listing(services: Services, which: Annotated[AskedItems | None, TIER_O
     """List the items with their scores, best first; of one tier or type if that is given.
 
     A score is the sum of three parts: for the type, for the age, and for the use. Each item names the message that it
-    comes from, which /search finds.
+    comes from, which /search finds, or you, the output of a command, or a document.
 
     Examples:
         /memory list
@@ -70,7 +71,8 @@ async def listing(services: Services, which: Annotated[AskedItems | None, TIER_O
     if asked.page > pages:
         raise CommandError(f"There is no page {asked.page}; the last is {pages}.")
     shown = items[(asked.page - 1) * PAGE_ITEMS : asked.page * PAGE_ITEMS]
-    table = listed(shown, services.machine.clock.now())
+    origins = await services.memory.origins(services.focus.slug, shown)
+    table = listed(shown, services.machine.clock.now(), origins)
     more = [Text(f"Page {asked.page} of {pages}; a number at the end shows another.")] if pages > 1 else []
     return Report((table, *more))
 
@@ -84,7 +86,8 @@ async def show(services: Services, item: Annotated[int, ITEM]) -> Report:
         /memory show #3
     """
     found = await services.memory.show(services.focus.slug, item)
-    return described(found, services.machine.clock.now())
+    origins = await services.memory.origins(found.persona, (found,))
+    return described(found, services.machine.clock.now(), origins.get(found.id, ""))
 
 
 @GROUP.command("add")

@@ -12,13 +12,15 @@ from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time.timeline import age, bar, gap
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.memory.checkpoint import FlashReport, MemoryStatistics
 
 _BAR_WIDTH = 20
 _LONGEST_CONTENT = 200
+_ORIGINS = {"capture": "output", "import": "document"}
+_LONG_ORIGINS = {"capture": "the output of a command", "import": "a document"}
 
 
 def drawn_memory(memory: MemoryStatistics, name: str) -> Report:
@@ -42,14 +44,17 @@ def drawn_memory(memory: MemoryStatistics, name: str) -> Report:
     return Report((table, Text("\n".join(lines if memory.archived_count else lines[1:]))))
 
 
-def listed(items: Sequence[Item], now: datetime) -> Table:
-    """List items, each with its score, the parts of that for type, age and use, accesses, age and source."""
+def listed(items: Sequence[Item], now: datetime, origins: Mapping[int, str]) -> Table:
+    """List items, each with its score, the parts of that for type, age and use, accesses, age and source.
+
+    ``origins`` are the changes that brought in those without a source message.
+    """
     heads = ("Item", "Type", "Tier", "Score", "Parts", "Used", "Age", "From", "Content")
-    return Table("", heads, tuple(_row(item, now) for item in items), cut=frozenset({"Content"}))
+    return Table("", heads, tuple(_row(item, now, origins) for item in items), cut=frozenset({"Content"}))
 
 
-def described(item: Item, now: datetime) -> Report:
-    """Describe an item, and show its content."""
+def described(item: Item, now: datetime, origin: str) -> Report:
+    """Describe an item, which the change ``origin`` brought in, and show its content."""
     facts = (
         ("Item", f"#{item.id}"),
         ("Type", item.item_type),
@@ -57,7 +62,7 @@ def described(item: Item, now: datetime) -> Report:
         ("Score", f"{score(item, now)} (type + age + use)"),
         ("Used", f"{_times(item.access_count)}, last on {local(item.last_accessed)}"),
         ("Remembered", f"{local(item.created_at)}, {gap(now - item.created_at)} ago"),
-        ("From", f"message {source(item)}" if item.source_message_id else "you"),
+        ("From", f"message #{item.source_message_id}" if item.source_message_id else _LONG_ORIGINS.get(origin, "you")),
         ("Tokens", f"{item.token_count or 0:,}"),
     )
     return Report((Table("", ("", ""), facts), Text(item.content)))
@@ -87,17 +92,12 @@ def tier_name(item: Item) -> str:
     return f"{item.tier} (pinned)" if item.pinned and item.tier is Tier.HOT else str(item.tier)
 
 
-def source(item: Item) -> str:
-    """Name the message that an item was captured from; ``you`` for one that was typed."""
-    return f"#{item.source_message_id}" if item.source_message_id else "you"
-
-
 def capitalized(text: str) -> str:
     """Return a description as the beginning of a sentence."""
     return f"{text[0].upper()}{text[1:]}"
 
 
-def _row(item: Item, now: datetime) -> tuple[str, ...]:
+def _row(item: Item, now: datetime, origins: Mapping[int, str]) -> tuple[str, ...]:
     parts = importance(item.item_type, item.created_at, item.access_count, now)
     return (
         f"#{item.id}",
@@ -107,7 +107,7 @@ def _row(item: Item, now: datetime) -> tuple[str, ...]:
         "+".join(f"{part:.2f}".removeprefix("0") for part in parts),
         f"{item.access_count:,}",
         age(now - item.created_at),
-        source(item),
+        f"#{item.source_message_id}" if item.source_message_id else _ORIGINS.get(origins.get(item.id, ""), "you"),
         shortened(item.content, _LONGEST_CONTENT),
     )
 

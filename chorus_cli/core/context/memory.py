@@ -22,11 +22,13 @@ from chorus_cli.core.memory.prompt import (
     written,
 )
 from chorus_cli.core.memory.recall import best_within
+from chorus_cli.core.tools.arguments import without_note
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from chorus_cli.core.context.budget import Budget
+    from chorus_cli.core.log.messages import MessageContent
     from chorus_cli.core.memory.items import Item
 
 MOST_HOT = 100
@@ -104,7 +106,7 @@ def mentions(messages: Iterable[Message]) -> dict[int, Mention]:
 def ids_held(messages: Iterable[Message]) -> set[int]:
     """Return the items that messages hold: in preambles, and in calls and results of the memory's tools."""
     found = list(messages)
-    kept = (kept_id(message.content) for message in found if message.role is Role.TOOL_RESULT)
+    kept = (_kept_by(message) for message in found if message.role is Role.TOOL_RESULT)
     return {*mentions(found), *(id_ for id_ in kept if id_ is not None)}
 
 
@@ -114,14 +116,14 @@ def without_forgotten(messages: Sequence[Message], forgotten: Collection[int]) -
     A count of tokens that the cut makes too large stays: it is on the safe side, and true again after an undo.
     """
     results = (message for message in messages if message.role is Role.TOOL_RESULT)
-    calls = {(row.turn_id, row.tool_call_id) for row in results if kept_id(row.content) in forgotten}
+    calls = {(row.turn_id, row.tool_call_id) for row in results if _kept_by(row) in forgotten}
 
     def cut(message: Message) -> Message:
         match message.role:
             case Role.USER if message.preamble:
                 return message._replace(preamble=without_items(message.preamble, forgotten))
-            case Role.TOOL_RESULT if _memory_text(message):
-                return message._replace(content=without_items(message.content, forgotten) or FORGOTTEN)
+            case Role.TOOL_RESULT:
+                return message._replace(content=_result_without(message.content, forgotten))
             case Role.TOOL_USE if (message.turn_id, message.tool_call_id) in calls:
                 return message._replace(tool_calls=_without_content(message.tool_calls or "[]"))
         return message
@@ -160,14 +162,37 @@ def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Messag
     return [use(item) for item in listed]
 
 
-def is_recalled(message: Message) -> bool:
+def is_recalled(message: Message | MessageContent) -> bool:
     """Return whether a message is the result of the tool that recalls items."""
-    return message.role is Role.TOOL_RESULT and message.content.startswith(RECALLED_HEADING)
+    return message.role is Role.TOOL_RESULT and _tells_items(without_note(message.content))
+
+
+def repeats_items(message: Message | MessageContent) -> bool:
+    """Return whether a message is the result of a tool of the memory, which may have the content of items."""
+    return is_recalled(message) or (message.role is Role.TOOL_RESULT and _kept_by(message) is not None)
 
 
 def _memory_text(message: Message) -> str:
     """Return the part of a message that may hold memory items."""
     return message.content if is_recalled(message) else message.preamble
+
+
+def _kept_by(result: Message | MessageContent) -> int | None:
+    return kept_id(without_note(result.content))
+
+
+def _tells_items(answer: str) -> bool:
+    return answer.startswith(RECALLED_HEADING)
+
+
+def _result_without(result: str, forgotten: Collection[int]) -> str:
+    """Return the result of a call without items; the note above that of a kept item has its content too."""
+    answer = without_note(result)
+    if kept_id(answer) in forgotten:
+        return answer
+    if not _tells_items(answer):
+        return result
+    return result.removesuffix(answer) + (without_items(answer, forgotten) or FORGOTTEN)
 
 
 def _without_content(tool_calls: str) -> str:

@@ -73,7 +73,8 @@ class Summary:
 class View:
     """The messages in context in order, the boundary, the cutoff, and the messages taken back within its reach.
 
-    ``summary`` stands for the first ``folded_number`` messages in a request.
+    ``summary`` stands for the first ``folded_number`` messages in a request. ``kept`` are the ids of the messages that
+    operations since the boundary keep in context, whatever their age.
     """
 
     messages: tuple[Message, ...]
@@ -82,6 +83,7 @@ class View:
     taken_back: tuple[Message, ...] = ()
     summary: Summary | None = None
     folded_number: int = 0
+    kept: frozenset[int] = frozenset()
 
     @property
     def folded(self) -> tuple[Message, ...]:
@@ -133,7 +135,10 @@ def view(
     brought = {id_ for each in (*([boundary] if boundary else []), *later) for id_ in each.brought_into(thread_id)}
     rows = {row.id: row for row in messages if row.thread_id == thread_id or row.id in brought}
     members = _entered(thread_id, boundary, rows) if boundary and boundary.created_at > since else []
-    chosen = [*members, *_kept_and_spoken(rows, thread_id, later, boundary, members, since)]
+    kept, is_spoken = _kept(thread_id, later), _spoken(thread_id, later, boundary, members, since)
+    member_ids = {row.id for row in members}
+    others = (row for row in rows.values() if row.id not in member_ids and (row.id in kept or is_spoken(row)))
+    chosen = [*members, *sorted(others, key=lambda row: (row.turn_id, row.id))]
     out = _out(operations, later, boundary)
     seen = tuple(row for row in chosen if not out(row))
     summary, folded_number = standing(summaries, boundary.id if boundary else None, [row.id for row in seen])
@@ -144,6 +149,7 @@ def view(
         taken_back=tuple(row for row in chosen if out(row)),
         summary=summary,
         folded_number=folded_number,
+        kept=kept,
     )
 
 
@@ -152,16 +158,13 @@ def put_in(thread_id: int, operations: Sequence[Operation], since: datetime) -> 
 
     ``operations`` must reach back to the boundary.
     """
-    return {*_members(thread_id, journal.boundary(operations), since), *kept(thread_id, operations)}
+    boundary = journal.boundary(operations)
+    members = boundary.members_in(thread_id) if boundary and boundary.created_at > since else ()
+    return {*members, *_kept(thread_id, _later(operations, boundary))}
 
 
-def kept(thread_id: int, operations: Sequence[Operation]) -> set[int]:
-    """Return the ids of the messages that operations since the boundary keep in context, whatever their age."""
-    return _kept(thread_id, _later(operations, journal.boundary(operations)))
-
-
-def _kept(thread_id: int, later: Iterable[Operation]) -> set[int]:
-    return {member for each in later for member in each.members_in(thread_id)}
+def _kept(thread_id: int, later: Iterable[Operation]) -> frozenset[int]:
+    return frozenset(member for each in later for member in each.members_in(thread_id))
 
 
 def standing(
@@ -243,10 +246,6 @@ def _later(operations: Sequence[Operation], boundary: Operation | None) -> list[
     return [each for each in journal.effective(operations) if boundary is None or each.id > boundary.id]
 
 
-def _members(thread_id: int, boundary: Operation | None, since: datetime) -> tuple[int, ...]:
-    return () if boundary is None or boundary.created_at <= since else boundary.members_in(thread_id)
-
-
 def _entered(thread_id: int, boundary: Operation | None, rows: Mapping[int, Message]) -> list[Message]:
     """Return the members of a boundary for a thread; those said in another one only if it was meant for this one."""
     if boundary is None:
@@ -256,18 +255,15 @@ def _entered(thread_id: int, boundary: Operation | None, rows: Mapping[int, Mess
     return [row for row in members if row.id in brought or row.thread_id == thread_id]
 
 
-def _kept_and_spoken(
-    rows: dict[int, Message],
+def _spoken(
     thread_id: int,
     later: Sequence[Operation],
     boundary: Operation | None,
     members: Sequence[Message],
     since: datetime,
-) -> list[Message]:
+) -> Callable[[Message], bool]:
     after = boundary.after_message_id if boundary else 0
-    kept_ids = _kept(thread_id, later)
     retries = {each.id for each in later if isinstance(each.act, Retry)}
-    member_ids = {row.id for row in members}
     member_turns = {row.turn_id for row in members}
 
     def is_spoken(row: Message) -> bool:
@@ -279,8 +275,7 @@ def _kept_and_spoken(
             and (row.turn_id > after or row.turn_id in member_turns)
         )
 
-    chosen = (row for row in rows.values() if row.id not in member_ids and (row.id in kept_ids or is_spoken(row)))
-    return sorted(chosen, key=lambda row: (row.turn_id, row.id))
+    return is_spoken
 
 
 def _out(

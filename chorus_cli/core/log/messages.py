@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
+    from chorus_cli.core.log.attachments import Attachment
+
 
 _NO_USAGE: Mapping[str, int] = MappingProxyType({})
 
@@ -54,7 +56,8 @@ class Message(NamedTuple):
     content. ``timestamp`` is aware UTC: when a message was sent, or when a reply began. ``tool_calls`` is JSON text in
     the shape of the OpenAI API. ``token_count`` counts content and preamble; ``None`` means not yet counted.
     ``introduced_by`` is the operation that put the row in, ``None`` for a message that was said. ``revises`` is the
-    row that a rewording stands for.
+    row that a rewording stands for. An imported message that is ``superseded`` is not on the branch that its
+    conversation ended with.
     """
 
     id: int
@@ -74,6 +77,8 @@ class Message(NamedTuple):
     introduced_by: int | None = None
     revises: int | None = None
     usage: Mapping[str, int] = _NO_USAGE
+    attachments: tuple[Attachment, ...] = ()
+    superseded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,7 @@ class MessageContent:
 
     ``turn_id`` is ``None`` for a message that opens a turn or, unless a user says it, joins that of the member before
     it. ``revises`` is the row that a rewording stands for. Without ``token_count`` it is counted on the first read.
+    ``reasoning`` is kept beside a reply of another program and never sent.
     """
 
     thread_id: int
@@ -96,6 +102,9 @@ class MessageContent:
     status: Status = Status.COMPLETE
     model: str | None = None
     token_count: int | None = None
+    attachments: tuple[Attachment, ...] = ()
+    reasoning: str | None = None
+    superseded: bool = False
 
 
 def content_of(message: Message) -> MessageContent:
@@ -111,6 +120,7 @@ def content_of(message: Message) -> MessageContent:
         tool_call_id=message.tool_call_id,
         status=message.status,
         model=message.model,
+        attachments=message.attachments,
     )
 
 

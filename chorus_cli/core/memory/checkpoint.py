@@ -11,14 +11,14 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from chorus_cli.core.errors import MemoryItemError
-from chorus_cli.core.memory.items import ItemType, Tier
+from chorus_cli.core.memory.items import Tier, checked_score, checked_type
 from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-    from chorus_cli.core.memory.items import Item
+    from chorus_cli.core.memory.items import Item, ItemType
     from chorus_cli.core.settings.jsonc import JsonValue
 
 _SCORE_DIGITS = 6
@@ -171,9 +171,15 @@ def _read(value: object) -> CheckpointItem:
     item = _of_kind({"item": value}, "item", dict)
     number, score = _of_kind(item, "id", int), item.get("score")
     score = float(_of_kind(item, "score", int if isinstance(score, int) else float))
-    if not (0 < number <= _LARGEST_ID and 0.0 <= score <= 1.0):
-        raise ValueError(number, score)
-    return CheckpointItem(number, ItemType(_of_kind(item, "type", str)), _of_kind(item, "content", str), score)
+    if not 0 < number <= _LARGEST_ID:
+        raise ValueError(number)
+    name, content = _of_kind(item, "type", str), _of_kind(item, "content", str)
+    try:
+        return CheckpointItem(number, checked_type(name), content, checked_score(score))
+    except MemoryItemError as error:
+        raise MemoryItemError(
+            f"The checkpoint cannot be read: it is not valid. {error}. The memory was not changed."
+        ) from None
 
 
 def _of_kind(values: Mapping[str, Any], key: str, kind: type[_Value]) -> _Value:

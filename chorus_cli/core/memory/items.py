@@ -107,6 +107,17 @@ def checked_tier(text: str) -> Tier:
         raise MemoryItemError("Tier must be one of: HOT, WARM, COLD") from None
 
 
+def checked_score(score: float) -> float:
+    """Return a score from 0 to 1.
+
+    Raises:
+        MemoryItemError: it is outside.
+    """
+    if not 0.0 <= score <= 1.0:
+        raise MemoryItemError("Importance score must be between 0.0 and 1.0")
+    return score
+
+
 def content_hash(text: str) -> str:
     """Return the hash by which equal contents are known, and their token counts: 64 hexadecimal digits."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()

@@ -12,6 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.context.memory import repeats_items
 from chorus_cli.core.memory.prompt import items_in, without_items
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     """The threads that have a message from another one, because they are forks, by the id of the message."""
 
 
+_FOREIGN = "(The numbers are those of another log.)\n"
 _NO_FORKS: Forks = MappingProxyType({})
 
 
@@ -70,7 +72,7 @@ def members(
 
 
 def _key(message: Message | MessageContent) -> _Key:
-    return message.role, message.timestamp, message.content
+    return message.role, message.timestamp, message.content.removeprefix(_FOREIGN)
 
 
 def _taken(candidates: list[Message], message: MessageContent) -> Message | None:
@@ -88,4 +90,5 @@ def _new(
     turn_id = turns.get((message.thread_id, message.turn_id))
     # The numbers of memory items are those of the log that the session comes from, and mean others here.
     preamble = without_items(message.preamble, items_in(message.preamble))
-    return replace(message, thread_id=thread_of[message.thread_id], turn_id=turn_id, preamble=preamble)
+    new = replace(message, thread_id=thread_of[message.thread_id], turn_id=turn_id, preamble=preamble)
+    return replace(new, content=_FOREIGN + new.content, token_count=None) if repeats_items(new) else new

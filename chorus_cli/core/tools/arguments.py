@@ -28,6 +28,7 @@ _UNUSUAL_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _NO_OBJECT = "The arguments could not be read: they must be one JSON object, for example {example}."
 _TOO_LONG = "The arguments have {length:,} characters, and {most:,} are the most. Call it with less."
 _REPAIRED = "(The arguments were not valid JSON; they were understood as {understood}.)"
+_NOTE = re.compile(re.escape(_REPAIRED).replace(r"\{understood\}", r"[^\n]*") + r"\n\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,11 @@ def read_call(call: ToolCall, tools: Mapping[str, Tool], *, repairs: bool = True
     # A name with other signs would have every later request refused that repeats the call.
     name = _UNUSUAL_IN_NAME.sub("_", call.name.strip())[:_LONGEST_NAME] or "unnamed"
     return ReadCall(ToolCall(call.id, name, read.text), tool, read.given, read.note, read.problem)
+
+
+def without_note(result: str) -> str:
+    """Return the result of a call without the note that its arguments were repaired, which repeats them."""
+    return _NOTE.sub("", result, count=1) if _NOTE.match(result) else result
 
 
 def _object(text: str, tool: Tool | None, *, repairs: bool) -> _Object:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.log.operations import Operation
-    from chorus_cli.core.personas.persona import Persona
+    from chorus_cli.core.personas.persona import Document, Persona
     from chorus_cli.core.tools.declaration import ToolOffer
     from chorus_cli.ports import TokenCounter
     from chorus_cli.storage.sqlite.store import Connection, Store
@@ -58,7 +58,9 @@ class Context:
     dollars_per_input_token: Callable[[str], float | None]
     prefixes: Prefixes = field(default_factory=Prefixes)
     offer: Callable[[Target, Limit], Awaitable[ToolOffer]] = _no_tools
-    _system_prompts: dict[tuple[str, str], SystemPrompt] = field(default_factory=dict, init=False, repr=False)
+    _system_prompts: dict[tuple[str, tuple[Document, ...]], SystemPrompt] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     async def snapshot(self, target: Target, now: datetime) -> ContextSnapshot:
         """Return the context as a request made at ``now`` would have it."""
@@ -176,17 +178,17 @@ class Context:
     async def _system_prompt(self, persona: Persona) -> SystemPrompt:
         """Measure the system prompt of a persona; the last one is remembered, for documents may be long."""
         prompt = persona.settings.system_prompt
-        text = system_text(prompt, persona.documents)
-        known = self._system_prompts.get((prompt, text))
+        known = self._system_prompts.get((prompt, persona.documents))
         if known is not None:
             return known
+        text = system_text(prompt, persona.documents)
         if not self.counter.is_ready:
             prompt_tokens, all_tokens = map(self.counter.at_most, (prompt, text))
             return SystemPrompt(text, prompt_tokens, all_tokens - prompt_tokens)
         prompt_tokens, all_tokens = await asyncio.to_thread(lambda: tuple(map(self.counter.count, (prompt, text))))
         measured = SystemPrompt(text, prompt_tokens, max(0, all_tokens - prompt_tokens))
         self._system_prompts.clear()
-        self._system_prompts[prompt, text] = measured
+        self._system_prompts[prompt, persona.documents] = measured
         return measured
 
     async def _counted_view(self, view: View) -> View:

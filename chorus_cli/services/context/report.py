@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, tokens_of
 from chorus_cli.core.context.memory import MemoryUse, block_tokens, uses
 from chorus_cli.core.context.plan import summary_tokens, usable
-from chorus_cli.core.context.view import Reason, kept
+from chorus_cli.core.context.view import Reason
 from chorus_cli.core.memory.prompt import tokens_in_request
-from chorus_cli.storage.sqlite.context.thread_counts import count_outside, moments
+from chorus_cli.storage.sqlite.context.thread_counts import count_outside
+from chorus_cli.storage.sqlite.log import message_rows
 from chorus_cli.storage.sqlite.memory import item_rows
 
 if TYPE_CHECKING:
@@ -50,19 +51,31 @@ class Omission:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextReport:
+class RequestReport:
     """The plan of the next request, without the message that would open it, part by part.
 
-    The tokens of ``parts`` add up to those of the whole. ``omissions`` are the messages of the thread that are not
-    sent, each under one reason. ``memory`` is the use of each item of the persona's memory. ``moments`` are the times
-    of the thread's messages in the window.
+    The tokens of ``parts`` add up to those of the whole. ``moments`` are the times of the thread's messages in the
+    window.
+    """
+
+    plan: RequestPlan
+    meter: Meter
+    parts: tuple[Part, ...]
+    moments: tuple[datetime, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextReport:
+    """The plan of the next request, part by part, and everything that stays out.
+
+    ``omissions`` are the messages of the thread that are not sent, each under one reason. ``memory`` is the use of
+    each item of the persona's memory.
     """
 
     plan: RequestPlan
     meter: Meter
     parts: tuple[Part, ...]
     omissions: tuple[Omission, ...]
-    moments: tuple[datetime, ...]
     memory: tuple[MemoryUse, ...] = ()
 
     def as_json(self) -> dict[str, object]:
@@ -88,22 +101,37 @@ class ContextReport:
 async def context_report(context: Context, target: Target, now: datetime) -> ContextReport:
     """Measure the context of ``target`` as it is at ``now``; nothing is sent and nothing changes."""
     frame = await context.frame(target)
-    snapshot, outside, when, items = await context.store.read(_read, context, frame, now)
+    snapshot, outside, items = await context.store.read(_read, context, frame, now)
     plan = await context.plan(await context.counted(snapshot))
     left_out, meter = tuple(plan.left_out()), plan.meter
     memory = uses(items, plan.snapshot.hot, plan.sent, plan.snapshot.budget) if items else ()
-    return ContextReport(plan, meter, _parts(plan), _omissions(plan, left_out, outside), when, tuple(memory))
+    return ContextReport(plan, meter, _parts(plan), _omissions(plan, left_out, outside), tuple(memory))
+
+
+async def request_report(context: Context, target: Target, now: datetime) -> RequestReport:
+    """Measure the next request of ``target`` as it is at ``now``, without what stays out of it; nothing is sent."""
+    frame = await context.frame(target)
+    snapshot, moments = await context.store.read(_read_with_moments, context, frame, now)
+    plan = await context.plan(await context.counted(snapshot))
+    return RequestReport(plan, plan.meter, _parts(plan), moments)
 
 
 def _read(
     connection: Connection, context: Context, frame: Frame, now: datetime
-) -> tuple[ContextSnapshot, Mapping[Reason, Outside], tuple[datetime, ...], list[Item]]:
+) -> tuple[ContextSnapshot, Mapping[Reason, Outside], list[Item]]:
     """Read the snapshot, the rest of the thread and the memory in one transaction, so that nothing falls between."""
     snapshot = context.read(connection, frame, now)
     target = frame.target
-    when = moments(connection, target.thread_id, snapshot.view.cutoff)
     outside = count_outside(connection, target.persona.slug, target.thread_id, snapshot.view)
-    return snapshot, outside, tuple(when), item_rows.listing(connection, target.persona.slug)
+    return snapshot, outside, item_rows.listing(connection, target.persona.slug)
+
+
+def _read_with_moments(
+    connection: Connection, context: Context, frame: Frame, now: datetime
+) -> tuple[ContextSnapshot, tuple[datetime, ...]]:
+    """Read the snapshot, and when something was said in its window."""
+    snapshot = context.read(connection, frame, now)
+    return snapshot, tuple(message_rows.moments(connection, frame.target.thread_id, snapshot.view.cutoff))
 
 
 def _omissions(
@@ -146,8 +174,7 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
     if hot := plan.snapshot.hot:
         yield "memory", block_tokens(hot), f"HOT items {', '.join(f'#{item.id}' for item in hot)}"
     since = " since the boundary" if view.boundary is not None else ""
-    kept_ids = kept(plan.snapshot.target.thread_id, plan.snapshot.operations)
-    number = sum(row.id in kept_ids for row in plan.sent)
+    number = sum(row.id in view.kept for row in plan.sent)
     by_operations = f", {number} kept whatever their age" if number else ""
     cut = f", {len(plan.cut)} of them without the middle" if plan.cut else ""
     hours = persona.settings.context_hours

@@ -96,7 +96,9 @@ class ContextWindow:
 
     async def state(self, warning: str | None = None) -> WindowState:
         """Return the window in force."""
-        return window_state(await self.context.snapshot(self.focus.target(), self.clock.now()), warning)
+        target = self.focus.target()
+        view = (await self.context.snapshot(target, self.clock.now())).view
+        return WindowState(target.persona.settings.context_hours, view.cutoff, warning, view.boundary)
 
     async def begun(self, hours: int, warning: str | None = None) -> WindowState:
         """Return the state of a window of so many hours that begins now."""
@@ -121,12 +123,6 @@ class ContextWindow:
         self, connection: Connection, frame: Frame, other: Frame, now: datetime
     ) -> tuple[ContextSnapshot, ContextSnapshot]:
         return self.context.read(connection, frame, now), self.context.read(connection, other, now)
-
-
-def window_state(snapshot: ContextSnapshot, warning: str | None = None) -> WindowState:
-    """Return the window of a snapshot."""
-    hours, view = snapshot.frame.target.persona.settings.context_hours, snapshot.view
-    return WindowState(hours, view.cutoff, warning, view.boundary)
 
 
 def _only_in(view: View, other: View) -> tuple[Message, ...]:

@@ -63,8 +63,7 @@ class NewsDesk:
 
     def sent(self, news: News, turn_id: int) -> None:
         """Remember that news went with a turn."""
-        if news.ended:
-            self._sent[turn_id] = news
+        self._sent[turn_id] = news
 
     def turn_undone(self, turn_id: int) -> tuple[EndedJob, ...]:
         """Let the news of a turn wait again, because it was undone, and return their jobs."""

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.memory import is_recalled
+from chorus_cli.core.context.memory import repeats_items
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
 from chorus_cli.core.log.export import message_as_json
 from chorus_cli.core.log.marks import LogMarks, log_marks
@@ -172,9 +172,9 @@ class Search:
     async def _judged(self, hits: Sequence[Hit]) -> tuple[Match, ...]:
         """Add to each message whether it was undone or replaced, by the journal of its thread.
 
-        What a model has looked up in its memory is left out: an item may have been forgotten since.
+        Results of the memory's tools are left out: an item may have been forgotten since.
         """
-        hits = [hit for hit in hits if not is_recalled(hit.message)]
+        hits = [hit for hit in hits if not repeats_items(hit.message)]
         threads = {(hit.message.persona, hit.message.thread_id) for hit in hits}
         marks = {each: log_marks(await self.store.read(operation_rows.all_of, *each), each[1]) for each in threads}
         numbers = {persona: await numbers_of(self.store, persona) for persona, _ in threads}

@@ -18,7 +18,7 @@ from chorus_cli.storage.sqlite.memory import item_changes, item_rows
 from chorus_cli.storage.sqlite.memory.item_changes import Added, Addition, NewItem
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.log.memory_acts import MemoryAct
@@ -139,6 +139,11 @@ class Memory:
         await self.count_access(slug, (item_id,))
         await self.access.count_missing(slug)
         return await self.item(slug, item_id)
+
+    async def origins(self, slug: str, items: Iterable[Item]) -> Mapping[int, str]:
+        """Return the change that brought in each item without a source message: add, import or capture, by its id."""
+        without_message = [item.id for item in items if item.source_message_id is None]
+        return await self.access.read(item_changes.origins, slug, without_message) if without_message else {}
 
     async def edit(self, item: Item, content: str) -> Operation | None:
         """Replace the content of an item as it was read, and count an access; ``None`` if the content is the same.

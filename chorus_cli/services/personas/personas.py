@@ -137,13 +137,13 @@ class Personas:
         Raises:
             UnknownPersonaError: the folder is gone.
         """
-        if not persona_files.exists(self.folder, slug):
-            raise UnknownPersonaError(slug, self.slugs())
         # Taken before reading, so that a change meanwhile is noticed by the next call.
         fingerprint = persona_files.fingerprint(self.folder, slug, self.config_file, self._wall_clock_ns())
         known = self._loaded.get(slug)
         if known is not None and known[0] == fingerprint:
             return known[1]
+        if not persona_files.exists(self.folder, slug):
+            raise UnknownPersonaError(slug, self.slugs())
         persona, all_read = self._read(slug)
         # An error in reading may be gone next time without a change of the file.
         if fingerprint is not None and all_read:

@@ -16,7 +16,7 @@ from chorus_cli.core.jobs.wording import elapsed
 from chorus_cli.core.log.marks import log_marks
 from chorus_cli.core.log.messages import Role, Status
 from chorus_cli.core.memory.items import ItemType, checked_type
-from chorus_cli.core.memory.prompt import kept_line, memory_lines
+from chorus_cli.core.memory.prompt import kept_line, memory_lines, written
 from chorus_cli.core.text.cutting import cut_to_characters
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time import timestamps
@@ -25,10 +25,11 @@ from chorus_cli.storage.sqlite.log import operation_rows, thread_rows
 from chorus_cli.storage.sqlite.log.search_index import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
     from datetime import datetime
 
     from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.memory.items import Item
     from chorus_cli.core.personas.persona import Persona
     from chorus_cli.core.tools.arguments import Arguments
     from chorus_cli.ports import Clock
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 MOST_FOUND = 20
 _MOST_READ = 500
 _MOST_READ_CHARACTERS = 18_000
+_MOST_CHARACTERS_OF_ONE = 3
+"""Characters that an empty line of an item has in a result, where it is indented."""
 _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 
 
@@ -147,8 +150,12 @@ async def recall_memory(services: ToolServices, caller: Caller, arguments: Argum
     items = await services.memory.recall(slug, arguments.text("query"))
     if not items:
         return Answer("Nothing in your memory contains any of these words.", "nothing")
-    await services.memory.count_access(slug, [item.id for item in items])
-    return Answer(memory_lines(items), counted(len(items), "item"))
+    told = _whole_items(items)
+    await services.memory.count_access(slug, [item.id for item in told])
+    parts = [memory_lines(told)]
+    if more := len(items) - len(told):
+        parts.append(f"Left out: {counted(more, 'item')} with these words; other words, or a number, find them.")
+    return Answer("\n\n".join(parts), counted(len(told), "item"))
 
 
 @built_in(
@@ -214,6 +221,22 @@ def _stamp(row: Message) -> str:
 
 def _speaker(row: Message, name: str) -> str:
     return "Human" if row.role is Role.USER else name
+
+
+def _whole_items(items: Sequence[Item]) -> list[Item]:
+    """Return as many of the items as fit, the best matches; one that does not fit alone is cut in the middle.
+
+    An item that the cut of a whole result went through could not be told from the rest when it is forgotten.
+    """
+    told: list[Item] = []
+    room = _MOST_READ_CHARACTERS
+    for item in items:
+        room -= len(written(item)) + 1
+        if room < 0:
+            break
+        told.append(item)
+    longest = _MOST_READ_CHARACTERS // _MOST_CHARACTERS_OF_ONE
+    return told or [item._replace(content=cut_to_characters(item.content, longest)) for item in items[:1]]
 
 
 def _newest_entries(entries: Iterable[str]) -> list[str]:

@@ -100,7 +100,11 @@ class ToolOffers:
     async def of_target(self, target: Target, limit: Limit) -> ToolOffer:
         """Return the tools that are offered to the model of a target, which has the given limit."""
         model = target.choice.model
-        if not target.persona.settings.tools or not await self._may_be_offered(model):
+        if not target.persona.settings.tools:
+            return NO_OFFER
+        if model not in self._takes:
+            self._takes[model] = await self._ask_whether_taken(model)
+        if not self._takes[model]:
             return NO_OFFER
         most_tokens = limit.tokens * _LARGEST_SHARE
         if not self.counter.is_ready:
@@ -120,13 +124,11 @@ class ToolOffers:
             await self.store.write(meta_rows.store, meta_rows.tools_refused_key(model), now)
         return f"{model} takes no tools, so it is asked without them from now on."
 
-    async def _may_be_offered(self, model: str) -> bool:
-        if model not in self._takes:
-            written = await self.store.read(meta_rows.value, meta_rows.tools_refused_key(model))
-            has_refused = written is not None and self._holds(written)
-            # The first question reads a large file.
-            self._takes[model] = not has_refused and await asyncio.to_thread(self.takes_tools, model)
-        return self._takes[model]
+    async def _ask_whether_taken(self, model: str) -> bool:
+        written = await self.store.read(meta_rows.value, meta_rows.tools_refused_key(model))
+        has_refused = written is not None and self._holds(written)
+        # The first question reads a large file.
+        return not has_refused and await asyncio.to_thread(self.takes_tools, model)
 
     def _holds(self, written: str) -> bool:
         try:

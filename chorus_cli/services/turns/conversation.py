@@ -150,7 +150,8 @@ class Conversation:
         except BaseException:
             self.news.put_back(news)
             raise
-        self.news.sent(news, opened.reply.turn_id)
+        if news.ended:
+            self.news.sent(news, opened.reply.turn_id)
         return replace(opened, notices=(*notices, *opened.notices))
 
     async def _opened(self, target: Target, content: str, news: News) -> OpenedTurn:
@@ -189,7 +190,8 @@ class Conversation:
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=target.is_aside)
         pause = pause_notice(snapshot.last_spoken, now) if told.has_gap else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
-        notices = (*reopened(connection, target), pause, left, recall_notice(told.recalled))
+        loaded = recall_notice(told.recalled) if told.recalled else ""
+        notices = (*reopened(connection, target), pause, left, loaded)
         return OpenedTurn(replace(snapshot, view=view), reply, now, tuple(filter(None, notices)))
 
     def _members_notice(self, snapshot: ContextSnapshot, now: datetime) -> str:

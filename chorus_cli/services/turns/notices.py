@@ -105,9 +105,7 @@ def reopened(connection: Connection, target: Target) -> tuple[str, ...]:
 
 
 def recall_notice(items: Sequence[Item]) -> str:
-    """Name the memory items that go with a message; empty for none."""
-    if not items:
-        return ""
+    """Name the memory items that go with a message."""
     named = ", ".join(f"#{item.id} {shortened(item.content)}" for item in items)
     return f"From memory: {named}"
 

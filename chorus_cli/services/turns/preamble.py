@@ -64,7 +64,7 @@ class PreambleWriter:
         if beside.news.ended:
             active = preamble(active, self._news(active, beside.news))
         recalled = recall.recalled(connection, snapshot, question, self._tokens(active)) if has_memory else []
-        text = preamble(gap, active, memory_lines(recalled))
+        text = preamble(gap, active, memory_lines(recalled) if recalled else "")
         return Preamble(text, self.counter.at_most(text), recalled, has_gap=bool(gap))
 
     def _active(self, connection: Connection, in_progress: Sequence[int], jobs: Sequence[RunningJob]) -> str:

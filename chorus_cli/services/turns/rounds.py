@@ -120,9 +120,10 @@ class Rounds:
     async def _round(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
         """Ask the model once, and use the tools that it calls."""
         try:
-            async with aclosing(self._make_room(turn)) as notices:
-                async for notice in notices:
-                    yield notice
+            if turn.plan.is_crowded:
+                async with aclosing(self._make_room(turn)) as notices:
+                    async for notice in notices:
+                        yield notice
             self.context.prefixes.hold(turn.plan, turn.at)
         except BaseException:
             await self.answering.abandon(row)
@@ -146,9 +147,7 @@ class Rounds:
         turn.at = self.answering.outside.clock.now()
 
     async def _make_room(self, turn: _Turn) -> AsyncGenerator[Notice, None]:
-        """Have the oldest turns folded and COLD memory archived if the request is crowded, and plan it again."""
-        if not turn.plan.is_crowded:
-            return
+        """Have the oldest turns of a crowded request folded and COLD memory archived, and plan it again."""
         if await self.folds.is_worth_trying(turn.target):
             yield Notice(_FOLDING)
             turn.notices += filter(None, [await self.folds.at_once(turn.target)])

@@ -146,11 +146,15 @@ def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[st
 def fingerprint(personas: Path, slug: str, config_file: Path, now_ns: int) -> Fingerprint | None:
     """Return a value that changes with every change of a persona's files.
 
-    ``None`` if a file has changed so recently, by the wall clock ``now_ns``, that another change might go unnoticed.
+    ``None`` if the persona's folder is gone, or a file has changed so recently, by the wall clock ``now_ns``, that
+    another change might go unnoticed.
     """
-    folder = personas / slug / DOCUMENTS_FOLDER
+    own = personas / slug
+    if not own.is_dir():
+        return None
+    folder = own / DOCUMENTS_FOLDER
     states = []
-    for path in (config_file, settings_path(personas, slug), folder, *_document_paths(folder)):
+    for path in (config_file, own / SETTINGS_FILE, folder, *_document_paths(folder)):
         try:
             found = path.stat()
         except OSError as error:

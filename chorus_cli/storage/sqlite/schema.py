@@ -234,3 +234,52 @@ NUMBERS: tuple[str, ...] = (
     END""",
 )
 """``threads`` and ``operations`` with numbers for the user, and a thread for each message."""
+
+
+def _origin(table: str) -> tuple[str, ...]:
+    """Return the statements that give each row of a table the installation it was made by, and its place there."""
+    own = "(SELECT origin FROM installation)"
+    return (
+        f"ALTER TABLE {table} ADD COLUMN origin TEXT",
+        f"ALTER TABLE {table} ADD COLUMN origin_seq INTEGER",
+        f"UPDATE {table} SET origin = {own}, origin_seq = id",
+        f"""
+        CREATE TRIGGER {table}_of_origin AFTER INSERT ON {table} WHEN new.origin IS NULL BEGIN
+            UPDATE {table} SET origin = {own}, origin_seq = new.id WHERE id = new.id;
+        END""",
+    )
+
+
+IMPORTS: tuple[str, ...] = (
+    "CREATE TABLE installation(origin TEXT NOT NULL) STRICT",
+    "INSERT INTO installation VALUES (lower(hex(randomblob(8))))",
+    *_origin("messages"),
+    *_origin("operations"),
+    *_origin("summaries"),
+    *_origin("context_items"),
+    "ALTER TABLE messages ADD COLUMN attachments TEXT",
+    "ALTER TABLE messages ADD COLUMN reasoning TEXT",
+    "ALTER TABLE messages ADD COLUMN superseded INTEGER NOT NULL DEFAULT 0 CHECK (superseded IN (0, 1))",
+    """
+    CREATE TABLE imported_conversations(
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        persona TEXT NOT NULL,
+        source TEXT NOT NULL,
+        conversation TEXT NOT NULL,
+        thread_id INTEGER NOT NULL REFERENCES threads(id),
+        operation_id INTEGER NOT NULL REFERENCES operations(id),
+        UNIQUE (persona, source, conversation)
+    ) STRICT""",
+    "CREATE INDEX imported_conversations_of_thread ON imported_conversations(thread_id)",
+    """
+    CREATE TABLE imported_messages(
+        conversation_id INTEGER NOT NULL REFERENCES imported_conversations(id),
+        message TEXT NOT NULL,
+        message_id INTEGER NOT NULL REFERENCES messages(id),
+        PRIMARY KEY (conversation_id, message)
+    ) STRICT, WITHOUT ROWID""",
+)
+"""Rows that name the installation they are from, messages with attachments, and the conversations of other programs.
+
+An imported message that is ``superseded`` is on another branch than the one its conversation ended with.
+"""

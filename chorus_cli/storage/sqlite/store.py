@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
 from chorus_cli.storage.sqlite import migrations
 from chorus_cli.storage.sqlite.errors import storage_error
+from chorus_cli.storage.sqlite.finished_rows import FinishedRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,9 +40,13 @@ _PRAGMAS = (
 
 
 class Connection(sqlite3.Connection):
-    """A connection whose transaction may change something outside the database too, such as a file."""
+    """A connection whose transaction may change something outside the database too, such as a file.
+
+    ``finished_rows`` are the messages that it has read and that do not change any more.
+    """
 
     compensations: ExitStack
+    finished_rows: FinishedRows
 
     def unless_committed(self, compensation: Callable[[], object]) -> None:
         """Call ``compensation`` if the transaction does not commit; the last one registered is called first.
@@ -139,6 +144,7 @@ class Store:
 
 def _connect(path: Path, busy_timeout_seconds: float) -> Connection:
     connection = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None, factory=Connection)
+    connection.finished_rows = FinishedRows()
     try:
         for pragma in _PRAGMAS:
             connection.execute(pragma).fetchall()

@@ -77,6 +77,24 @@ async def test_a_list_shows_the_score_in_parts_with_use_age_and_source(memory: R
     assert len((await memory.world.told("/memory list hot")).splitlines()) == 2
 
 
+async def test_an_item_without_a_source_message_says_what_it_comes_from(memory: Remembering, tmp_path: Path) -> None:
+    document = tmp_path / "plan.md"
+    document.write_text("# The plan\n", encoding="utf-8")
+    output = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nValueError: no ring'
+    await memory.world.told("/remember call the plumber")
+    await memory.world.told(f"/memory import {document}")
+    await memory.service.capture(memory.world.focus.target().persona, output, None, is_output=True, title="the output")
+    for item, origin in ((1, "you"), (2, "a document"), (3, "the output of a command")):
+        lines = [line.split(None, 1) for line in (await memory.world.told(f"/memory show {item}")).splitlines()]
+        assert ["From", origin] in lines
+    listed = (await memory.world.told("/memory list")).splitlines()[1:]
+    assert {(line.split()[0], line.split()[8]) for line in listed} == {
+        ("#1", "you"),
+        ("#2", "document"),
+        ("#3", "output"),
+    }
+
+
 async def test_a_long_list_has_pages(memory: Remembering) -> None:
     for number in range(51):
         await memory.add(f"item {number}")
@@ -103,6 +121,12 @@ async def test_the_overview_counts_as_sql_does_and_names_archived_items_apart(me
     assert await memory.sql(
         "SELECT tier, COUNT(*), SUM(token_count) FROM context_items GROUP BY tier ORDER BY tier DESC"
     ) == [("HOT", 1, 3), ("ARCHIVED", 1, 3)]
+
+
+async def test_the_overview_says_where_the_items_are(memory: Remembering) -> None:
+    await memory.world.told("/remember call the plumber")
+    told = await memory.world.told("/memory")
+    assert told.splitlines()[-1] == "/memory list shows the items, each with the number by which it is corrected."
 
 
 async def test_the_overview_reads_no_content(memory: Remembering) -> None:

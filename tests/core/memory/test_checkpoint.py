@@ -110,6 +110,27 @@ def test_another_text_is_refused_with_a_sentence(text: str, fault: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "value", "sentence"),
+    [
+        ("context_state/hot_items/0/score", 1.5, "Importance score must be between 0.0 and 1.0"),
+        (
+            "context_state/cold_items/0/type",
+            "NOTE",
+            "Invalid item type, must be one of: TASK, CODE, ERROR, TEST_RESULT, PRD_SECTION",
+        ),
+    ],
+)
+def test_a_value_that_no_item_can_have_is_refused_with_its_own_sentence(
+    path: str, value: object, sentence: str
+) -> None:
+    with pytest.raises(MemoryItemError) as problem:
+        read_checkpoint(changed(path, value))
+    assert str(problem.value) == (
+        f"The checkpoint cannot be read: it is not valid. {sentence}. The memory was not changed."
+    )
+
+
+@pytest.mark.parametrize(
     ("before", "after", "percentage"),
     [(1000, 250, 75.0), (3, 2, 33.33), (10, 10, 0.0), (10, 0, 100.0), (0, 0, 0.0)],
 )

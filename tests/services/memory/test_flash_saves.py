@@ -116,6 +116,18 @@ async def test_restore_and_undo_and_redo_bring_items_back_and_put_them_away(aged
         assert await tiers(aged) == expected, command
 
 
+async def test_a_restore_brings_back_items_that_were_warm_in_the_checkpoint_and_archived_later(
+    memory: Remembering,
+) -> None:
+    await memory.add("a section", ItemType.PRD_SECTION)
+    early = await memory.flash()
+    memory.world.clock.advance(LONG_AGO)
+    await memory.flash()
+    assert await tiers(memory) == {"a section": "ARCHIVED"}
+    await memory.service.flashes.restore(memory.slug, early.report.checkpoint_id)
+    assert await tiers(memory) == {"a section": "COLD"}
+
+
 async def test_a_restore_leaves_forgotten_items_hidden(aged: Remembering) -> None:
     saved = await aged.flash()
     await aged.forget(1)

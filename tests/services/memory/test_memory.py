@@ -9,6 +9,7 @@ import pytest
 
 from chorus_cli.core.errors import ChorusError, MemoryItemError
 from chorus_cli.core.memory.items import ItemType, Tier
+from chorus_cli.storage.sqlite.memory import item_rows
 from tests.services.memory.remembered import FIGURES, Remembering
 
 PLUMBER = "call the plumber"
@@ -176,6 +177,17 @@ async def test_scores_are_renewed_at_most_every_five_minutes(memory: Remembering
         await memory.service.renew_if_due(memory.slug)
         scores += [score for (score,) in await memory.sql("SELECT importance_score FROM context_items")]
     assert scores[0] == scores[1] > scores[2]
+
+
+async def test_a_renewal_is_due_when_five_minutes_have_passed(memory: Remembering) -> None:
+    await memory.add(PLUMBER)
+    await memory.service.renew_if_due(memory.slug)
+    now = memory.world.clock.now()
+    due = [
+        await memory.world.store.read(item_rows.is_renewal_due, memory.slug, now + timedelta(seconds=seconds))
+        for seconds in (-1, 0, 299, 300)
+    ]
+    assert due == [True, False, False, True]
 
 
 async def test_an_item_put_in_with_plain_sql_is_found_scored_counted_and_known(memory: Remembering) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from chorus_cli.core.context.memory import ids_held
 from chorus_cli.core.errors import SessionError, StorageError
 from chorus_cli.core.log.acts import Restore
 from chorus_cli.core.log.messages import Role, Status
@@ -133,6 +134,22 @@ async def test_memory_items_of_another_machine_are_cut_out_because_their_numbers
     (folder(talked) / "2025-01-01_far.json").write_text(json.dumps(foreign), encoding="utf-8")
     await talked.sessions.restore(talked.focus.target(), "2025")
     assert {row.preamble for row in (await talked.view()).messages} == {"(a preamble)"}
+
+
+@pytest.mark.parametrize("result", ["From memory:\n#1 TASK: a thing of far away", "Kept as #1."])
+async def test_results_of_the_memory_of_another_machine_do_not_mean_items_here(talked: World, result: str) -> None:
+    foreign: Any = file_of_far_away()
+    (message,) = (each for each in foreign["messages"] if each["role"] == "tool_result")
+    message["content"] = result
+    folder(talked).mkdir()
+    (folder(talked) / "2025-01-01_far.json").write_text(json.dumps(foreign), encoding="utf-8")
+    for added in (5, 0):
+        restored = (await talked.sessions.restore(talked.focus.target(), "2025"))[1]
+        assert restored.added == added
+    rows = (await talked.view()).messages
+    (found,) = (row.content for row in rows if row.role is Role.TOOL_RESULT)
+    assert found == f"(The numbers are those of another log.)\n{result}"
+    assert ids_held(rows) == set()
 
 
 async def test_a_file_of_another_machine_works_and_twice_gives_no_duplicates(talked: World, tmp_path: Path) -> None:

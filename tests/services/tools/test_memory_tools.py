@@ -125,6 +125,47 @@ async def test_a_forgotten_item_leaves_the_calls_and_results_of_tools_until_an_u
     assert sum("plumber" in f"{message.content} {message.tool_calls}" for message in sent[1:]) == 3
 
 
+async def test_a_forgotten_item_leaves_calls_whose_arguments_were_repaired(world: World) -> None:
+    calls(world, call("remember", f"{{'type': 'TASK', 'content': '{PLUMBER}',}}"))
+    await events_of(world, "Well?")
+    calls(world, call("recall_memory", "{'query': 'boiler',}"))
+    await events_of(world, "And?")
+    await world.services.memory.forget("chorus", 1)
+    await world.say("And now?")
+    sent = world.model.requests[-1].messages
+    assert not any("plumber" in f"{message.content} {message.tool_calls}" for message in sent)
+    kept, recalled = (message.content for message in sent if message.role == "tool")
+    assert kept == "Kept as #1."
+    assert recalled.endswith('understood as {"query": "boiler"}.)\n\n(forgotten)')
+    found = await world.services.log.search.find("plumber", Scope(None, "chorus", 20), lambda _news: None)
+    assert [match.message.role for match in found.matches if match.message.role == "tool_result"] == []
+
+
+async def test_of_many_long_items_whole_ones_are_told_so_that_each_can_be_forgotten(world: World) -> None:
+    for number in range(1, 6):
+        await world.services.memory.remember("chorus", ItemType.CODE, f"boiler {number}\n" + "x\n" * 1_400 + "end")
+    result, line = await result_of(world, "recall_memory", query="boiler")
+    told = [int(row[1]) for row in result.splitlines() if row.startswith("#")]
+    assert len(told) == 3
+    assert result.endswith("\n  end\n\nLeft out: 2 items with these words; other words, or a number, find them.")
+    assert line.endswith(": 3 items")
+    for item in told:
+        await world.services.memory.forget("chorus", item)
+    await world.say("And now?")
+    assert results(world)[-1].startswith("Left out: 2 items")
+
+
+async def test_an_item_too_long_for_a_result_is_cut_in_the_middle_and_can_be_forgotten(world: World) -> None:
+    await world.services.memory.remember("chorus", ItemType.CODE, "boiler\n" + "\n" * 40_000 + "end")
+    result, _line = await result_of(world, "recall_memory", query="boiler")
+    assert result.startswith("From memory:\n#1 CODE: boiler\n")
+    assert "characters left out here" in result
+    assert result.endswith("\n  end")
+    await world.services.memory.forget("chorus", 1)
+    await world.say("And now?")
+    assert results(world)[-1] == "(forgotten)"
+
+
 async def test_why_names_an_item_that_came_by_a_tool(world: World) -> None:
     await world.services.memory.remember("chorus", ItemType.PRD_SECTION, PLUMBER)
     await result_of(world, "recall_memory", query="boiler")

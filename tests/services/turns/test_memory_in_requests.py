@@ -94,6 +94,30 @@ async def test_a_warm_item_comes_when_its_words_or_its_number_are_used(
     assert (await current(world, item)).access_count == item.access_count + accesses
 
 
+@pytest.mark.parametrize("tier", [Tier.COLD, Tier.ARCHIVED])
+async def test_a_cold_or_archived_item_is_not_sent_though_a_message_names_it(world: World, tier: Tier) -> None:
+    item = await remembered(world, PLUMBER, ItemType.PRD_SECTION)
+    world.clock.advance(timedelta(days=30))
+    await world.services.memory.renew_if_due(world.focus.slug)
+    if tier is Tier.ARCHIVED:
+        await world.carry_out("/memory flash --force")
+    assert (await current(world, item)).tier is tier
+    await world.say(f"What about #{item.id}, the plumber and the boiler?")
+    assert PLUMBER not in system(world) + world.asked()[-1][1]
+
+
+@pytest.mark.parametrize(("words", "number"), [([90, 90, 90, 84], 4), ([90, 90, 90, 85], 3), ([1] * 6, 5)])
+async def test_recalled_items_have_a_twentieth_of_the_budget_and_are_five_at_most(
+    world: World, words: list[int], number: int
+) -> None:
+    world.configure('{"context_token_limit": 10000}')
+    items = [await remembered(world, f"{position}{' word' * (most - 1)}") for position, most in enumerate(words)]
+    world.clock.advance(timedelta(days=1))
+    await world.services.memory.renew_if_due(world.focus.slug)
+    await world.say(" ".join(f"#{item.id}" for item in items))
+    assert world.asked()[-1][1].count(" TASK: ") == number
+
+
 async def test_a_forgotten_item_is_in_no_request_and_an_undo_brings_it_back(world: World) -> None:
     item = await remembered(world, PLUMBER)
     await world.say("Hello")
@@ -162,6 +186,25 @@ async def test_loading_counts_as_an_access_once_a_turn(world: World) -> None:
     await world.say("Hello")
     await world.say("Hello again")
     assert (await current(world, item)).access_count == 3
+
+
+async def test_a_hundred_hot_items_are_sent_pinned_ones_first_and_no_more_come_before_later_questions(
+    world: World,
+) -> None:
+    world.configure('{"context_token_limit": 100000}')
+    pinned = await remembered(world, "The ring must go.", ItemType.PRD_SECTION)
+    await world.services.memory.pin(world.focus.slug, pinned.id)
+    first, second = [await remembered(world, f"an early task {number}") for number in range(2)]
+    world.clock.advance(timedelta(seconds=9))
+    for number in range(98):
+        await remembered(world, f"a later task {number}")
+    await world.say("Hello")
+    await world.say("Hello again")
+    lines = system(world).partition("\n\nMemory:\n")[2].splitlines()
+    sent = [int(line.partition(" ")[0].removeprefix("#")) for line in lines]
+    assert sent == [pinned.id, *range(second.id, second.id + 99)]
+    assert first.id not in sent
+    assert [content for role, content in world.asked() if role == "user"] == ["Hello", "Hello again"]
 
 
 async def test_items_that_have_no_room_stay_out(world: World) -> None:

@@ -25,14 +25,15 @@ BROKEN: Step = ("0002_broken", ("CREATE TABLE two(id INTEGER)", "DELETE FROM one
 COLUMNS = {
     "messages": (
         "id, persona, thread_id, turn_id, role, content, preamble, tool_calls, tool_call_id, timestamp, status, run, "
-        "model, token_count, usage, introduced_by, revises, checksum"
+        "model, token_count, usage, introduced_by, revises, checksum, attachments, reasoning, "
+        "superseded, origin, origin_seq"
     ),
     "threads": "id, persona, title, created_at, closed_at, number",
-    "operations": "id, persona, thread_id, kind, after_message_id, detail, created_at, number",
+    "operations": "id, persona, thread_id, kind, after_message_id, detail, created_at, number, origin, origin_seq",
     "operation_members": "operation_id, position, message_id",
     "summaries": (
         "id, operation_id, persona, thread_id, base_operation_id, first_message_id, through_message_id, content, "
-        "token_count, model, created_at"
+        "token_count, model, created_at, origin, origin_seq"
     ),
     "sessions": (
         "session_id, persona, timestamp, description, summary, message_count, token_estimate, window_start, "
@@ -40,8 +41,12 @@ COLUMNS = {
     ),
     "context_items": (
         "id, persona, item_type, content, importance_score, tier, pinned, access_count, created_at, last_accessed, "
-        "source_message_id, content_hash, token_count, forgotten_by"
+        "source_message_id, content_hash, token_count, forgotten_by, origin, "
+        "origin_seq"
     ),
+    "imported_conversations": "id, persona, source, conversation, thread_id, operation_id",
+    "imported_messages": "conversation_id, message, message_id",
+    "installation": "origin",
     "context_checkpoints": (
         "id, persona, checkpoint_data, items_count, items_archived, hot_items_retained, token_count, created_at"
     ),

@@ -59,7 +59,7 @@ def test_a_list_of_memory_items_is_a_table_on_80_columns(monkeypatch: pytest.Mon
     monkeypatch.setenv("COLUMNS", "80")
     stream = Terminal()
     old = item(123, "Traceback (most recent call)", ItemType.TEST_RESULT, accesses=12, source=1234, age=OLD)
-    draw(listed([item(1, "call the plumber"), old], START), Screen(stream, {"NO_COLOR": "1"}))
+    draw(listed([item(1, "call the plumber"), old], START, {1: "import"}), Screen(stream, {"NO_COLOR": "1"}))
     rows = [line for line in stream.getvalue().splitlines() if line.startswith(" #1")]
     assert [row.split()[0] for row in rows] == ["#1", "#123"]
     assert "Traceback" in rows[1]

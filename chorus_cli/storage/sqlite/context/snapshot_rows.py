@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.context.budget import Budget
     from chorus_cli.core.context.view import View
-    from chorus_cli.core.log.messages import Message
     from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.memory.items import Item
 
@@ -46,11 +45,13 @@ def read_snapshot(
     ``operations`` are those since the boundary; no message after ``until`` is read. The cost follows the window and
     the operations, never the log.
     """
-    fold_is_undone = journal.fold_is_undone(operations)
     seen = _view(connection, frame.target.thread_id, operations, start, until)
+    # The memory items of the last request stay, unless a fold has changed its beginning.
+    held = start.hot if start.summary_id == seen.summary_id else None
     last_spoken = message_rows.last_spoken_at(connection, frame.target.thread_id) or _last_of_fork(seen)
-    learned = meta_rows.value(connection, meta_rows.calibration_key(frame.target.choice.model))
-    allowed = frame.budget(calibration.read(learned) if learned else Calibration(), fold_is_undone=fold_is_undone)
+    stored = meta_rows.value(connection, meta_rows.calibration_key(frame.target.choice.model))
+    learned = calibration.read(stored) if stored else Calibration()
+    allowed = frame.budget(learned, fold_is_undone=journal.fold_is_undone(operations))
     return ContextSnapshot(
         frame=frame,
         view=seen,
@@ -59,7 +60,7 @@ def read_snapshot(
         last_spoken=last_spoken,
         newest_operation_id=max(start.operation_id, journal.newest_id(operations)),
         first_message_id=start.first_message_id,
-        hot=_hot(connection, frame, start, allowed, seen),
+        hot=_chosen_hot(connection, frame, allowed, seen) if held is None else held,
     )
 
 
@@ -99,7 +100,11 @@ def _view(
     if by_operations := put_in(thread_id, operations, start.window):
         messages += message_rows.rows(connection, by_operations - {message.id for message in messages})
     summaries = summary_rows.of_folds(connection, thread_id, folds, boundary) if folds else ()
-    return view(thread_id, _without_forgotten(connection, messages), operations, start.window, summaries)
+    holders = [message for message in messages if message.preamble or message.role is Role.TOOL_RESULT]
+    held = ids_held(holders) if holders else set()
+    forgotten = item_rows.forgotten_among(connection, held) if held else set()
+    messages = without_forgotten(messages, forgotten) if forgotten else messages
+    return view(thread_id, messages, operations, start.window, summaries)
 
 
 def _last_of_fork(seen: View) -> datetime | None:
@@ -109,18 +114,7 @@ def _last_of_fork(seen: View) -> datetime | None:
     return max((row.timestamp for row in seen.messages), default=None)
 
 
-def _without_forgotten(connection: sqlite3.Connection, messages: list[Message]) -> list[Message]:
-    holders = [message for message in messages if message.preamble or message.role is Role.TOOL_RESULT]
-    held = ids_held(holders) if holders else set()
-    forgotten = item_rows.forgotten_among(connection, held) if held else set()
-    return without_forgotten(messages, forgotten) if forgotten else messages
-
-
-def _hot(
-    connection: sqlite3.Connection, frame: Frame, start: RequestStart, allowed: Budget, seen: View
-) -> tuple[Item, ...]:
-    """Return the memory items of the system message: those of the last request, unless a fold has changed that."""
-    if start.hot is not None and start.summary_id == seen.summary_id:
-        return start.hot
+def _chosen_hot(connection: sqlite3.Connection, frame: Frame, allowed: Budget, seen: View) -> tuple[Item, ...]:
+    """Choose the memory items of the system message anew."""
     items = item_rows.hot(connection, frame.target.persona.slug, MOST_HOT)
     return chosen_hot(items, allowed, contents(seen.verbatim)) if items else ()

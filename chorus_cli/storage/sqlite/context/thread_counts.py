@@ -9,6 +9,7 @@ from chorus_cli.core.context.view import Reason, put_in
 from chorus_cli.core.log import journal
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import operation_rows
+from chorus_cli.storage.sqlite.log.message_columns import counted_moment
 
 if TYPE_CHECKING:
     import sqlite3
@@ -127,25 +128,7 @@ def window_fill(
         "ORDER BY timestamp DESC LIMIT 1) WHERE id > :after",
         values,
     ).fetchone()
-    said = _moment(newest[0] if newest else None) or entered
+    said = counted_moment(newest[0] if newest else None) or entered
     in_reach = entered if entered and entered > earliest else None
-    moments = [moment for moment in (_moment(oldest), in_reach) if moment is not None]
+    moments = [moment for moment in (counted_moment(oldest), in_reach) if moment is not None]
     return WindowFill(held, reachable, min(moments, default=None), said)
-
-
-def moments(connection: sqlite3.Connection, thread_id: int, since: datetime) -> list[datetime]:
-    """Return when something was said in a thread after ``since``; other wordings of it do not count."""
-    found = connection.execute(
-        "SELECT timestamp FROM messages INDEXED BY messages_of_thread "
-        "WHERE thread_id = ? AND timestamp > ? AND revises IS NULL",
-        (thread_id, timestamps.to_text(since)),
-    ).fetchall()
-    return [moment for moment in (_moment(text) for (text,) in found) if moment is not None]
-
-
-def _moment(text: str | None) -> datetime | None:
-    """Read a time; one that cannot be read is told where the message is shown, not where messages are only counted."""
-    try:
-        return timestamps.from_text(text) if text else None
-    except ValueError:
-        return None

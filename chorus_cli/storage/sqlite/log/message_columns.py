@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.log import attachments
 from chorus_cli.core.log.messages import Message, Role, Status
 from chorus_cli.core.time import timestamps
 
@@ -16,9 +17,8 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "id, persona, thread_id, COALESCE(turn_id, id), role, content, timestamp, preamble, tool_calls, tool_call_id, "
-    "status, run, model, token_count, introduced_by, revises, usage"
+    "status, run, model, token_count, introduced_by, revises, usage, attachments, superseded"
 )
-_MOST_KEPT = 2_000
 
 # An enum takes several times as long as a cache to look a member up, and a long view has a thousand rows.
 _role, _status = cache(Role), cache(Status)
@@ -33,12 +33,10 @@ def messages(cursor: Iterable[tuple[Any, ...]]) -> list[Message]:
     return [_message(row) for row in list(cursor)]
 
 
-# Each turn reads the window again; to compare a row with one read before takes a tenth of the time of its message.
-@lru_cache(maxsize=_MOST_KEPT)
 def _message(row: tuple[Any, ...]) -> Message:
     # By position, in the order of the columns: by name, making the rows of a large request takes a third longer.
     id_, persona, thread_id, turn_id, role, content, timestamp, preamble, calls, call_id, status, *rest = row
-    run, model, token_count, introduced_by, revises, usage = rest
+    run, model, token_count, introduced_by, revises, usage, attached, superseded = rest
     try:
         return Message(
             id_,
@@ -58,6 +56,8 @@ def _message(row: tuple[Any, ...]) -> Message:
             introduced_by,
             revises,
             dict(json.loads(usage)) if usage else {},
+            attachments.from_text(attached),
+            bool(superseded),
         )
     except (ValueError, TypeError) as error:
         raise DatabaseDamagedError(f"Message {id_} of {persona} cannot be read: {error}.") from error
@@ -76,3 +76,11 @@ def stored_moment(text: str, id_: int, persona: str) -> datetime:
             f"Message {id_} of {persona} has the time {text!r}, which cannot be read. "
             "Times are UTC text such as 2026-01-31T08:15:00.000000Z."
         ) from error
+
+
+def counted_moment(text: str | None) -> datetime | None:
+    """Return the time of a message that is only counted, ``None`` if it cannot be read: its display reports that."""
+    try:
+        return timestamps.from_text(text) if text else None
+    except ValueError:
+        return None

@@ -13,10 +13,13 @@ from datetime import timedelta
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.log import attachments
 from chorus_cli.core.log.messages import Message, MessageContent, Role, Status
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
-from chorus_cli.storage.sqlite.log.message_columns import COLUMNS, messages, stored_moment
+from chorus_cli.storage.sqlite.finished_rows import FinishedRows
+from chorus_cli.storage.sqlite.log.message_columns import COLUMNS, counted_moment, messages, stored_moment
+from chorus_cli.storage.sqlite.store import Connection
 
 if TYPE_CHECKING:
     import sqlite3
@@ -123,14 +126,16 @@ def rows_since(
     """Return the rows of a thread with a larger id than ``after`` that are younger than ``since``, and up to ``until``.
 
     The index decides by text, which may let a row of the same second through; the exact rule is the caller's. It is
-    named because SQLite, once it has statistics, may prefer to read the whole log by id.
+    named because SQLite, once it has statistics, may prefer to read the whole log by id. Messages that the connection
+    knows are not read again.
     """
     cursor = connection.execute(
-        f"SELECT {COLUMNS} FROM messages INDEXED BY messages_of_thread "
+        "SELECT id, timestamp FROM messages INDEXED BY messages_of_thread "
         "WHERE thread_id = ? AND timestamp > ? AND timestamp <= ? AND id > ? ORDER BY id",
         (thread_id, timestamps.to_text(since), timestamps.to_text(until) if until else _LATEST, after),
     )
-    return messages(cursor)
+    finished = connection.finished_rows if isinstance(connection, Connection) else FinishedRows()
+    return finished.read(connection, cursor.fetchall(), lambda ids: rows(connection, ids))
 
 
 def replies(connection: sqlite3.Connection, question: Message) -> list[Message]:
@@ -200,6 +205,16 @@ def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime |
     return stored_moment(*row) if row else None
 
 
+def moments(connection: sqlite3.Connection, thread_id: int, since: datetime) -> list[datetime]:
+    """Return when something was said in a thread after ``since``; other wordings of it do not count."""
+    found = connection.execute(
+        "SELECT timestamp FROM messages INDEXED BY messages_of_thread "
+        "WHERE thread_id = ? AND timestamp > ? AND revises IS NULL",
+        (thread_id, timestamps.to_text(since)),
+    ).fetchall()
+    return [moment for moment in (counted_moment(text) for (text,) in found) if moment is not None]
+
+
 def checksum(role: str, thread_id: int, persona: str, timestamp: str, content: str) -> str:
     """Return the fingerprint that tells whether a row has changed since it was written (BLAKE2b, 8 bytes)."""
     text = f"{role}|{thread_id}|{persona}|{timestamp}|{content}"
@@ -225,8 +240,8 @@ def insert_row(
     timestamp = timestamps.to_text(content.timestamp)
     cursor = connection.execute(
         "INSERT INTO messages(persona, thread_id, turn_id, role, content, preamble, tool_calls, tool_call_id, "
-        "timestamp, status, run, model, token_count, introduced_by, revises, checksum) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "timestamp, status, run, model, token_count, introduced_by, revises, checksum, attachments, reasoning, "
+        "superseded) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             persona,
             content.thread_id,
@@ -244,6 +259,9 @@ def insert_row(
             introduced_by,
             content.revises,
             checksum(content.role, content.thread_id, persona, timestamp, content.content),
+            attachments.to_text(content.attachments),
+            content.reasoning,
+            content.superseded,
         ),
     )
     return int(cursor.lastrowid or 0)

@@ -39,7 +39,8 @@ def mend(
     for id_ in ended:
         connection.execute("UPDATE messages SET status = 'interrupted' WHERE id = ?", (id_,))
         take_back_if_empty(connection, id_, now)
-    _remember_threads(connection, [id_ for id_, run in found if not owners[run]])
+    if dead := [id_ for id_, run in found if not owners[run]]:
+        _remember_threads(connection, dead)
     return Mended(ended, tuple(id_ for id_, _ in found if id_ not in ended))
 
 
@@ -108,8 +109,6 @@ def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datet
 
 def _remember_threads(connection: sqlite3.Connection, row_ids: Sequence[int]) -> None:
     """Keep the threads of replies that ended with their process until a chat names them."""
-    if not row_ids:
-        return
     found = connection.execute(
         "SELECT thread_id FROM messages WHERE id IN (SELECT value FROM json_each(:rows)) "
         "UNION SELECT value FROM json_each(:kept)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import JournalError, MemoryItemError
@@ -16,7 +17,7 @@ from chorus_cli.storage.sqlite.memory import item_rows, item_words
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
 
@@ -103,6 +104,18 @@ def change(connection: sqlite3.Connection, persona: str, act: MemoryChange, now:
     operation = operation_rows.introduce(connection, NewOperation(persona, act, now))
     apply(connection, persona, act, operation.id, now)
     return operation
+
+
+def origins(connection: sqlite3.Connection, persona: str, ids: Iterable[int]) -> dict[int, str]:
+    """Return the change that brought each of some items in, add, import or capture, by their ids."""
+    newest_first = connection.execute(
+        "SELECT json_extract(item.value, '$.id'), json_extract(detail, '$.change') "
+        "FROM operations, json_each(detail, '$.items') AS item WHERE persona = ? AND kind = 'memory' "
+        "AND json_extract(detail, '$.change') IN ('add', 'import', 'capture') "
+        "AND json_extract(item.value, '$.id') IN (SELECT value FROM json_each(?)) ORDER BY operations.id DESC",
+        (persona, json.dumps([*ids])),
+    )
+    return dict(newest_first.fetchall())
 
 
 def put_back(connection: sqlite3.Connection, act: MemoryAct, reversal: NewOperation) -> None:

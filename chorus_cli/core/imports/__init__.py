@@ -1,0 +1,1 @@
+"""Conversations of other programs: their values, and one module for each format."""

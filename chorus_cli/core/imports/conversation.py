@@ -1,0 +1,66 @@
+"""A conversation of another program, as its format's reader makes it and the log takes it in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from chorus_cli.core.log.messages import Role, Status
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignFile:
+    """A file of a message: its name, its media type, and where its bytes are.
+
+    ``entry`` names the bytes in the export (an entry of the archive, a file beside it, or a key of the reader's own);
+    ``data`` holds them if they stood in the message itself. Without both the export has only the name.
+    """
+
+    name: str
+    media_type: str = ""
+    entry: str = ""
+    data: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignMessage:
+    """A message: ``key`` is its id within the conversation, ``parent`` that of the message before it on its branch.
+
+    ``timestamp`` is aware UTC; ``None`` means that the program wrote none, and that of the message before it is taken.
+    ``tool_calls`` is JSON text in the shape of the OpenAI API, ``tool_call_id`` names the call of a result.
+    ``reasoning`` is kept beside the message and never sent.
+    """
+
+    key: str
+    parent: str | None
+    role: Role
+    content: str
+    timestamp: datetime | None = None
+    model: str | None = None
+    status: Status | None = None
+    tool_calls: str | None = None
+    tool_call_id: str | None = None
+    reasoning: str | None = None
+    files: tuple[ForeignFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignConversation:
+    """A conversation: ``source`` names the program, ``key`` the conversation within it.
+
+    ``messages`` stand parents first; those on the branch it ended with are ``live``, by their keys, in their order.
+    ``guesses`` are sentences for the user about what the format leaves open, such as a time zone; ``skipped`` counts
+    what was left out, by its reason.
+    """
+
+    source: str
+    key: str
+    title: str
+    messages: tuple[ForeignMessage, ...]
+    live: tuple[str, ...]
+    created_at: datetime | None = None
+    guesses: tuple[str, ...] = ()
+    skipped: tuple[tuple[str, int], ...] = ()
