@@ -59,6 +59,9 @@ LONG_MESSAGE = "I am " + " ".join(f"word{number}" for number in range(50))
 FIRST_WORD = " word0"
 """Stands on the screen a second time when the reply to `LONG_MESSAGE` has begun to stream."""
 
+NEW_INTERPRETER = {"PYTHONHASHSEED": "0"}
+"""Variables that only a new interpreter can obey: a program that has them is no fork of the test runner."""
+
 
 @dataclass(frozen=True, slots=True)
 class Home:

@@ -21,6 +21,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import NoReturn, TextIO, cast
 
+from prompt_toolkit.application import current
+
 import chorus_cli
 from tests.amount import is_thorough
 
@@ -82,6 +84,8 @@ def _begin_anew(arguments: list[str], environment: Mapping[str, str]) -> None:
     sys.stdin = _stream(0, "r", "surrogateescape")
     sys.stdout = _stream(1, "w", "surrogateescape")
     sys.stderr = _stream(2, "w", "backslashreplace", buffering=1)
+    # A test in the runner may have made prompt_toolkit keep its input and output, which are no terminal.
+    current._current_app_session.set(current.AppSession())
 
 
 def _leave_files() -> None:
