@@ -82,7 +82,7 @@ def compose(turns: Turns, desk: Desk) -> Services:
         idle_timer=timer,
         memory=turns.memory,
         jobs=turns.jobs,
-        log=LogServices(journal, turns.search, Exporting(context, clock)),
+        log=LogServices(journal, turns.search, Exporting(context, clock), turns.costs),
         editing=_editing(turns, desk),
         machine=MachineServices(clock, desk.copy, opened.notifier, turns.providers.warm),
     )

@@ -26,6 +26,7 @@ from chorus_cli.services.folding.folding import Folding
 from chorus_cli.services.folding.schedule import FoldSchedule
 from chorus_cli.services.folding.summarizer import Summarizer
 from chorus_cli.services.jobs.jobs import Jobs
+from chorus_cli.services.log.costs import Costs
 from chorus_cli.services.log.search import Search
 from chorus_cli.services.memory.access import MemoryAccess
 from chorus_cli.services.memory.flash import FlashSaves
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.adapters.machine.paths import Paths
     from chorus_cli.core.context.budget import Limit
+    from chorus_cli.core.models.costs import Prices
     from chorus_cli.ports import Clock, ModelClient, Shell, TokenCounter
     from chorus_cli.services.notifier import Notifier
     from chorus_cli.services.personas.focus import Focus
@@ -98,7 +100,7 @@ class Providers:
     ``limit_of`` returns the most tokens that a model takes, ``input_cost`` the price of one in USD, if it is known.
     ``takes_tools`` returns whether tools may be offered to a model, and ``tools`` are those that there are. ``warm``
     imports all that asking a model needs, which may take seconds; ``connect`` connects to its server beforehand.
-    ``aclose`` ends connections and servers.
+    ``aclose`` ends connections and servers. ``prices`` returns the prices of a model, if they are known.
     """
 
     client: ModelClient
@@ -111,6 +113,7 @@ class Providers:
     warm: Callable[[str], None] = lambda _model: None
     connect: Callable[[str], Coroutine[None, None, None]] = _nothing
     aclose: Callable[[], Awaitable[None]] = _nothing_to_close
+    prices: Callable[[str], Prices | None] = lambda _model: None
 
 
 def this_machine(
@@ -154,6 +157,7 @@ def all_providers(environment: Mapping[str, str], clock: Clock) -> Providers:
         warm=router.warm,
         connect=router.preconnect,
         aclose=router.aclose,
+        prices=known.prices,
     )
 
 
@@ -168,6 +172,7 @@ class Turns:
     memory: Memory
     jobs: Jobs
     search: Search
+    costs: Costs
     folding: Folding
     conversation: Conversation
 
@@ -179,13 +184,14 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
     offers = ToolOffers(store, clock, providers.counter, providers.takes_tools, providers.tools)
     context = Context(store, providers.counter, providers.limit_of, providers.input_cost, offer=offers.of_target)
     memory = _memory(opened, machine, providers)
+    costs = Costs(store, clock, providers.prices)
     jobs = _jobs(opened, machine, memory)
     folding = Folding(context, Summarizer(providers.client, context), clock)
     folds = FoldSchedule(store, folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
     answering = _answering(opened, machine, providers, ToolServices(store, clock, search, memory, jobs))
     rounds = Rounds(context, answering, folds, offers, memory.flashes)
     conversation = Conversation(rounds, memory, opened.run, clock.now(), jobs.news, jobs.running)
-    return Turns(opened, machine, providers, context, memory, jobs, search, folding, conversation)
+    return Turns(opened, machine, providers, context, memory, jobs, search, costs, folding, conversation)
 
 
 def _memory(opened: Opened, machine: Machine, providers: Providers) -> Memory:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from chorus_cli.commands import (
     background,
     composing,
+    cost,
     export,
     general,
     jobs,
     model,
     persona,
+    run_settings,
     search,
     sessions,
     settings,
@@ -25,7 +27,7 @@ def registry() -> CommandRegistry[Services]:
     """Build the registry of all commands."""
     groups = (
         *(window, journal, edit, summary, sessions, latest_action, remember, items, flash, persona, thread, background),
-        *(jobs, settings, model),
-        *(search, composing, export, general),
+        *(jobs, settings, run_settings, model),
+        *(search, cost, composing, export, general),
     )
     return CommandRegistry(module.GROUP for module in groups)

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from chorus_cli.app import opened
-from chorus_cli.core.errors import CommandError, UsageError
+from chorus_cli.core.errors import CommandError, MessageRefusedError, UsageError
 from chorus_cli.core.models.choice import ELIZA
 from chorus_cli.services.turns.notices import refuse_unreadable_settings
 from chorus_cli.subcommands.conventions import joined_text, options
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
     from chorus_cli.app import App
+    from chorus_cli.core.context.target import Target
 
 
 def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine[None, None, int]:
@@ -60,11 +61,32 @@ async def _ask_model(message: str, chosen: argparse.Namespace, environment: Mapp
         for warning in target.persona.warnings:
             standard_error().notice(warning)
         refuse_unreadable_settings(target.persona)
+        await _refuse_overspent(app, target)
         if target.choice.model != ELIZA:
             app.warm_client(target.choice.model)
         asked = one_shot.ask_as_json if "ask_json" in chosen else one_shot.ask
         async with app.services().threads.aside() if "ask_new" in chosen else nullcontext(target) as addressed:
             return await asked(message, addressed, app.turns().conversation, standard_output(), standard_error())
+
+
+async def _refuse_overspent(app: App, target: Target) -> None:
+    """Refuse a message if the budget of the day is spent; warn if it nearly is.
+
+    Raises:
+        MessageRefusedError: it is spent.
+    """
+    budget = target.persona.settings.budget
+    if budget is None:
+        return
+    costs = app.turns().costs
+    spending = await costs.spending(budget)
+    if spending.is_over:
+        raise MessageRefusedError(
+            f"{spending.sentence} Nothing was sent. chorus ask /settings set budget N raises it, /settings unset "
+            "budget removes it."
+        )
+    if warning := costs.warning(spending):
+        standard_error().notice(warning)
 
 
 async def _turn_to_thread(app: App, chosen: argparse.Namespace) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.editing.drafts import Editing
     from chorus_cli.services.folding.folding import Folding
     from chorus_cli.services.jobs.jobs import Jobs
+    from chorus_cli.services.log.costs import Costs
     from chorus_cli.services.log.journal import Journal
     from chorus_cli.services.log.search import Search
     from chorus_cli.services.log.transcript import Exporting
@@ -54,11 +55,12 @@ class PersonaServices:
 
 @dataclass(frozen=True, slots=True)
 class LogServices:
-    """The log: its operations, full-text search, and export."""
+    """The log: its operations, full-text search, export, and costs."""
 
     journal: Journal
     search: Search
     exporting: Exporting
+    costs: Costs
 
 
 @dataclass(frozen=True, slots=True)

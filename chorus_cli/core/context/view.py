@@ -5,8 +5,9 @@ The log is permanent; the context is computed from it and the journal. Five sets
     boundary  the newest effective clear, edit, restore or fork
     members   the messages that the boundary put into the context, in its order, while it is younger than the window
     kept      the messages that later operations put into the context, whatever their age
-    spoken    the messages since the boundary, younger than the window
-    out       the messages that a retry replaced or an undo took back since the boundary
+    spoken    the messages since the boundary, imported ones among them, younger than the window
+    out       the messages that a retry replaced or an undo took back since the boundary, and those imported ones that
+              are on another branch than the one their conversation ended with
 
 Members and kept messages may have been said in another thread: a fork puts them into its own.
 
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Retry
+from chorus_cli.core.log.imports import Import
 from chorus_cli.core.log.runs import Runs, expanded
 
 if TYPE_CHECKING:
@@ -139,7 +141,7 @@ def view(
     member_ids = {row.id for row in members}
     others = (row for row in rows.values() if row.id not in member_ids and (row.id in kept or is_spoken(row)))
     chosen = [*members, *sorted(others, key=lambda row: (row.turn_id, row.id))]
-    out = _out(operations, later, boundary)
+    out = _out(operations, later, boundary, member_ids | kept)
     seen = tuple(row for row in chosen if not out(row))
     summary, folded_number = standing(summaries, boundary.id if boundary else None, [row.id for row in seen])
     return View(
@@ -263,7 +265,7 @@ def _spoken(
     since: datetime,
 ) -> Callable[[Message], bool]:
     after = boundary.after_message_id if boundary else 0
-    retries = {each.id for each in later if isinstance(each.act, Retry)}
+    spoken_by = {each.id for each in later if isinstance(each.act, Retry | Import)}
     member_turns = {row.turn_id for row in members}
 
     def is_spoken(row: Message) -> bool:
@@ -271,7 +273,7 @@ def _spoken(
             row.id > after
             and row.thread_id == thread_id
             and row.timestamp > since
-            and (row.introduced_by is None or row.introduced_by in retries)
+            and (row.introduced_by is None or row.introduced_by in spoken_by)
             and (row.turn_id > after or row.turn_id in member_turns)
         )
 
@@ -279,7 +281,7 @@ def _spoken(
 
 
 def _out(
-    operations: Sequence[Operation], later: Sequence[Operation], boundary: Operation | None
+    operations: Sequence[Operation], later: Sequence[Operation], boundary: Operation | None, by_hand: Container[int]
 ) -> Callable[[Message], bool]:
     after = boundary.id if boundary else 0
     replaced = {id_ for each in later if isinstance(each.act, Retry) for id_ in each.act.replaced}
@@ -288,4 +290,10 @@ def _out(
         for subject, newest in journal.latest_reversals(operations).items()
         if journal.is_undo(newest) and newest.id > after and subject.turn_id is not None
     }
-    return lambda row: row.id in replaced or row.turn_id in undone_turns
+    moved_off = journal.moved_off(later)
+    # A choice by hand holds, whichever branch the messages are on.
+    return lambda row: (
+        row.id in replaced
+        or row.turn_id in undone_turns
+        or (moved_off.get(row.id, row.superseded) and row.id not in by_hand)
+    )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.log.act import Act, Inclusion
+from chorus_cli.core.log.imports import Import
 from chorus_cli.core.log.memory_acts import Flash, MemoryChange
 from chorus_cli.core.log.runs import Runs, expanded, runs
 from chorus_cli.core.text.phrases import counted, shortened
@@ -272,7 +273,7 @@ class Redo(Reversal):
 
 
 ACTS: Mapping[str, type[Act]] = {
-    act.kind: act for act in (Clear, Edit, Restore, Fork, Retry, Window, Fold, Flash, MemoryChange, Undo, Redo)
+    act.kind: act for act in (Clear, Edit, Restore, Fork, Retry, Window, Fold, Import, Flash, MemoryChange, Undo, Redo)
 }
 """The classes of acts by their ``kind``."""
 

@@ -106,6 +106,13 @@ def last_exchange(messages: Sequence[Message]) -> Exchange | None:
     return Exchange(turn[0].timestamp, question, reply, newest.status if newest else None)
 
 
+def with_newest_closed(threads: Sequence[Thread], most: int) -> list[Thread]:
+    """Return the open threads and the ``most`` closed ones that were active last, in their order."""
+    closed = sorted((each for each in threads if each.closed_at is not None), key=lambda each: each.last_active)
+    listed = {each.id for each in closed[-most:]}
+    return [each for each in threads if each.closed_at is None or each.id in listed]
+
+
 def number_in(typed: str) -> int | None:
     """Return the number that a text such as ``3`` or ``#3`` consists of, else ``None``."""
     match = _NUMBER.fullmatch(typed.strip())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.log.messages import Role, Status
 from chorus_cli.core.sessions.format import SavedThread
 from chorus_cli.core.time.window import cutoff
-from chorus_cli.storage.sqlite.log import operation_rows, thread_rows
+from chorus_cli.storage.sqlite.log import operation_rows, thread_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,7 +108,7 @@ def _read(connection: Connection, context: Context, frame: Frame, since: datetim
     """Read all rows in one transaction, so that a session is of one moment."""
     target = frame.target
     # A thread with a cached window start has a request of the last minutes, so it is newer than ``since`` anyway.
-    titles = thread_rows.titles_in_context(connection, target.persona.slug, target.thread_id, since)
+    titles = thread_lists.titles_in_context(connection, target.persona.slug, target.thread_id, since)
     targets = {each: replace(target, thread_id=each.id, thread_number=each.number) for each in titles}
     snapshots = tuple(
         (title, context.read(connection, replace(frame, target=targets[each]), now)) for each, title in titles.items()

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.models.costs import dollars
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.text.safe_text import safe_line
 from chorus_cli.services.cancellation import run_to_completion
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.target import Target
 
     Measure = Callable[[Target], Awaitable[Meter]]
+    Price = Callable[[Target], Awaitable[float | None]]
     Piece = tuple[int, str]
 
 _RENEWED_SECONDS = 60.0
 _SEPARATOR, _PLAIN_SEPARATOR = " · ", " | "
 _GAUGE_WIDTH = 8
+_PRICE_RANK = 8
 
 
 class Background(NamedTuple):
@@ -38,10 +41,16 @@ class Background(NamedTuple):
 NOTHING = Background()
 
 
+async def _no_price(_target: Target) -> float | None:
+    """Return no price."""
+    return None
+
+
 class Toolbar:
     """The text of the line, kept up to date by a background task.
 
-    ``background`` is called whenever the line is drawn, so it must be quick.
+    ``background`` is called whenever the line is drawn, so it must be quick. ``price`` returns the price of the last
+    reply in USD, if it is to be shown.
 
     Tokens are counted with each new prompt, and once a minute because the window slides; the first count waits for
     ``settling_seconds``, because it needs a vocabulary that the first message does without. The model is named once
@@ -53,12 +62,15 @@ class Toolbar:
         measure: Measure,
         report_bug: Callable[[Exception], object],
         background: Callable[[], Background] = lambda: NOTHING,
+        price: Price = _no_price,
         settling_seconds: float = 0.0,
     ) -> None:
         self.names_model = False
         self._background = background
         self._settling_seconds = settling_seconds
         self._measure = measure
+        self._price_of = price
+        self._price: float | None = None
         self._report_bug = report_bug
         self._target: Target | None = None
         self._meter: Meter | None = None
@@ -68,7 +80,7 @@ class Toolbar:
     def show(self, target: Target) -> None:
         """Show another target, or the same one after a line was handled."""
         if self._target is None or (target.persona.slug, target.thread_id) != _key(self._target):
-            self._meter = None
+            self._meter = self._price = None
         self._target = target
         self.renew()
 
@@ -94,6 +106,8 @@ class Toolbar:
         unicode = knows_unicode()
         separator = _SEPARATOR if unicode else _PLAIN_SEPARATOR
         pieces = ranked(self._target, self._meter, self._background(), unicode=unicode, names_model=self.names_model)
+        if self._price is not None:
+            pieces = (*pieces, (_PRICE_RANK, dollars(self._price)))
         is_full = self._meter is not None and self._meter.is_full
         return [("class:warning" if is_full else "", f" {separator.join(fitting(pieces, columns, len(separator)))}")]
 
@@ -118,9 +132,9 @@ class Toolbar:
         target = self._target
         if target is None:
             return
-        meter = await self._measure(target)
+        meter, price = await self._measure(target), await self._price_of(target)
         if self._target is target:
-            self._meter = meter
+            self._meter, self._price = meter, price
 
 
 def ranked(

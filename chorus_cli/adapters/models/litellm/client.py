@@ -21,6 +21,7 @@ from chorus_cli.adapters.models.providers import named
 from chorus_cli.adapters.models.server_addresses import is_ollama, is_on_this_machine, request_address, request_problem
 from chorus_cli.adapters.models.tool_calling import call_pieces, refuses_choice, tool_arguments
 from chorus_cli.core.errors import ModelError
+from chorus_cli.core.models.costs import CACHED, WRITTEN
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.text.redaction import redact, secrets_in
 from chorus_cli.core.text.surrogates import PairJoiner
@@ -40,6 +41,7 @@ _SOCKET_TIMEOUT_SECONDS = 600
 _CLOSING_SECONDS = 1.0
 _MOST_CHUNKS = 32
 _VERTEX = ("vertex_ai", "vertex_ai_beta")
+_CACHE_NAMES = {CACHED: "cached_tokens", WRITTEN: "cache_creation_tokens"}
 _USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
@@ -292,5 +294,7 @@ def _reported_usage(total: object, chunks: Sequence[_Chunk]) -> dict[str, int]:
     """Return the token counts that the provider reported; none if litellm only estimated them."""
     if not any(getattr(chunk, "usage", None) for chunk in chunks):
         return {}
-    figures = ((name, getattr(total, name, None)) for name in _USAGE_NAMES)
-    return {name: figure for name, figure in figures if isinstance(figure, int)}
+    details = getattr(total, "prompt_tokens_details", None)
+    figures = {name: getattr(total, name, None) for name in _USAGE_NAMES}
+    figures |= {name: getattr(details, theirs, None) or None for name, theirs in _CACHE_NAMES.items()}
+    return {name: figure for name, figure in figures.items() if isinstance(figure, int)}

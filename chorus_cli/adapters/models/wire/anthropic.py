@@ -19,6 +19,7 @@ from chorus_cli.adapters.models.wire.encoded import EncodedMessages
 from chorus_cli.adapters.models.wire.protocol import Post
 from chorus_cli.adapters.models.wire.received import (
     ReplyParts,
+    cache_counts,
     count_at,
     json_objects,
     object_at,
@@ -183,7 +184,8 @@ class AnthropicReply:
         if not self._counts:
             return {}
         prompt_tokens = sum(count_at(self._counts, name) for name in _PROMPT_COUNTS)
-        return usage_of(prompt_tokens, count_at(self._counts, "output_tokens"))
+        written, cached = (count_at(self._counts, name) for name in _PROMPT_COUNTS[1:])
+        return usage_of(prompt_tokens, count_at(self._counts, "output_tokens")) | cache_counts(cached, written)
 
 
 def _path(address: str) -> str:

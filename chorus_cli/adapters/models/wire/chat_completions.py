@@ -16,7 +16,15 @@ from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
 from chorus_cli.adapters.models.wire.dialects import dialect
 from chorus_cli.adapters.models.wire.encoded import EncodedMessages
 from chorus_cli.adapters.models.wire.protocol import Post
-from chorus_cli.adapters.models.wire.received import ReplyParts, json_objects, object_at, objects_at, text_at
+from chorus_cli.adapters.models.wire.received import (
+    ReplyParts,
+    cache_counts,
+    count_at,
+    json_objects,
+    object_at,
+    objects_at,
+    text_at,
+)
 from chorus_cli.adapters.models.wire.refusals import NEWER_NAMES
 from chorus_cli.adapters.models.wire.thinking import ThinkTags
 from chorus_cli.adapters.models.wire.writing import json_bytes, object_bytes, unsigned
@@ -124,7 +132,7 @@ class ChatReader:
         for is_reasoning, text in self._tags.rest():
             yield from self._said(text, is_reasoning=is_reasoning)
         usage = {name: figure for name in _USAGE_NAMES if isinstance(figure := self._usage.get(name), int)}
-        yield from self._parts.end(self._finish_reason, usage)
+        yield from self._parts.end(self._finish_reason, usage | cache_counts(*_cached(self._usage)))
 
     def _added(self, choice: JsonObject) -> Iterator[ModelEvent]:
         """Yield the texts of a choice, and keep its calls and its finish reason for the end.
@@ -149,6 +157,13 @@ class ChatReader:
 
     def _said(self, text: str, *, is_reasoning: bool) -> Iterator[ModelEvent]:
         return self._parts.reasoning(text) if is_reasoning else self._parts.text(text)
+
+
+def _cached(usage: JsonObject) -> tuple[int, int]:
+    """Return the tokens that the cache served and stored: OpenAI, OpenRouter and others say both, DeepSeek one."""
+    details = object_at(usage, "prompt_tokens_details")
+    cached = count_at(details, "cached_tokens") or count_at(usage, "prompt_cache_hit_tokens")
+    return cached, count_at(details, "cache_write_tokens")
 
 
 def _reply_limit_name(spoken: Dialect, endpoint: Endpoint) -> str:

@@ -13,6 +13,7 @@ from chorus_cli.adapters.models.wire.protocol import Post
 from chorus_cli.adapters.models.wire.received import (
     JsonObject,
     ReplyParts,
+    cache_counts,
     count_at,
     json_objects,
     object_at,
@@ -230,4 +231,5 @@ def _usage(counts: JsonObject) -> dict[str, int]:
     completion_tokens = count_at(counts, "candidatesTokenCount")
     if prompt_tokens + completion_tokens != total_tokens:
         completion_tokens += count_at(counts, "thoughtsTokenCount")
-    return usage_of(prompt_tokens + count_at(counts, "toolUsePromptTokenCount"), completion_tokens, total_tokens)
+    usage = usage_of(prompt_tokens + count_at(counts, "toolUsePromptTokenCount"), completion_tokens, total_tokens)
+    return usage | cache_counts(count_at(counts, "cachedContentTokenCount"))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.context.view import Reason, put_in
 from chorus_cli.core.log import journal
+from chorus_cli.core.log.imports import Import
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import operation_rows
 from chorus_cli.storage.sqlite.log.message_columns import counted_moment
@@ -113,11 +114,13 @@ def window_fill(
         "earliest": timestamps.to_text(earliest),
         "after": boundary.after_message_id if boundary else 0,
         "put_in": json.dumps(list(within_reach)),
+        "imports": json.dumps([each.id for each in journal.effective(operations) if isinstance(each.act, Import)]),
     }
     reachable, held, oldest = connection.execute(
         "SELECT COUNT(*), COALESCE(SUM(timestamp > :since), 0), MIN(timestamp) FROM messages "
         "INDEXED BY messages_of_thread WHERE thread_id = :thread_id AND timestamp > :earliest AND id > :after "
-        "AND introduced_by IS NULL AND content <> '' AND id NOT IN (SELECT value FROM json_each(:put_in))",
+        "AND (introduced_by IS NULL OR introduced_by IN (SELECT value FROM json_each(:imports)) AND NOT superseded) "
+        "AND content <> '' AND id NOT IN (SELECT value FROM json_each(:put_in))",
         values,
     ).fetchone()
     held += len(put_in(thread_id, operations, since))

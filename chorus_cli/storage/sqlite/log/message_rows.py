@@ -164,6 +164,24 @@ def history(
     return messages(cursor)
 
 
+def id_before_newest(
+    connection: sqlite3.Connection, persona: str, thread_id: int | None, since: datetime | None, number: int
+) -> int:
+    """Return the id of the message before the newest ``number`` of a persona; 0 if there are no more."""
+    row = connection.execute(
+        "SELECT id FROM messages NOT INDEXED WHERE persona = :persona "
+        "AND (:thread_id IS NULL OR thread_id = :thread_id) AND timestamp > :since "
+        "ORDER BY id DESC LIMIT 1 OFFSET :number",
+        {
+            "persona": persona,
+            "thread_id": thread_id,
+            "since": timestamps.to_text(since) if since else "",
+            "number": number,
+        },
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
 def is_spoken_after(connection: sqlite3.Connection, persona: str, after: int) -> bool:
     """Return whether something was said to or by a persona after message ``after``.
 
@@ -196,10 +214,13 @@ def newest_turn_id(connection: sqlite3.Connection, thread_id: int) -> int:
 
 
 def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime | None:
-    """Return when something was last said in a thread: what an operation put in was not, but for a retry's reply."""
+    """Return when something was last said in a thread.
+
+    What an operation put in was not, but for the reply of a retry and for imported messages.
+    """
     row = connection.execute(
-        "SELECT timestamp, id, persona FROM messages WHERE thread_id = ? "
-        "AND (introduced_by IS NULL OR run IS NOT NULL) ORDER BY timestamp DESC LIMIT 1",
+        "SELECT timestamp, id, persona FROM messages WHERE thread_id = ? AND (introduced_by IS NULL OR run IS NOT NULL "
+        "OR introduced_by IN (SELECT id FROM operations WHERE kind = 'import')) ORDER BY timestamp DESC LIMIT 1",
         (thread_id,),
     ).fetchone()
     return stored_moment(*row) if row else None
@@ -235,13 +256,17 @@ def insert_row(
     *,
     introduced_by: int | None = None,
     run: str | None = None,
+    origin: tuple[str, int] | None = None,
 ) -> int:
-    """Store a message and return its id; only the modules of the log call this."""
+    """Store a message and return its id; only the modules of the log and the imports call this.
+
+    ``origin`` is the installation that it was made by, and its place there; ``None`` stands for this one.
+    """
     timestamp = timestamps.to_text(content.timestamp)
     cursor = connection.execute(
         "INSERT INTO messages(persona, thread_id, turn_id, role, content, preamble, tool_calls, tool_call_id, "
         "timestamp, status, run, model, token_count, introduced_by, revises, checksum, attachments, reasoning, "
-        "superseded) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "superseded, origin, origin_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             persona,
             content.thread_id,
@@ -262,6 +287,7 @@ def insert_row(
             attachments.to_text(content.attachments),
             content.reasoning,
             content.superseded,
+            *(origin or (None, None)),
         ),
     )
     return int(cursor.lastrowid or 0)

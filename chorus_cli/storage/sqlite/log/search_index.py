@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.log.search_query import MARKS, excerpt, marked_literals, set_apart
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
-from chorus_cli.storage.sqlite.log import message_rows
+from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 from chorus_cli.storage.sqlite.log.index_renewal import MESSAGES, IndexDamagedError, damage_told, replace
 
 if TYPE_CHECKING:
@@ -155,7 +155,11 @@ def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Fo
 
 
 def _matching(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> list[int]:
-    """Return the ids of the messages found, newest first: up to the limit, and ``COUNTED`` + 1 more."""
+    """Return the ids of the messages found, newest first: up to the limit, and ``COUNTED`` + 1 more.
+
+    Those of imports that are undone are not among them.
+    """
+    withdrawn = [*operation_rows.undone_imports(connection)]
     # CROSS JOIN keeps SQLite to this order: the index first, which gives the rows from the newest on.
     source = "message_words CROSS JOIN messages ON id = message_words.rowid" if query.expression else "messages"
     order = "message_words.rowid" if query.expression else "id"
@@ -168,6 +172,7 @@ def _matching(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) 
         "NOT EXISTS (SELECT 1 FROM json_each(:literals) WHERE instr(messages.content, value) = 0)"
         if query.literals
         else "",
+        "COALESCE(introduced_by, 0) NOT IN (SELECT value FROM json_each(:withdrawn))" if withdrawn else "",
     ]
     found = connection.execute(
         f"SELECT id FROM {source} WHERE {' AND '.join(filter(None, conditions))} ORDER BY {order} DESC LIMIT :rows",
@@ -177,6 +182,7 @@ def _matching(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) 
             "persona": scope.persona,
             "after": scope.after_id,
             "literals": json.dumps(query.literals),
+            "withdrawn": json.dumps(withdrawn),
             "rows": scope.limit + COUNTED + 1,
         },
     ).fetchall()

@@ -1,0 +1,126 @@
+"""Imports: files of other programs are read on a thread of their own, and stored conversation by conversation."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import PersonaError
+from chorus_cli.services.imports.report import ImportReport
+from chorus_cli.storage.files.imports import reading
+from chorus_cli.storage.sqlite.imports import import_rows
+from chorus_cli.storage.sqlite.imports.import_rows import Incoming, Operations
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from datetime import tzinfo
+    from pathlib import Path
+
+    from chorus_cli.ports import Clock
+    from chorus_cli.services.personas.roster import Roster
+    from chorus_cli.storage.files.imports.reading import Batch, Read
+    from chorus_cli.storage.sqlite.store import Connection, Store
+
+_TELLING_SECONDS = 1.0
+
+
+class Wanted(NamedTuple):
+    """Files and folders to be imported.
+
+    ``persona`` is the slug of the one that gets all conversations, ``None`` for those that the files name and, where
+    they name none, ``otherwise``. ``zone`` is that of times without one, ``None`` being the system's.
+    """
+
+    paths: Sequence[Path]
+    otherwise: str
+    persona: str | None = None
+    zone: tzinfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Imports:
+    """Takes conversations of other programs into the log; their attachments go to the folder ``attachments``."""
+
+    store: Store
+    clock: Clock
+    roster: Roster
+    attachments: Path
+
+    async def preview(self, wanted: Wanted) -> ImportReport:
+        """Read everything and change nothing.
+
+        Raises:
+            ImportFormatError: a file cannot be read, or is of no known format.
+        """
+        report = ImportReport(is_dry=True)
+        async for batch in _batches(wanted, None):
+            report.skipped.update(batch.skipped)
+            incoming = [Incoming(self._named(wanted, read), *read) for read in batch.read]
+            for each in incoming:
+                report.count(each.persona, each.conversation)
+            report.known += await self.store.read(_number_known, incoming)
+        return report
+
+    async def take_in(self, wanted: Wanted, tell: Callable[[str], None]) -> ImportReport:
+        """Store everything that is new; ``tell`` gets a line about the progress every second.
+
+        A caller that is cancelled leaves whole conversations, and the next import goes on from there.
+
+        Raises:
+            ImportFormatError: a file cannot be read, or is of no known format.
+            AttachmentError: an attachment cannot be stored.
+            StorageError: the log cannot be written.
+        """
+        report, operations = ImportReport(is_dry=False), Operations(self.clock.now())
+        begun = told = self.clock.monotonic()
+        async for batch in _batches(wanted, self.attachments):
+            report.skipped.update(batch.skipped)
+            incoming = [Incoming(await self._persona(wanted, read), *read) for read in batch.read]
+            for each in incoming:
+                report.count(each.persona, each.conversation)
+                report.attachments += sum(map(len, each.attachments.values()))
+            report.add(await self.store.write(import_rows.store, incoming, operations))
+            now = self.clock.monotonic()
+            if now - told >= _TELLING_SECONDS:
+                told = now
+                tell(_progress(report, now - begun))
+        report.known = report.messages - report.added_messages
+        return report
+
+    async def _persona(self, wanted: Wanted, read: Read) -> str:
+        """Return the persona that gets a conversation; one that the file names is made if there is none."""
+        named = self._named(wanted, read)
+        if named in self.roster.personas.slugs() or named in self.roster.personas.archived():
+            return named
+        try:
+            return await self.roster.create(named)
+        except PersonaError:
+            return wanted.otherwise
+
+    def _named(self, wanted: Wanted, read: Read) -> str:
+        return wanted.persona or read.conversation.persona or wanted.otherwise
+
+
+async def _batches(wanted: Wanted, folder: Path | None) -> AsyncIterator[Batch]:
+    """Read batches on one thread, which some files are bound to."""
+    found = reading.batches(wanted.paths, wanted.zone, folder)
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(1, "import") as thread:
+        try:
+            while (batch := await loop.run_in_executor(thread, next, found, None)) is not None:
+                yield batch
+        finally:
+            thread.submit(found.close)
+
+
+def _number_known(connection: Connection, incoming: Sequence[Incoming]) -> int:
+    return sum(import_rows.number_known(connection, each) for each in incoming)
+
+
+def _progress(report: ImportReport, seconds: float) -> str:
+    speed = report.messages / max(seconds, 0.001)
+    return (
+        f"{report.conversations:,} conversations, {report.messages:,} messages so far ({speed:,.0f} messages a second)"
+    )

@@ -1,0 +1,290 @@
+"""The rows of an import: a thread for each conversation, its messages, and the operation that put them in.
+
+A conversation is known by its persona, its program and its id there, a message by its id in the conversation: what is
+known is left as it is, and only what is new is added. All rows of a conversation are stored in one transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.log import journal
+from chorus_cli.core.log.acts import Redo, Subject
+from chorus_cli.core.log.imports import Import
+from chorus_cli.core.log.messages import MessageContent, Role, Status
+from chorus_cli.core.log.operations import NewOperation
+from chorus_cli.core.log.runs import expanded, runs
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage.sqlite import meta_rows
+from chorus_cli.storage.sqlite.log import message_rows, operation_rows
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from chorus_cli.core.imports.conversation import ForeignConversation, ForeignMessage
+    from chorus_cli.core.log.attachments import Attachment
+
+_OWN_KEY = re.compile(r"([0-9a-f]{16})-([0-9]{1,18})")
+_INSTANT = timedelta(microseconds=1)
+
+
+class Incoming(NamedTuple):
+    """A conversation for a persona, with the stored attachments of its messages by their keys."""
+
+    persona: str
+    conversation: ForeignConversation
+    attachments: Mapping[str, tuple[Attachment, ...]]
+
+
+@dataclass(slots=True)
+class Added:
+    """Results of an import: new conversations, conversations with something new, new messages, imports put back."""
+
+    conversations: int = 0
+    continued: int = 0
+    messages: int = 0
+    redone: int = 0
+
+
+@dataclass(slots=True)
+class Operations:
+    """The operations of a run of an import by persona: one is stored with the first new message."""
+
+    now: datetime
+    acts: dict[str, Import] = field(default_factory=dict)
+    ids: dict[str, int] = field(default_factory=dict)
+
+    def of(self, connection: sqlite3.Connection, persona: str) -> int:
+        """Return the operation of a persona, stored if it is new."""
+        if persona not in self.ids:
+            self.acts[persona] = Import()
+            new = NewOperation(persona, self.acts[persona], self.now)
+            self.ids[persona] = operation_rows.introduce(connection, new).id
+        return self.ids[persona]
+
+
+class _Known(NamedTuple):
+    """A conversation in the log: its row, its thread, and its messages' rows by their keys."""
+
+    id: int
+    thread_id: int
+    messages: Mapping[str, int]
+
+
+class _Place(NamedTuple):
+    """The turn that a message belongs to, and its time."""
+
+    turn_id: int
+    timestamp: datetime
+
+
+def store(connection: sqlite3.Connection, batch: Sequence[Incoming], operations: Operations) -> Added:
+    """Store conversations, all or none of them, and return the counts; ``operations`` is changed with them."""
+    before = dict(operations.acts), dict(operations.ids)
+    added = Added()
+    try:
+        for incoming in batch:
+            _store(connection, incoming, operations, added)
+        for persona, act in operations.acts.items():
+            connection.execute(
+                "UPDATE operations SET detail = ? WHERE id = ?", (json.dumps(act.detail()), operations.ids[persona])
+            )
+    except BaseException:
+        operations.acts, operations.ids = before
+        raise
+    return added
+
+
+def number_known(connection: sqlite3.Connection, incoming: Incoming) -> int:
+    """Return the number of messages of a conversation that are in the log and in effect."""
+    known = _known(connection, incoming)
+    if known is None:
+        return 0
+    withdrawn = operation_rows.undone_imports(connection, incoming.persona)
+    ids = [id_ for each in incoming.conversation.messages if (id_ := known.messages.get(each.key)) is not None]
+    (count,) = connection.execute(
+        "SELECT COUNT(*) FROM messages WHERE id IN (SELECT value FROM json_each(?)) "
+        "AND introduced_by NOT IN (SELECT value FROM json_each(?))",
+        (json.dumps(ids), json.dumps([*withdrawn])),
+    ).fetchone()
+    return int(count)
+
+
+def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Operations, added: Added) -> None:
+    persona, conversation, _ = incoming
+    known = _known(connection, incoming)
+    if known is not None:
+        added.redone += _put_back(connection, persona, known, operations.now)
+        fresh = [each for each in conversation.messages if each.key not in known.messages]
+    else:
+        fresh = [*conversation.messages]
+    if not fresh:
+        return
+    operation_id = operations.of(connection, persona)
+    act = operations.acts[persona]
+    if known is None:
+        added.conversations += 1
+        known = _opened(connection, incoming, operation_id, operations.now)
+    else:
+        added.continued += 1
+        act = _with_moves(connection, conversation, known, act, persona)
+    _insert(connection, incoming, known, fresh, operation_id)
+    added.messages += len(fresh)
+    sources = act.sources if conversation.source in act.sources else (*act.sources, conversation.source)
+    operations.acts[persona] = replace(
+        act, sources=sources, conversations=act.conversations + 1, messages=act.messages + len(fresh)
+    )
+
+
+def _known(connection: sqlite3.Connection, incoming: Incoming) -> _Known | None:
+    """Return the conversation as the log has it, ``None`` also if an earlier persona of that name has it."""
+    persona, conversation, _ = incoming
+    row = connection.execute(
+        "SELECT id, thread_id FROM imported_conversations WHERE persona = ? AND source = ? AND conversation = ?",
+        (persona, conversation.source, conversation.key),
+    ).fetchone()
+    if row is None or row[1] <= int(meta_rows.value(connection, meta_rows.threads_before_key(persona)) or 0):
+        return None
+    id_, thread_id = row
+    messages = connection.execute(
+        "SELECT message, message_id FROM imported_messages WHERE conversation_id = ?", (id_,)
+    ).fetchall()
+    return _Known(id_, thread_id, dict(messages))
+
+
+def _put_back(connection: sqlite3.Connection, persona: str, known: _Known, now: datetime) -> int:
+    """Redo the undone imports that a conversation came in with, and return their number."""
+    undone = operation_rows.undone_imports(connection, persona)
+    if not undone:
+        return 0
+    ids = json.dumps([*known.messages.values()])
+    rows = connection.execute(
+        "SELECT DISTINCT introduced_by FROM messages WHERE id IN (SELECT value FROM json_each(?))", (ids,)
+    ).fetchall()
+    concerned = sorted({operation_id for (operation_id,) in rows} & undone)
+    for operation_id in concerned:
+        operation_rows.introduce(connection, NewOperation(persona, Redo(Subject(operation_id=operation_id)), now))
+    return len(concerned)
+
+
+def _opened(connection: sqlite3.Connection, incoming: Incoming, operation_id: int, now: datetime) -> _Known:
+    """Open the thread of a new conversation, closed at its last message."""
+    persona, conversation, _ = incoming
+    times = [each.timestamp for each in conversation.messages if each.timestamp is not None]
+    created_at = conversation.created_at or min(times, default=now)
+    cursor = connection.execute(
+        "INSERT INTO threads(persona, title, created_at, closed_at) VALUES (?, ?, ?, ?)",
+        (
+            persona,
+            conversation.title,
+            timestamps.to_text(created_at),
+            timestamps.to_text(max(times, default=created_at)),
+        ),
+    )
+    thread_id = int(cursor.lastrowid or 0)
+    connection.execute(
+        "DELETE FROM imported_messages WHERE conversation_id IN (SELECT id FROM imported_conversations "
+        "WHERE persona = ? AND source = ? AND conversation = ?)",
+        (persona, conversation.source, conversation.key),
+    )
+    cursor = connection.execute(
+        "INSERT OR REPLACE INTO imported_conversations(persona, source, conversation, thread_id, operation_id) "
+        "VALUES (?, ?, ?, ?, ?)",
+        (persona, conversation.source, conversation.key, thread_id, operation_id),
+    )
+    return _Known(int(cursor.lastrowid or 0), thread_id, {})
+
+
+def _insert(
+    connection: sqlite3.Connection,
+    incoming: Incoming,
+    known: _Known,
+    fresh: Sequence[ForeignMessage],
+    operation_id: int,
+) -> None:
+    """Store the new messages of a conversation, each in the turn of the one before it on its branch."""
+    persona, conversation, attachments = incoming
+    live, places = frozenset(conversation.live), _places(connection, known)
+    first = _Place(0, conversation.created_at or _earliest(fresh) or timestamps.from_text("1970-01-01T00:00:00Z"))
+    previous = first
+    keys: list[tuple[int, str, int, str | None]] = []
+    for each in fresh:
+        before = places.get(each.parent or "", first if each.parent is None else previous)
+        moment = each.timestamp or before.timestamp + _INSTANT
+        turn_id = None if each.role is Role.USER else before.turn_id or None
+        content = MessageContent(
+            thread_id=known.thread_id,
+            role=each.role,
+            content=each.content,
+            timestamp=moment,
+            turn_id=turn_id,
+            tool_calls=each.tool_calls,
+            tool_call_id=each.tool_call_id,
+            status=_ended(each.status),
+            model=each.model,
+            attachments=attachments.get(each.key, ()),
+            reasoning=each.reasoning,
+            superseded=each.key not in live,
+        )
+        id_ = message_rows.insert_row(
+            connection, persona, content, introduced_by=operation_id, origin=_origin(each.key)
+        )
+        previous = places[each.key] = _Place(turn_id or id_, moment)
+        keys.append((known.id, each.key, id_, each.parent))
+    connection.executemany(
+        "INSERT INTO imported_messages(conversation_id, message, message_id, parent) VALUES (?, ?, ?, ?)", keys
+    )
+
+
+def _places(connection: sqlite3.Connection, known: _Known) -> dict[str, _Place]:
+    rows = {
+        id_: _Place(turn_id, timestamps.from_text(timestamp))
+        for id_, turn_id, timestamp in connection.execute(
+            "SELECT id, COALESCE(turn_id, id), timestamp FROM messages WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps([*known.messages.values()]),),
+        )
+    }
+    return {key: rows[id_] for key, id_ in known.messages.items()}
+
+
+def _with_moves(
+    connection: sqlite3.Connection, conversation: ForeignConversation, known: _Known, act: Import, persona: str
+) -> Import:
+    """Return the act with the known messages that have left the live branch since, or come back to it."""
+    live = frozenset(conversation.live)
+    keys = (each.key for each in conversation.messages if each.key in known.messages)
+    present = {known.messages[key]: key in live for key in keys}
+    moved = journal.moved_off(operation_rows.imports_of(connection, persona))
+    found = connection.execute(
+        "SELECT id, superseded FROM messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (json.dumps([*present]),),
+    ).fetchall()
+    off = {id_: moved.get(id_, bool(superseded)) for id_, superseded in found}
+    supersedes = (id_ for id_, is_off in off.items() if not is_off and not present[id_])
+    revives = (id_ for id_, is_off in off.items() if is_off and present[id_])
+    return replace(
+        act,
+        supersedes=runs(sorted({*expanded(act.supersedes), *supersedes})),
+        revives=runs(sorted({*expanded(act.revives), *revives})),
+    )
+
+
+def _earliest(messages: Sequence[ForeignMessage]) -> datetime | None:
+    return min((each.timestamp for each in messages if each.timestamp is not None), default=None)
+
+
+def _ended(status: Status | None) -> Status:
+    """Return the status of a message that nobody is writing any more."""
+    return Status.INTERRUPTED if status is Status.STREAMING else status or Status.COMPLETE
+
+
+def _origin(key: str) -> tuple[str, int] | None:
+    """Return the installation and the place there that a message of another Chorus is known by."""
+    match = _OWN_KEY.fullmatch(key)
+    return (match[1], int(match[2])) if match else None
