@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     from chorus_cli.commands.framework.registry import CommandRegistry
     from chorus_cli.ports import Clock
+    from chorus_cli.services.attachments.attachments import Attachments
+    from chorus_cli.services.cards.cards import Cards
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.context.window import ContextWindow
     from chorus_cli.services.editing.context import ContextEditing
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.folding.folding import Folding
     from chorus_cli.services.imports.imports import Imports
     from chorus_cli.services.jobs.jobs import Jobs
+    from chorus_cli.services.log.costs import Costs
     from chorus_cli.services.log.journal import Journal
     from chorus_cli.services.log.search import Search
     from chorus_cli.services.log.transcript import Exporting
@@ -55,11 +58,12 @@ class PersonaServices:
 
 @dataclass(frozen=True, slots=True)
 class LogServices:
-    """The log: its operations, full-text search, and export."""
+    """The log: its operations, full-text search, export, and costs."""
 
     journal: Journal
     search: Search
     exporting: Exporting
+    costs: Costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,7 @@ class Services:
     threads: Threads
     context: ContextServices
     personas: PersonaServices
+    cards: Cards
     sessions: Sessions
     idle_timer: IdleTimer
     memory: Memory
@@ -103,3 +108,4 @@ class Services:
     imports: Imports
     editing: EditingServices
     machine: MachineServices
+    attachments: Attachments

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports.conversation import Skipped
 from chorus_cli.core.text.phrases import enumerated
-from chorus_cli.storage.files.imports import json_exports, own_files, silly_tavern_files
+from chorus_cli.storage.files.imports import (
+    json_exports,
+    llm_logs,
+    own_files,
+    silly_tavern_files,
+    terminal_sessions,
+)
 from chorus_cli.storage.files.imports.source import Format, Opening, Source
 
 if TYPE_CHECKING:
@@ -18,6 +24,10 @@ if TYPE_CHECKING:
 
 FORMATS: tuple[Format, ...] = (
     own_files.JSON_LINES,
+    llm_logs.LLM_LOG,
+    terminal_sessions.CLAUDE_CODE,
+    terminal_sessions.CODEX,
+    terminal_sessions.GEMINI_CLI,
     own_files.MARKDOWN,
     silly_tavern_files.SILLY_TAVERN,
     json_exports.CHATGPT,

@@ -164,6 +164,24 @@ def history(
     return messages(cursor)
 
 
+def id_before_newest(
+    connection: sqlite3.Connection, persona: str, thread_id: int | None, since: datetime | None, number: int
+) -> int:
+    """Return the id of the message before the newest ``number`` of a persona; 0 if there are no more."""
+    row = connection.execute(
+        "SELECT id FROM messages NOT INDEXED WHERE persona = :persona "
+        "AND (:thread_id IS NULL OR thread_id = :thread_id) AND timestamp > :since "
+        "ORDER BY id DESC LIMIT 1 OFFSET :number",
+        {
+            "persona": persona,
+            "thread_id": thread_id,
+            "since": timestamps.to_text(since) if since else "",
+            "number": number,
+        },
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
 def is_spoken_after(connection: sqlite3.Connection, persona: str, after: int) -> bool:
     """Return whether something was said to or by a persona after message ``after``.
 
