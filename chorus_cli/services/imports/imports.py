@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.files.imports.reading import Batch, Read
     from chorus_cli.storage.sqlite.store import Connection, Store
 
-ALL_FORMATS = (*FORMATS, other_log.FORMAT)
+ALL_FORMATS = (other_log.FORMAT, *FORMATS)
 
 _FIRST_TOLD_SECONDS, _MOST_SILENT_SECONDS = 1.0, 15.0
 
