@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from chorus_cli.services.imports.imports import Imports, Wanted
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.services.log.search import Search
 from chorus_cli.services.personas.roster import Roster
+from chorus_cli.storage.files import card_files
 from chorus_cli.subcommands.conventions import options, print_json
 from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.screen.output import standard_error, standard_output
@@ -31,6 +33,9 @@ async def import_files(chosen: argparse.Namespace, environment: Mapping[str, str
     """Import files and folders, or with ``--dry-run`` say what that would add."""
     given, tell = options(chosen, environment), standard_error().notice
     zone = _zone(chosen.timezone)
+    if len(chosen.files) == 1 and await asyncio.to_thread(card_files.read, Path(chosen.files[0])) is not None:
+        [card] = chosen.files
+        raise CommandError(f"{card} is a character card. /persona import {card} in the chat makes a persona of it.")
     async with opened(given._replace(persona=None), environment) as app:
         roster = Roster(app.store, app.clock, app.personas, app.paths.deleted_personas)
         imports = Imports(app.store, app.clock, roster, app.paths.attachments)
