@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chorus_cli.commands import (
+    attachments,
     background,
     composing,
     cost,
@@ -28,6 +29,6 @@ def registry() -> CommandRegistry[Services]:
     groups = (
         *(window, journal, edit, summary, sessions, latest_action, remember, items, flash, persona, thread, background),
         *(jobs, settings, run_settings, model),
-        *(search, cost, composing, export, general),
+        *(search, cost, composing, attachments, export, general),
     )
     return CommandRegistry(module.GROUP for module in groups)

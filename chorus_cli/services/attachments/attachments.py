@@ -101,8 +101,8 @@ class Attachments:
         if untaken:
             names = enumerated([each.name for each in untaken])
             raise AttachmentError(
-                f"{model} takes no {_NAMES[untaken[0].kind]}, so nothing was sent. Choose a model that does with "
-                f"/model NAME, or leave out {names}."
+                f"{model} takes no {_NAMES[untaken[0].kind]}. Choose a model that does with /model NAME, or leave out "
+                f"{names}; nothing was sent."
             )
 
     def _stored(self, name: str, data: bytes) -> Attachment:

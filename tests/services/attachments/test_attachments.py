@@ -11,11 +11,11 @@ from chorus_cli.core.errors import AttachmentError
 from chorus_cli.core.log.attachments import Kind
 from chorus_cli.storage.files import attachments as stored
 from tests.attached_files import FILES, attachment, png
+from tests.services.attached_talk import say
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from chorus_cli.services.attachments.attachments import Prepared
     from tests.services.world import World
 
 
@@ -28,16 +28,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / name).write_bytes(data)
     monkeypatch.chdir(folder)
     return folder
-
-
-async def prepared(world: World, text: str) -> Prepared:
-    return await world.services.attachments.prepared(text, world.focus.target().choice.model)
-
-
-async def say(world: World, text: str) -> None:
-    """Send a message as the chat does."""
-    message = await prepared(world, text)
-    _ = [event async for event in world.conversation.answer(world.focus.target(), *message)]
 
 
 def names(world: World) -> list[str]:
@@ -85,8 +75,8 @@ async def test_a_model_that_takes_no_pictures_is_told_of_first(world: World) -> 
     with pytest.raises(AttachmentError) as refused:
         await say(world, "what is it?")
     assert str(refused.value) == (
-        "openai/test takes no pictures, so nothing was sent. Choose a model that does with /model NAME, or leave out "
-        "photo.png."
+        "openai/test takes no pictures. Choose a model that does with /model NAME, or leave out photo.png; nothing "
+        "was sent."
     )
     assert (names(world), await world.log(), world.model.requests) == (["photo.png"], [], [])
 
