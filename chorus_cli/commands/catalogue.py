@@ -5,10 +5,12 @@ from __future__ import annotations
 from chorus_cli.commands import (
     attachments,
     background,
+    cards,
     composing,
     cost,
     export,
     general,
+    imports,
     jobs,
     model,
     persona,
@@ -27,8 +29,8 @@ from chorus_cli.commands.memory import flash, items, remember
 def registry() -> CommandRegistry[Services]:
     """Build the registry of all commands."""
     groups = (
-        *(window, journal, edit, summary, sessions, latest_action, remember, items, flash, persona, thread, background),
-        *(jobs, settings, run_settings, model),
-        *(search, cost, composing, attachments, export, general),
+        *(window, journal, edit, summary, sessions, latest_action, remember, items, flash),
+        *(persona, cards, thread, background, jobs, settings, run_settings, model),
+        *(search, cost, composing, attachments, export, imports, general),
     )
-    return CommandRegistry(module.GROUP for module in groups)
+    return CommandRegistry((*(module.GROUP for module in groups), journal.TOP))

@@ -60,6 +60,13 @@ def drawn_memory(uses: Sequence[MemoryUse]) -> Table:
     return Table("Memory", ("Item", "Content", "Why"), (*sent, *rest))
 
 
+def drawn_pins(view: View, name: str) -> Table | None:
+    """List the pinned messages in context; ``None`` if there are none."""
+    rows = [row for row in view.messages if row.id in view.pinned]
+    cells = [(f"#{row.id}", local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in rows]
+    return Table("Pinned", ("No.", "Time", "From", "Message"), tuple(cells)) if cells else None
+
+
 def usage(report: RequestReport | ContextReport, threshold: float) -> str:
     """Say how full the next request is, and how much a request may have."""
     budget = report.plan.snapshot.budget

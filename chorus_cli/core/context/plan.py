@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.budget import Meter, needs_lead, own_tokens, tokens_of, total_tokens
+from chorus_cli.core.context.budget import LEAD_TOKENS, Meter, needs_lead, own_tokens, tokens_of, total_tokens
 from chorus_cli.core.context.fitting import fitting
 from chorus_cli.core.context.memory import block_tokens
 from chorus_cli.core.context.view import Reason
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from chorus_cli.core.context.snapshot import ContextSnapshot
-    from chorus_cli.core.context.view import Summary
+    from chorus_cli.core.context.summaries import Summary
     from chorus_cli.core.log.attachments import Attachment, Kind
 
 BROKEN_OFF = "[this reply broke off here]"
@@ -69,6 +69,12 @@ class RequestPlan:
         return bool(self.too_large or self.cut or self.lacks_summary)
 
     @property
+    def begins_at(self) -> int | None:
+        """The first message, but for pinned ones, if the request leaves older ones out."""
+        sent = (row.id for row in self.sent if row.id not in self.snapshot.view.pinned)
+        return next(sent, None) if self.too_large else None
+
+    @property
     def meter(self) -> Meter:
         """The size of the request, in tokens as the provider is expected to count them."""
         budget = self.snapshot.budget
@@ -96,17 +102,15 @@ class RequestPlan:
         folded = {row.id for row in usable(view.messages[: view.folded_number])}
         yield from ((Reason.TAKEN_BACK, row) for row in view.taken_back)
         for row in view.messages:
-            if row.id in folded:
-                yield Reason.SUMMARISED, row
-            elif row.id not in accounted:
-                yield _unsent_reason(row), row
+            if row.id not in accounted:
+                yield Reason.SUMMARISED if row.id in folded else _unsent_reason(row), row
         yield from ((Reason.NO_ROOM, row) for row in self.too_large)
 
 
 def plan_whole(snapshot: ContextSnapshot) -> RequestPlan | None:
     """Build the request of a snapshot without leaving anything out; ``None`` if that does not fit the budget."""
     view = snapshot.view
-    rows = usable(view.messages[view.folded_number :])
+    rows = usable(view.verbatim)
     tokens = total_tokens(rows)
     if system_tokens(snapshot, view.summary) + tokens > snapshot.budget.room.budget:
         return None
@@ -147,10 +151,23 @@ def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
             summary = None
         if system_tokens(snapshot, summary) + needed_tokens > room.budget:
             snapshot = replace(snapshot, hot=())
-    fitted = fitting(rows, room, system_tokens(snapshot, summary), count, snapshot.first_message_id)
+    pinned = _pinned(rows, newest_question, snapshot, room.budget - system_tokens(snapshot, summary))
+    fixed_tokens = system_tokens(snapshot, summary) + sum(map(tokens_of, pinned.values()))
+    others = [row for row in rows if row.id not in pinned]
+    sent = {row.id: row for row in fitting(others, room, fixed_tokens, count, snapshot.first_message_id)} | pinned
+    fitted = [sent[row.id] for row in rows if row.id in sent]
     too_large, cut = _not_sent(rows, fitted)
     messages = _messages(snapshot, summary, fitted)
     return RequestPlan(snapshot, messages, tuple(fitted), summary, total_tokens(fitted), too_large, cut)
+
+
+def _pinned(
+    rows: Sequence[Message], newest_question: Message | None, snapshot: ContextSnapshot, room_tokens: int
+) -> dict[int, Message]:
+    """Return the pinned rows by their ids if they have room beside the newest question; without it none."""
+    pinned = {row.id: row for row in rows if row.id in snapshot.view.pinned and row is not newest_question}
+    needed = LEAD_TOKENS + sum(map(tokens_of, (*pinned.values(), *([newest_question] if newest_question else []))))
+    return pinned if needed <= room_tokens else {}
 
 
 def system_tokens(snapshot: ContextSnapshot, summary: Summary | None) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.attachments.tokens import attachment_tokens
+from chorus_cli.core.cards.macros import sent_items
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, tokens_of
 from chorus_cli.core.context.memory import MemoryUse, block_tokens, uses
 from chorus_cli.core.context.plan import summary_tokens, usable
@@ -20,7 +21,7 @@ from chorus_cli.storage.sqlite.log import message_rows
 from chorus_cli.storage.sqlite.memory import item_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.context.budget import Meter
@@ -121,12 +122,13 @@ async def request_report(context: Context, target: Target, now: datetime) -> Req
 
 def _read(
     connection: Connection, context: Context, frame: Frame, now: datetime
-) -> tuple[ContextSnapshot, Mapping[Reason, Outside], list[Item]]:
+) -> tuple[ContextSnapshot, Mapping[Reason, Outside], Sequence[Item]]:
     """Read the snapshot, the rest of the thread and the memory in one transaction, so that nothing falls between."""
     snapshot = context.read(connection, frame, now)
     target = frame.target
     outside = count_outside(connection, target.persona.slug, target.thread_id, snapshot.view)
-    return snapshot, outside, item_rows.listing(connection, target.persona.slug)
+    items = sent_items(target.persona, item_rows.listing(connection, target.persona.slug))
+    return snapshot, outside, items
 
 
 def _read_with_moments(
@@ -176,8 +178,9 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
     if hot := plan.snapshot.hot:
         yield "memory", block_tokens(hot), f"HOT items {', '.join(f'#{item.id}' for item in hot)}"
     since = " since the boundary" if view.boundary is not None else ""
-    number = sum(row.id in view.kept for row in plan.sent)
-    by_operations = f", {number} kept whatever their age" if number else ""
+    number, pinned = (sum(row.id in ids for row in plan.sent) for ids in (view.kept, view.pinned))
+    by_operations = f", {number - pinned} kept whatever their age" if number > pinned else ""
+    by_operations += f", {pinned} pinned" if pinned else ""
     cut = f", {len(plan.cut)} of them without the middle" if plan.cut else ""
     hours = persona.settings.context_hours
     attached = min(plan.message_tokens, sum(_attached_tokens(plan)))
