@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chorus_cli.commands import (
+    attachments,
     background,
     cards,
     composing,
@@ -30,6 +31,6 @@ def registry() -> CommandRegistry[Services]:
     groups = (
         *(window, journal, edit, summary, sessions, latest_action, remember, items, flash),
         *(persona, cards, thread, background, jobs, settings, run_settings, model),
-        *(search, cost, composing, export, imports, general),
+        *(search, cost, composing, attachments, export, imports, general),
     )
     return CommandRegistry((*(module.GROUP for module in groups), journal.TOP))
