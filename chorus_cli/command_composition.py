@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.machine.clipboard import Clipboard
 from chorus_cli.adapters.machine.editor import UserEditor
-from chorus_cli.commands.catalogue import registry
+from chorus_cli.commands.catalogue import groups
+from chorus_cli.commands.framework.own_commands import OwnCommands
 from chorus_cli.commands.framework.services import (
     ContextServices,
     EditingServices,
@@ -21,6 +22,7 @@ from chorus_cli.commands.framework.services import (
     Services,
 )
 from chorus_cli.commands.sessions import saved_line
+from chorus_cli.commands.templates import command_of
 from chorus_cli.services.context.window import ContextWindow
 from chorus_cli.services.editing.context import ContextEditing
 from chorus_cli.services.editing.drafts import Editing, UnsentDrafts
@@ -35,6 +37,7 @@ from chorus_cli.services.sessions.sessions import Sessions
 from chorus_cli.services.threads.outbox import Outbox
 from chorus_cli.services.threads.replies import Replies, Surroundings
 from chorus_cli.services.threads.threads import ThreadActivity, Threads
+from chorus_cli.storage.files.persona_files import commands_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,7 +74,7 @@ def compose(turns: Turns, desk: Desk) -> Services:
     replies = _replies(turns, timer)
     activity = ThreadActivity(opened.is_alive, replies.waiting_in, replies.stop)
     return Services(
-        registry=registry(),
+        own_commands=_own_commands(turns),
         focus=focus,
         conversation=turns.conversation,
         replies=replies,
@@ -87,6 +90,11 @@ def compose(turns: Turns, desk: Desk) -> Services:
         machine=MachineServices(clock, desk.copy, opened.notifier, turns.providers.warm),
         attachments=turns.attachments,
     )
+
+
+def _own_commands(turns: Turns) -> OwnCommands[Services]:
+    personas, shared = turns.opened.personas, turns.opened.paths.commands
+    return OwnCommands(groups(), lambda slug: (commands_folder(personas.folder, slug), shared), command_of)
 
 
 def _replies(turns: Turns, timer: IdleTimer) -> Replies:
