@@ -28,6 +28,7 @@ _SUBCOMMANDS = {
     "completion": ("shell_files", "show_completion"),
     "context": ("reports", "context"),
     "cost": ("log", "cost"),
+    "export": ("imports", "export_files"),
     "import": ("imports", "import_files"),
     "log": ("log", "log"),
     "memory": ("reports", "memory"),

@@ -23,10 +23,12 @@ from chorus_cli.commands.framework.services import (
 )
 from chorus_cli.commands.sessions import saved_line
 from chorus_cli.commands.templates import command_of
+from chorus_cli.services.cards.cards import Cards
 from chorus_cli.services.context.window import ContextWindow
 from chorus_cli.services.editing.context import ContextEditing
 from chorus_cli.services.editing.drafts import Editing, UnsentDrafts
 from chorus_cli.services.folding.summarizer import Summarizer
+from chorus_cli.services.imports.imports import Imports
 from chorus_cli.services.log.journal import Journal
 from chorus_cli.services.log.transcript import Exporting
 from chorus_cli.services.personas.roster import Roster
@@ -81,11 +83,13 @@ def compose(turns: Turns, desk: Desk) -> Services:
         threads=Threads(context, focus, activity, clock.now),
         context=ContextServices(context, ContextWindow(settings, clock, focus, context), turns.folding),
         personas=PersonaServices(personas, _roster(turns), settings, turns.providers.models),
+        cards=Cards(turns.memory.access, personas),
         sessions=Sessions(store, clock, personas, focus, saving),
         idle_timer=timer,
         memory=turns.memory,
         jobs=turns.jobs,
         log=LogServices(journal, turns.search, Exporting(context, clock), turns.costs),
+        imports=Imports(store, clock, _roster(turns), opened.paths.attachments),
         editing=_editing(turns, desk),
         machine=MachineServices(clock, desk.copy, opened.notifier, turns.providers.warm),
         attachments=turns.attachments,

@@ -211,8 +211,7 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
     rounds = Rounds(context, answering, folds, offers, memory.flashes)
     conversation = Conversation(rounds, memory, opened.run, clock.now(), jobs.news, jobs.running)
     attachments = Attachments(opened.paths.attachments, providers.counter, providers.accepted_by)
-    parts = (context, memory, jobs, search, costs, folding, conversation, attachments)
-    return Turns(opened, machine, providers, *parts)
+    return Turns(opened, machine, providers, context, memory, jobs, search, costs, folding, conversation, attachments)
 
 
 def _memory(opened: Opened, machine: Machine, providers: Providers) -> Memory:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from chorus_cli.commands import (
     background,
+    cards,
     composing,
     cost,
     export,
     general,
+    imports,
     jobs,
     model,
     persona,
@@ -26,9 +28,9 @@ from chorus_cli.commands.memory import flash, items, remember
 def groups() -> tuple[CommandGroup[Services], ...]:
     """Return the groups of all built-in commands."""
     modules = (
-        *(window, journal, edit, summary, sessions, latest_action, remember, items, flash, persona, thread, background),
-        *(jobs, settings, run_settings, model),
-        *(search, cost, composing, export, general),
+        *(window, journal, edit, summary, sessions, latest_action, remember, items, flash),
+        *(persona, cards, thread, background, jobs, settings, run_settings, model),
+        *(search, cost, composing, export, imports, general),
     )
     return (*(module.GROUP for module in modules), journal.TOP)
 

@@ -171,6 +171,16 @@ def _add_import(commands: argparse._SubParsersAction[_Parser]) -> None:
     into.add_argument("--dry-run", action="store_true", help="only say what is in it; nothing is changed")
     into.add_argument("--timezone", metavar="Z", help="the zone of times without one, such as Europe/Berlin")
     into.add_argument("--json", action="store_true", help="report as one JSON value")
+    out = commands.add_parser(
+        "export",
+        parents=[_options("only the conversations of this persona")],
+        help="write every conversation to a file of its own",
+        description="Write every conversation to a file of its own, with its times, models, branches and attachments. "
+        "chorus import reads them back exactly.",
+    )
+    out.add_argument("--all", metavar="DIR", required=True, help="the folder that gets a folder for each persona")
+    out.add_argument("--format", choices=("md", "jsonl"), default="md", help="Markdown, or JSON line by line")
+    out.add_argument("--json", action="store_true", help="report as one JSON value")
 
 
 def _options(persona: str = argparse.SUPPRESS, model: str = argparse.SUPPRESS) -> _Parser:

@@ -73,6 +73,12 @@ def accepted_messages(request: ModelRequest) -> tuple[PromptMessage, ...]:
     return tuple(map(_in_words, request.messages))
 
 
+def request_messages(request: ModelRequest, model_map: ModelMap, load: Load) -> list[dict[str, object]]:
+    """Return the messages of a request in litellm's form; ``load`` returns the bytes of attachments."""
+    with_markers = wants_markers(request.model, model_map)
+    return chat_messages(accepted_messages(request), with_markers=with_markers, load=load)
+
+
 def chat_messages(
     messages: Sequence[PromptMessage], *, with_markers: bool, load: Load = not_stored
 ) -> list[dict[str, object]]:

@@ -24,6 +24,7 @@ from chorus_cli.core.context.summaries import standing
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Pin, Retry
 from chorus_cli.core.log.imports import Import
+from chorus_cli.core.log.messages import is_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -197,12 +198,8 @@ def reasons_outside(
         is_undone = row.introduced_by in undone and row.timestamp > seen.cutoff
         return Reason.TAKEN_BACK if is_undone else Reason.AGE
 
-    outside = (row for row in by_id.values() if row.id not in reached and _is_something(row))
+    outside = (row for row in by_id.values() if row.id not in reached and is_written(row))
     return {row.id: reason(row) for row in outside if _is_original(row, thread_id, by_id)}
-
-
-def _is_something(row: Message) -> bool:
-    return bool(row.content or row.tool_calls or row.attachments)
 
 
 def _is_original(row: Message, thread_id: int, rows: Container[int]) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.log.act import Act, Inclusion
 from chorus_cli.core.log.imports import Import
+from chorus_cli.core.log.inclusions import Greeting
 from chorus_cli.core.log.memory_acts import Flash, MemoryChange
 from chorus_cli.core.log.runs import Runs, expanded, runs
 from chorus_cli.core.text.phrases import counted, shortened
@@ -283,7 +284,7 @@ class Redo(Reversal):
     kind = "redo"
 
 
-_EVERY = (Clear, Edit, Pin, Restore, Fork, Retry, Window, Fold, Import, Flash, MemoryChange, Undo, Redo)
+_EVERY = (Clear, Edit, Pin, Restore, Fork, Greeting, Retry, Window, Fold, Import, Flash, MemoryChange, Undo, Redo)
 ACTS: Mapping[str, type[Act]] = {act.kind: act for act in _EVERY}
 """The classes of acts by their ``kind``."""
 

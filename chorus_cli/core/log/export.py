@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.log.attachments import as_json, with_lines
 from chorus_cli.core.log.marks import NO_MARKS, LogMarks, marker
-from chorus_cli.core.log.messages import Message, Role
+from chorus_cli.core.log.messages import Message, Role, is_written
 from chorus_cli.core.log.operations import NO_NUMBERS, Numbers
 from chorus_cli.core.text.fences import fenced
 from chorus_cli.core.time import timestamps
@@ -45,11 +45,7 @@ class Export:
 
 def without_empty_replies(entries: Iterable[Message | Operation]) -> tuple[Message | Operation, ...]:
     """Return the entries without the rows of replies that failed before the first word."""
-    return tuple(entry for entry in entries if not isinstance(entry, Message) or _has_something(entry))
-
-
-def _has_something(message: Message) -> bool:
-    return bool(message.content or message.tool_calls or message.attachments)
+    return tuple(entry for entry in entries if not isinstance(entry, Message) or is_written(entry))
 
 
 def document(export: Export, *, is_json: bool) -> str:

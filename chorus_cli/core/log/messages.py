@@ -130,6 +130,11 @@ def is_filled(message: Message | MessageContent) -> bool:
     return bool(message.content.strip() or message.attachments)
 
 
+def is_written(message: Message) -> bool:
+    """Return whether a row has anything in it: the empty row of a reply that never came has nothing."""
+    return bool(message.content or message.tool_calls or message.attachments)
+
+
 def words_of(message: Message | MessageContent) -> str:
     """Return the content of a message, followed by a line for each of its attachments."""
     return with_lines(message.content, message.attachments)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.cards.macros import sent
 from chorus_cli.core.context import calibration
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, own_tokens
 from chorus_cli.core.context.plan import plan_bounded, plan_fitting, plan_whole
@@ -182,18 +183,19 @@ class Context:
 
     async def _system_prompt(self, persona: Persona) -> SystemPrompt:
         """Measure the system prompt of a persona; the last one is remembered, for documents may be long."""
-        prompt = persona.settings.system_prompt
-        known = self._system_prompts.get((prompt, persona.documents))
+        prompt = sent(persona, persona.settings.system_prompt)
+        documents = tuple(each._replace(content=sent(persona, each.content)) for each in persona.documents)
+        known = self._system_prompts.get((prompt, documents))
         if known is not None:
             return known
-        text = system_text(prompt, persona.documents)
+        text = system_text(prompt, documents)
         if not self.counter.is_ready:
             prompt_tokens, all_tokens = map(self.counter.at_most, (prompt, text))
             return SystemPrompt(text, prompt_tokens, all_tokens - prompt_tokens)
         prompt_tokens, all_tokens = await asyncio.to_thread(lambda: tuple(map(self.counter.count, (prompt, text))))
         measured = SystemPrompt(text, prompt_tokens, max(0, all_tokens - prompt_tokens))
         self._system_prompts.clear()
-        self._system_prompts[prompt, persona.documents] = measured
+        self._system_prompts[prompt, documents] = measured
         return measured
 
     async def _counted_view(self, view: View, model: str) -> View:

@@ -8,18 +8,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.attachments.tokens import attachment_tokens
+from chorus_cli.core.cards.macros import sent_items
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, tokens_of
 from chorus_cli.core.context.memory import MemoryUse, block_tokens, uses
 from chorus_cli.core.context.plan import summary_tokens, usable
 from chorus_cli.core.context.view import Reason
 from chorus_cli.core.log.attachments import as_json
+from chorus_cli.core.log.messages import is_written
 from chorus_cli.core.memory.prompt import tokens_in_request
 from chorus_cli.storage.sqlite.context.thread_counts import count_outside
 from chorus_cli.storage.sqlite.log import message_rows
 from chorus_cli.storage.sqlite.memory import item_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.context.budget import Meter
@@ -120,12 +122,13 @@ async def request_report(context: Context, target: Target, now: datetime) -> Req
 
 def _read(
     connection: Connection, context: Context, frame: Frame, now: datetime
-) -> tuple[ContextSnapshot, Mapping[Reason, Outside], list[Item]]:
+) -> tuple[ContextSnapshot, Mapping[Reason, Outside], Sequence[Item]]:
     """Read the snapshot, the rest of the thread and the memory in one transaction, so that nothing falls between."""
     snapshot = context.read(connection, frame, now)
     target = frame.target
     outside = count_outside(connection, target.persona.slug, target.thread_id, snapshot.view)
-    return snapshot, outside, item_rows.listing(connection, target.persona.slug)
+    items = sent_items(target.persona, item_rows.listing(connection, target.persona.slug))
+    return snapshot, outside, items
 
 
 def _read_with_moments(
@@ -145,8 +148,7 @@ def _omissions(
         messages[reason] += found.messages
         tokens[reason] += found.tokens + found.messages * TOKENS_PER_MESSAGE
     for reason, row in left_out:
-        # The empty row of a reply that never came is no message.
-        if row.content or row.tool_calls or row.attachments:
+        if is_written(row):
             messages[reason] += 1
             tokens[reason] += tokens_of(row)
     corrected = plan.snapshot.budget.corrected

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.cards.macros import sent_items
 from chorus_cli.core.context.memory import MOST_HOT, MOST_RECALLED, chosen_hot, contents, mentions, recall_room, unsent
 from chorus_cli.core.context.plan import system_tokens
 from chorus_cli.core.memory.items import Item, Tier
+from chorus_cli.core.memory.keys import FIRST_WORD, keys_of
 from chorus_cli.core.memory.prompt import tokens_in_request
 from chorus_cli.core.memory.recall import (
     best_within,
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.messages import Message, MessageContent
     from chorus_cli.storage.sqlite.store import Connection
 
+MOST_CALLED = 20
+_MOST_LOOKED_THROUGH = 20_000
+"""The characters at the end of a message that keys are looked for in."""
+
 
 def renew_if_due(connection: Connection, persona: str, now: datetime) -> bool:
     """Renew scores and tiers, at most every five minutes; return whether there are any items."""
@@ -41,22 +47,28 @@ def recalled(
 ) -> list[Item]:
     """Return the items for the preamble of a question, in order of id, and count an access of all that are loaded.
 
-    The best of those that the question refers to come first, then corrected ones whose old wording the request has,
-    then those that have become HOT; what the request has already stays out. ``other_tokens`` are those of the rest of
-    the preamble.
+    Those whose keys the question has come first, then those whose keys the reply before it has, then the best of those
+    without keys that the question refers to, then corrected ones whose old wording the request has, then those that
+    have become HOT; what the request has already stays out. ``other_tokens`` are those of the rest of the preamble.
     """
     persona, messages = snapshot.target.persona.slug, _sent_messages(snapshot)
     taken_tokens = system_tokens(snapshot, snapshot.view.summary) + (question.token_count or 0) + other_tokens
     room = recall_room(snapshot.budget, taken_tokens)
     chosen: dict[int, Item] = {}
-    referred = referred_to(connection, persona, question.content, MOST_HOT)
+    before = messages[-1].content if messages else ""
+    called, called_before = (called_by(connection, persona, text) for text in (question.content, before))
+    named = references(question.content)
+    found_by_words = referred_to(connection, persona, question.content, MOST_HOT)
+    referred = [item for item in found_by_words if item.id in named or keys_of(item.content) is None]
     old_wordings = {*mentions(messages), *(item.id for item in snapshot.hot)}
     corrected = item_rows.of_ids(connection, persona, old_wordings)
     # Chosen as for a block, so that an item without room there does not come with each question instead.
     hot = chosen_hot(item_rows.hot(connection, persona, MOST_HOT), snapshot.budget, contents(messages))
-    for items, most in ((referred, MOST_RECALLED), (corrected, MOST_HOT), (hot, MOST_HOT)):
+    by_keys = ((called, MOST_CALLED), (called_before, MOST_CALLED))
+    for items, most in (*by_keys, (referred, MOST_RECALLED), (corrected, MOST_HOT), (hot, MOST_HOT)):
         left = room - sum(map(tokens_in_request, chosen.values()))
-        candidates = [item for item in unsent(items, snapshot.hot, messages) if item.id not in chosen]
+        as_sent = sent_items(snapshot.target.persona, items)
+        candidates = [item for item in unsent(as_sent, snapshot.hot, messages) if item.id not in chosen]
         chosen |= {item.id: item for item in best_within(candidates, left, most)}
     loaded = {*chosen, *(item.id for item in snapshot.hot)}
     item_rows.count_access(connection, persona, loaded, question.timestamp)
@@ -69,6 +81,20 @@ def _sent_messages(snapshot: ContextSnapshot) -> Sequence[Message]:
     beginning = next((position for position, message in enumerate(view.verbatim) if message.id == first), 0)
     pinned = (message for message in view.verbatim[:beginning] if message.id in view.pinned)
     return (*pinned, *view.verbatim[beginning:])
+
+
+def called_by(connection: Connection, persona: str, text: str) -> list[Item]:
+    """Return the items, of any tier, whose keys occur in the last part of a text.
+
+    Raises:
+        IndexDamagedError: the index of the items' words cannot be read.
+    """
+    ids = item_words.beginning_with(connection, persona, FIRST_WORD) if text else []
+    if not ids:
+        return []
+    folded = text[-_MOST_LOOKED_THROUGH:].casefold()
+    keyed = ((item, keys_of(item.content)) for item in item_rows.of_ids(connection, persona, ids))
+    return [item for item, keys in keyed if keys is not None and keys.call(folded)]
 
 
 def found(connection: Connection, persona: str, query: str, limit: int) -> list[Item]:

@@ -181,8 +181,14 @@ class Personas:
             default_sources=without_own.sources,
             warnings=(*own_warnings, *default_warnings, *resolved.warnings, *document_warnings),
             unreadable=unreadable,
+            has_card=persona_files.has_card(self.folder, slug),
         )
         return persona, not unreadable and not document_warnings
+
+    def defaults(self) -> Settings:
+        """Return the settings of a persona whose own file sets nothing."""
+        defaults, _ = settings_file.read_defaults(self.config_file)
+        return resolve([defaults]).settings
 
     def own_settings(self, slug: str) -> Settings:
         """Return the settings of a persona's own file, without defaults and warnings: cheap, for lists."""

@@ -59,7 +59,7 @@ def offered(typed: str, endings: frozenset[str] | None = _WRITTEN) -> list[str]:
     return [lead + name for name in sorted(found, key=str.casefold)[:_MOST_OFFERED]]
 
 
-def write(path: Path, text: str, *, replace: bool) -> None:
+def write(path: Path, text: str | bytes, *, replace: bool) -> None:
     """Write a document to a file, whole or not at all.
 
     Raises:

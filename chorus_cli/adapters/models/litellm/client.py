@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from chorus_cli.adapters.machine.clock import Patience, Pauses
 from chorus_cli.adapters.models import providers
 from chorus_cli.adapters.models.attached import not_stored
-from chorus_cli.adapters.models.chat_messages import accepted_messages, chat_messages, reply_limit, wants_markers
+from chorus_cli.adapters.models.chat_messages import reply_limit, request_messages
 from chorus_cli.adapters.models.failures import Asked, silence_error
 from chorus_cli.adapters.models.litellm import library
 from chorus_cli.adapters.models.litellm.errors import litellm_error
@@ -166,10 +166,9 @@ class LiteLLMClient:
 
     def _arguments(self, request: ModelRequest) -> dict[str, object]:
         """Return the arguments for litellm; its own retries are off, because they would be invisible."""
-        with_markers = wants_markers(request.model, self._model_map)
         arguments: dict[str, object] = {
             "model": request.model,
-            "messages": chat_messages(accepted_messages(request), with_markers=with_markers, load=self._load),
+            "messages": request_messages(request, self._model_map, self._load),
             "stream": True,
             "stream_options": {"include_usage": True},
             "max_retries": 0,

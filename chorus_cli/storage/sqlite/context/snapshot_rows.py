@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.cards.macros import sent_items
 from chorus_cli.core.context import calibration
 from chorus_cli.core.context.calibration import Calibration
 from chorus_cli.core.context.memory import MOST_HOT, chosen_hot, contents, ids_held, without_forgotten
@@ -117,4 +118,6 @@ def _last_of_fork(seen: View) -> datetime | None:
 def _chosen_hot(connection: sqlite3.Connection, frame: Frame, allowed: Budget, seen: View) -> tuple[Item, ...]:
     """Choose the memory items of the system message anew."""
     items = item_rows.hot(connection, frame.target.persona.slug, MOST_HOT)
-    return chosen_hot(items, allowed, contents(seen.verbatim)) if items else ()
+    if not items:
+        return ()
+    return chosen_hot(sent_items(frame.target.persona, items), allowed, contents(seen.verbatim))
