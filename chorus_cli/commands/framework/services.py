@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from chorus_cli.commands.framework.own_commands import OwnCommands
     from chorus_cli.commands.framework.registry import CommandRegistry
     from chorus_cli.ports import Clock
     from chorus_cli.services.attachments.attachments import Attachments
@@ -94,9 +95,9 @@ class MachineServices:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """All services, and the registry of commands that ``/help`` reads."""
+    """All services, and the commands, those of the user among them."""
 
-    registry: CommandRegistry[Services]
+    own_commands: OwnCommands[Services]
     focus: Focus
     conversation: Conversation
     replies: Replies
@@ -113,3 +114,8 @@ class Services:
     editing: EditingServices
     machine: MachineServices
     attachments: Attachments
+
+    @property
+    def registry(self) -> CommandRegistry[Services]:
+        """The commands of a chat with the persona in focus."""
+        return self.own_commands.registry(self.focus.slug)
