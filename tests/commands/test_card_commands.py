@@ -10,11 +10,14 @@ import pytest
 
 from chorus_cli.commands.framework.replies import Question, plain
 from chorus_cli.core.cards.png import card_json
+from chorus_cli.core.errors import StorageError
+from chorus_cli.storage.sqlite import persona_rows
 from tests.core.cards.made_cards import archive, card, picture, text_chunk
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from chorus_cli.storage.sqlite.store import Connection
     from tests.services.world import World
 
 GREETING = "*Mira looks up.* You are wet, You."
@@ -196,3 +199,26 @@ async def test_a_file_without_a_card_makes_nothing(world: World, tmp_path: Path,
     told = await world.told(f"/persona import {tmp_path / name}")
     assert told.endswith(("No such file or directory.", "is no character card. Cards are PNG pictures, JSON or CHARX."))
     assert world.personas.slugs() == ("chorus",)
+
+
+async def test_a_greeting_stays_until_the_conversation_begins_anew(world: World, mira: Path) -> None:
+    await world.told(f"/persona import {mira}")
+    world.clock.advance(timedelta(days=3))
+    assert await world.seen() == [GREETING]
+    await world.told("/new")
+    assert await world.seen() == []
+    await world.told("/persona greeting")
+    assert await world.seen() == [GREETING]
+
+
+async def test_a_card_that_cannot_be_stored_leaves_nothing(world: World, mira: Path) -> None:
+    def refuse_items(connection: Connection) -> None:
+        connection.execute(
+            "CREATE TRIGGER refused BEFORE INSERT ON context_items BEGIN SELECT RAISE(ABORT, 'no room'); END"
+        )
+
+    await world.store.write(refuse_items)
+    with pytest.raises(StorageError):
+        await world.carry_out(f"/persona import {mira}")
+    assert world.personas.slugs() == ("chorus",)
+    assert await world.store.read(persona_rows.traces) == {}
