@@ -27,6 +27,7 @@ _SUBCOMMANDS = {
     "ask": ("ask", "ask"),
     "context": ("reports", "context"),
     "cost": ("log", "cost"),
+    "export": ("imports", "export_files"),
     "import": ("imports", "import_files"),
     "log": ("log", "log"),
     "memory": ("reports", "memory"),

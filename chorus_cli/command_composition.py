@@ -26,6 +26,7 @@ from chorus_cli.services.context.window import ContextWindow
 from chorus_cli.services.editing.context import ContextEditing
 from chorus_cli.services.editing.drafts import Editing, UnsentDrafts
 from chorus_cli.services.folding.summarizer import Summarizer
+from chorus_cli.services.imports.imports import Imports
 from chorus_cli.services.log.journal import Journal
 from chorus_cli.services.log.transcript import Exporting
 from chorus_cli.services.personas.roster import Roster
@@ -85,8 +86,10 @@ def compose(turns: Turns, desk: Desk) -> Services:
         memory=turns.memory,
         jobs=turns.jobs,
         log=LogServices(journal, turns.search, Exporting(context, clock), turns.costs),
+        imports=Imports(store, clock, _roster(turns), opened.paths.attachments),
         editing=_editing(turns, desk),
         machine=MachineServices(clock, desk.copy, opened.notifier, turns.providers.warm),
+        attachments=turns.attachments,
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.machine.shell import UserShell
 from chorus_cli.adapters.models import ollama
+from chorus_cli.adapters.models.attached import accepted_kinds, not_stored
 from chorus_cli.adapters.models.limits import ModelLimits
 from chorus_cli.adapters.models.litellm.client import LiteLLMClient
 from chorus_cli.adapters.models.local.client import LocalClient
@@ -21,6 +22,8 @@ from chorus_cli.adapters.models.router import ElizaClient, ModelRouter
 from chorus_cli.adapters.models.token_counter import VocabularyCounter
 from chorus_cli.adapters.models.tool_calling import takes_tools
 from chorus_cli.adapters.models.wire.client import WireClient
+from chorus_cli.core.log.attachments import ALL_SENT
+from chorus_cli.services.attachments.attachments import Attachments
 from chorus_cli.services.context.context import Context
 from chorus_cli.services.folding.folding import Folding
 from chorus_cli.services.folding.schedule import FoldSchedule
@@ -45,7 +48,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.adapters.machine.paths import Paths
+    from chorus_cli.adapters.models.attached import Load
     from chorus_cli.core.context.budget import Limit
+    from chorus_cli.core.log.attachments import Kind
     from chorus_cli.core.models.costs import Prices
     from chorus_cli.ports import Clock, ModelClient, Shell, TokenCounter
     from chorus_cli.services.notifier import Notifier
@@ -98,7 +103,8 @@ class Providers:
     """The models that can be asked, and the facts about them.
 
     ``limit_of`` returns the most tokens that a model takes, ``input_cost`` the price of one in USD, if it is known.
-    ``takes_tools`` returns whether tools may be offered to a model, and ``tools`` are those that there are. ``warm``
+    ``takes_tools`` returns whether tools may be offered to a model, and ``tools`` are those that there are;
+    ``accepted_by`` returns the kinds of attachments that a model takes. ``warm``
     imports all that asking a model needs, which may take seconds; ``connect`` connects to its server beforehand.
     ``aclose`` ends connections and servers. ``prices`` returns the prices of a model, if they are known.
     """
@@ -110,6 +116,7 @@ class Providers:
     models: Models
     takes_tools: Callable[[str], bool] = lambda _model: False
     tools: Sequence[BuiltIn] = BUILT_IN
+    accepted_by: Callable[[str], frozenset[Kind]] = lambda _model: ALL_SENT
     warm: Callable[[str], None] = lambda _model: None
     connect: Callable[[str], Coroutine[None, None, None]] = _nothing
     aclose: Callable[[], Awaitable[None]] = _nothing_to_close
@@ -131,8 +138,11 @@ def this_machine(
     )
 
 
-def all_providers(environment: Mapping[str, str], clock: Clock) -> Providers:
-    """Return ELIZA, the models in files, and every provider that the wire or litellm reaches."""
+def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not_stored) -> Providers:
+    """Return ELIZA, the models in files, and every provider that the wire or litellm reaches.
+
+    ``load`` returns the bytes of attachments.
+    """
     known, files = ModelMap(), LocalFiles()
     names = KnownModels(
         known.names,
@@ -143,9 +153,9 @@ def all_providers(environment: Mapping[str, str], clock: Clock) -> Providers:
     )
     router = ModelRouter(
         ElizaClient(clock),
-        LocalClient(environment, known, files),
-        WireClient(environment, known),
-        LiteLLMClient(environment, known),
+        LocalClient(environment, known, files, load),
+        WireClient(environment, known, load=load),
+        LiteLLMClient(environment, known, load=load),
     )
     return Providers(
         router,
@@ -154,6 +164,7 @@ def all_providers(environment: Mapping[str, str], clock: Clock) -> Providers:
         known.input_cost,
         Models(names, environment),
         partial(takes_tools, model_map=known, of_file=files.takes_tools),
+        accepted_by=partial(accepted_kinds, model_map=known),
         warm=router.warm,
         connect=router.preconnect,
         aclose=router.aclose,
@@ -175,6 +186,7 @@ class Turns:
     costs: Costs
     folding: Folding
     conversation: Conversation
+    attachments: Attachments
 
 
 def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, folds_in_background: bool) -> Turns:
@@ -182,7 +194,14 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
     store, clock = opened.store, machine.clock
     search = Search(store, clock)
     offers = ToolOffers(store, clock, providers.counter, providers.takes_tools, providers.tools)
-    context = Context(store, providers.counter, providers.limit_of, providers.input_cost, offer=offers.of_target)
+    context = Context(
+        store,
+        providers.counter,
+        providers.limit_of,
+        providers.input_cost,
+        offer=offers.of_target,
+        accepted_by=providers.accepted_by,
+    )
     memory = _memory(opened, machine, providers)
     costs = Costs(store, clock, providers.prices)
     jobs = _jobs(opened, machine, memory)
@@ -191,7 +210,8 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
     answering = _answering(opened, machine, providers, ToolServices(store, clock, search, memory, jobs))
     rounds = Rounds(context, answering, folds, offers, memory.flashes)
     conversation = Conversation(rounds, memory, opened.run, clock.now(), jobs.news, jobs.running)
-    return Turns(opened, machine, providers, context, memory, jobs, search, costs, folding, conversation)
+    attachments = Attachments(opened.paths.attachments, providers.counter, providers.accepted_by)
+    return Turns(opened, machine, providers, context, memory, jobs, search, costs, folding, conversation, attachments)
 
 
 def _memory(opened: Opened, machine: Machine, providers: Providers) -> Memory:

@@ -9,6 +9,7 @@ from chorus_cli.commands import (
     cost,
     export,
     general,
+    imports,
     jobs,
     model,
     persona,
@@ -29,6 +30,6 @@ def registry() -> CommandRegistry[Services]:
     groups = (
         *(window, journal, edit, summary, sessions, latest_action, remember, items, flash),
         *(persona, cards, thread, background, jobs, settings, run_settings, model),
-        *(search, cost, composing, export, general),
+        *(search, cost, composing, export, imports, general),
     )
-    return CommandRegistry(module.GROUP for module in groups)
+    return CommandRegistry((*(module.GROUP for module in groups), journal.TOP))

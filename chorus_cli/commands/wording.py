@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.log.marks import marker
-from chorus_cli.core.log.messages import Role
+from chorus_cli.core.log.messages import Role, words_of
 from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
@@ -63,7 +63,7 @@ def _said(message: Message, marks: LogMarks) -> str:
     status = f"[{message.status}]" if message.status.broke_off else ""
     wording = "[another wording]" if message.revises is not None else ""
     behind = " ".join(filter(None, (status, wording, marks.words(message))))
-    said = "\n".join(filter(None, (message.content, calls_in_words(message.tool_calls or ""))))
+    said = "\n".join(filter(None, (words_of(message), calls_in_words(message.tool_calls or ""))))
     return f"{said} {behind}".lstrip() if behind else said
 
 

@@ -46,7 +46,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; the options of ``ask`` stand before or after it, which argparse cannot tell apart."""
     known = parser()
     chosen = known.parse_args(arguments)
-    given = [f"--{name}" for name in ("new", "thread", "json") if f"ask_{name}" in chosen]
+    given = [f"--{name}" for name in ("new", "thread", "json", "attach") if f"ask_{name}" in chosen]
     if given and chosen.command != "ask":
         known.error(f"{given[0]} stands before ask only")
     if {"--new", "--thread"} <= {*given}:
@@ -105,6 +105,15 @@ def _add_ask_options(parser: argparse.ArgumentParser, hidden: str = "") -> None:
         default=argparse.SUPPRESS,
         help=hidden or "in this open thread; otherwise in the one last used",
     )
+    parser.add_argument(
+        "-a",
+        "--attach",
+        dest="ask_attach",
+        metavar="FILE",
+        action="append",
+        default=argparse.SUPPRESS,
+        help=hidden or "attach a picture, a PDF or a text; may be given several times",
+    )
 
 
 def _add_readers(commands: argparse._SubParsersAction[_Parser]) -> None:
@@ -157,6 +166,16 @@ def _add_import(commands: argparse._SubParsersAction[_Parser]) -> None:
     into.add_argument("--dry-run", action="store_true", help="only say what is in it; nothing is changed")
     into.add_argument("--timezone", metavar="Z", help="the zone of times without one, such as Europe/Berlin")
     into.add_argument("--json", action="store_true", help="report as one JSON value")
+    out = commands.add_parser(
+        "export",
+        parents=[_options("only the conversations of this persona")],
+        help="write every conversation to a file of its own",
+        description="Write every conversation to a file of its own, with its times, models, branches and attachments. "
+        "chorus import reads them back exactly.",
+    )
+    out.add_argument("--all", metavar="DIR", required=True, help="the folder that gets a folder for each persona")
+    out.add_argument("--format", choices=("md", "jsonl"), default="md", help="Markdown, or JSON line by line")
+    out.add_argument("--json", action="store_true", help="report as one JSON value")
 
 
 def _options(persona: str = argparse.SUPPRESS, model: str = argparse.SUPPRESS) -> _Parser:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from chorus_cli.commands.composing import edited_line
 from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.replies import Exit, Question, Refill, Reply
-from chorus_cli.core.errors import CommandError, PersonaError
+from chorus_cli.core.errors import AttachmentError, CommandError, PersonaError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.threads.wording import waiting_line
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from chorus_cli.commands.framework.replies import Answer
     from chorus_cli.commands.framework.services import Services
     from chorus_cli.core.context.target import Target
+    from chorus_cli.services.attachments.attachments import Prepared
     from chorus_cli.services.editing.drafts import UnsentInput
     from chorus_cli.terminal.prompt.line import Prompt
     from chorus_cli.terminal.screen.output import Screen
@@ -89,12 +90,26 @@ class LineHandler:
         if not await self._is_affordable(target):
             self._unsent.text = line
             return False
-        turn = await self._uninterrupted(self._services.replies.send(target, unescaped_line(line)))
+        prepared = await self._prepared(line, target.choice.model)
+        send = self._services.replies.send(target, prepared.text, attachments=prepared.attachments)
+        turn = await self._uninterrupted(send)
         if turn is None:
             self._screen.notice(waiting_line(target))
         else:
             await self._following.follow(turn)
         return False
+
+    async def _prepared(self, line: str, model: str) -> Prepared:
+        """Attach the files that a line names, and those that wait.
+
+        Raises:
+            AttachmentError: one of them cannot be attached; the line is at the prompt again.
+        """
+        try:
+            return await self._services.attachments.prepared(unescaped_line(line), model, pasted=self._prompt.pasted)
+        except AttachmentError:
+            self._unsent.text = line
+            raise
 
     async def compose(self, typed: str) -> bool:
         """Let the user continue ``typed`` in the editor; the text always comes back to the prompt. Return false."""

@@ -95,7 +95,8 @@ class Backend(NamedTuple):
         """Count the work in the background."""
         services = self.services()
         running = sum(not turn.is_followed for turn in services.replies.running)
-        return Background(running, services.jobs.running_count, services.replies.waiting_count)
+        attached = tuple(each.name for each in services.attachments.waiting)
+        return Background(running, services.jobs.running_count, services.replies.waiting_count, attached)
 
 
 class Repl:

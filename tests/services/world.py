@@ -276,4 +276,5 @@ def scripted_providers(model: ScriptedModel, limit_tokens: int, tools: Tools) ->
         Models(KNOWN_MODELS, {"OPENAI_API_KEY": "sk-invented"}),
         lambda _model: bool(tools.offered),
         tools.offered,
+        lambda _model: model.accepted,
     )

@@ -55,6 +55,8 @@ class _Entry(NamedTuple):
     prices: Prices | None
     takes_temperature: bool
     takes_system_messages: bool
+    sees_pictures: bool
+    reads_pdfs: bool
 
 
 class _Knowledge(NamedTuple):
@@ -116,6 +118,16 @@ class ModelMap:
         """Return whether ``model`` takes a system message, according to the map; ``None`` if it is not listed."""
         entries = [entry for entry in self._entries_for(model) if entry.chats]
         return any(entry.takes_system_messages for entry in entries) if entries else None
+
+    def sees_pictures(self, model: str) -> bool | None:
+        """Return whether ``model`` takes pictures, according to the map; ``None`` if it is not listed."""
+        entries = [entry for entry in self._entries_for(model) if entry.chats]
+        return any(entry.sees_pictures for entry in entries) if entries else None
+
+    def reads_pdfs(self, model: str) -> bool | None:
+        """Return whether ``model`` takes PDF files, according to the map; ``None`` if it is not listed."""
+        entries = [entry for entry in self._entries_for(model) if entry.chats]
+        return any(entry.reads_pdfs for entry in entries) if entries else None
 
     def names(self) -> frozenset[str]:
         """Return the names of all chat models, with a provider or bare, as litellm accepts them."""
@@ -245,6 +257,8 @@ def _entry_of(value: object) -> _Entry | None:
         _prices(value, input_cost),
         value.get("supports_sampling_params") is not False,
         value.get("supports_system_messages") is True,
+        value.get("supports_vision") is True,
+        value.get("supports_pdf_input") is True,
     )
 
 

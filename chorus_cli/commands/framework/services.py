@@ -10,12 +10,14 @@ if TYPE_CHECKING:
 
     from chorus_cli.commands.framework.registry import CommandRegistry
     from chorus_cli.ports import Clock
+    from chorus_cli.services.attachments.attachments import Attachments
     from chorus_cli.services.cards.cards import Cards
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.context.window import ContextWindow
     from chorus_cli.services.editing.context import ContextEditing
     from chorus_cli.services.editing.drafts import Editing
     from chorus_cli.services.folding.folding import Folding
+    from chorus_cli.services.imports.imports import Imports
     from chorus_cli.services.jobs.jobs import Jobs
     from chorus_cli.services.log.costs import Costs
     from chorus_cli.services.log.journal import Journal
@@ -103,5 +105,7 @@ class Services:
     memory: Memory
     jobs: Jobs
     log: LogServices
+    imports: Imports
     editing: EditingServices
     machine: MachineServices
+    attachments: Attachments

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.editing.matching import Added, Kept
 from chorus_cli.core.log import journal
-from chorus_cli.core.log.messages import Role, Status
+from chorus_cli.core.log.messages import Role, Status, is_filled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -92,4 +92,4 @@ def edit_scope(
 
 def _is_shown(row: Message) -> bool:
     spoken = row.role in {Role.USER, Role.ASSISTANT}
-    return row.status is not Status.STREAMING and bool(not spoken or row.content.strip())
+    return row.status is not Status.STREAMING and (not spoken or is_filled(row))

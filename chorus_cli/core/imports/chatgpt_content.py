@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 _CONTEXTS = {"user_editable_context", "model_editable_context"}
 _QUOTES = {"tether_quote", "tether_browsing_display", "tether_browsing_code"}
-_SCHEMES = ("file-service://", "sediment://")
+_FILE_ID = re.compile(r"file[-_][\w-]{2,100}", re.ASCII)
 _POINTERS = {
     "image_asset_pointer": "image",
     "audio_asset_pointer": "audio",
@@ -102,17 +103,22 @@ def _pointer(part: Record) -> Iterator[ForeignFile]:
     address = values.line(part.get("asset_pointer"))
     if not address:
         return
-    entry = address.rpartition("://")[2].partition("#")[0].partition("?")[0]
+    entry = _id(address.rpartition("://")[2].partition("#")[0].partition("?")[0])
     kind = part.get("content_type")
     name = _POINTERS.get(kind, "file") if isinstance(kind, str) else "file"
     yield ForeignFile(f"{name} {entry}".strip(), entry=entry)
+
+
+def _id(written: str) -> str:
+    """Return the id of a file; any other text might name a file of the user's that lies beside the export."""
+    return written if _FILE_ID.fullmatch(written) else ""
 
 
 def _with_names(pointers: list[ForeignFile], message: Record) -> Iterator[ForeignFile]:
     """Yield the files of a message: the attachments by their names, then pointers that no attachment names."""
     attached = _attached(message)
     yield from attached
-    known = {file.entry for file in attached}
+    known = {file.entry for file in attached if file.entry}
     yield from (file for file in pointers if file.entry not in known)
 
 
@@ -122,7 +128,7 @@ def _attached(message: Record) -> tuple[ForeignFile, ...]:
         ForeignFile(
             values.line(file.get("name")) or "file",
             values.line(file.get("mime_type") or file.get("mimeType")),
-            values.identifier(file.get("id")),
+            _id(values.identifier(file.get("id"))),
         )
         for file in listed
     )

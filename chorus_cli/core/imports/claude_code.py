@@ -25,7 +25,8 @@ _SUBAGENTS = "message of a subagent"
 _KEPT = ("type", "timestamp", "message", "isMeta", "isCompactSummary", "isApiErrorMessage", "attachment")
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 _BETTER_TITLES = ("custom-title", "ai-title", "summary")
-_MARKS = frozenset({"summary", "queue-operation", "file-history-snapshot", "permission-mode", "last-prompt", "mode"})
+# A tuple: a value that is sought in it may be a list, which no set takes.
+_MARKS = ("summary", "queue-operation", "file-history-snapshot", "permission-mode", "last-prompt", "mode")
 
 
 class Line(NamedTuple):

@@ -27,7 +27,7 @@ _NOT_SAID = re.compile(
     r"|teammate-message|user-prompt-submit-hook|user-memory-input|new-diagnostics)\b"
     r"|Caveat: The messages below were generated|\[Request interrupted by user)"
 )
-_MEDIA = {"image": "image", "document": "document"}
+_MEDIA = ("image", "document")
 
 
 @dataclass(slots=True)

@@ -28,7 +28,8 @@ _BROKEN = "line that cannot be read"
 _CONTEXT = "note of the program"
 _SUMMARY = "summary of a compaction"
 _CONTEXT_TEXT = re.compile(r"\s*(?:<[a-z_]+(?: [a-z_]+)*>|# AGENTS\.md instructions)")
-_LEGACY = frozenset({"message", "reasoning", "function_call", "function_call_output"})
+# A tuple: a value that is sought in it may be a list, which no set takes.
+_LEGACY = ("message", "reasoning", "function_call", "function_call_output")
 
 
 def is_beginning(first: Sequence[object]) -> bool:

@@ -24,7 +24,8 @@ SOURCE = "gemini-cli"
 _BROKEN = "line that cannot be read"
 _PROGRAM = "note of the program"
 _NOT_SAID = re.compile(r"\s*(?:<(?:session_context|hook_context|state_snapshot)>|/[a-z-]+(?:\s|$))")
-_SAID = frozenset({"user", "gemini"})
+# A tuple: a value that is sought in it may be a list, which no set takes.
+_SAID = ("user", "gemini")
 
 
 def is_beginning(value: object) -> bool:

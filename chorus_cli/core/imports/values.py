@@ -27,6 +27,7 @@ LONGEST_TEXT = 8_000_000
 
 _NOTHING: Record = MappingProxyType({})
 _LONGEST_TITLE = 200
+_LARGEST_NUMBER = 2**63
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS_FROM = 1e11
 """As seconds this is the year 5138, as milliseconds 1973: larger numbers are milliseconds."""
@@ -73,7 +74,7 @@ def line(value: object, longest: int = _LONGEST_TITLE) -> str:
 
 def identifier(value: object) -> str:
     """Return an id, which some programs write as a number; empty if it is neither text nor a whole number."""
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= 64:  # noqa: PLR2004 - as SQL's
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LARGEST_NUMBER:
         return str(value)
     return line(value)
 

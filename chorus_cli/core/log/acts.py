@@ -70,6 +70,17 @@ class Edit(Inclusion):
         return "your edit of"
 
 
+class Pin(Inclusion):
+    """Messages that stay in context word for word, whatever their age and however full the request is."""
+
+    __slots__ = ()
+    kind = "pin"
+
+    def describe(self) -> str:
+        """Name the act with its messages."""
+        return f"pinned {', '.join(f'#{member}' for member in self.members)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Restore(Inclusion):
     """A session put in place of the context of every thread.
@@ -273,10 +284,8 @@ class Redo(Reversal):
     kind = "redo"
 
 
-ACTS: Mapping[str, type[Act]] = {
-    act.kind: act
-    for act in (Clear, Edit, Restore, Fork, Greeting, Retry, Window, Fold, Import, Flash, MemoryChange, Undo, Redo)
-}
+_EVERY = (Clear, Edit, Pin, Restore, Fork, Greeting, Retry, Window, Fold, Import, Flash, MemoryChange, Undo, Redo)
+ACTS: Mapping[str, type[Act]] = {act.kind: act for act in _EVERY}
 """The classes of acts by their ``kind``."""
 
 

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import PersonaError
+from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.storage.files.imports import reading
-from chorus_cli.storage.sqlite.imports import import_rows
-from chorus_cli.storage.sqlite.imports.import_rows import Incoming, Operations
+from chorus_cli.storage.files.imports.detection import FORMATS
+from chorus_cli.storage.sqlite.imports import import_rows, known_conversations, other_log
+from chorus_cli.storage.sqlite.imports.import_rows import Operations
+from chorus_cli.storage.sqlite.imports.known_conversations import Incoming
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -23,7 +26,9 @@ if TYPE_CHECKING:
     from chorus_cli.storage.files.imports.reading import Batch, Read
     from chorus_cli.storage.sqlite.store import Connection, Store
 
-_TELLING_SECONDS = 1.0
+ALL_FORMATS = (*FORMATS, other_log.FORMAT)
+
+_FIRST_TOLD_SECONDS, _MOST_SILENT_SECONDS = 1.0, 15.0
 
 
 class Wanted(NamedTuple):
@@ -63,8 +68,8 @@ class Imports:
             report.known += await self.store.read(_number_known, incoming)
         return report
 
-    async def take_in(self, wanted: Wanted, tell: Callable[[str], None]) -> ImportReport:
-        """Store everything that is new; ``tell`` gets a line about the progress every second.
+    async def take_in(self, wanted: Wanted, report: ImportReport, tell: Callable[[str], None]) -> None:
+        """Store everything that is new and count it in ``report``; ``tell`` gets lines about the progress.
 
         A caller that is cancelled leaves whole conversations, and the next import goes on from there.
 
@@ -73,21 +78,23 @@ class Imports:
             AttachmentError: an attachment cannot be stored.
             StorageError: the log cannot be written.
         """
-        report, operations = ImportReport(is_dry=False), Operations(self.clock.now())
+        operations = Operations(self.clock.now())
         begun = told = self.clock.monotonic()
+        silent = _FIRST_TOLD_SECONDS
         async for batch in _batches(wanted, self.attachments):
             report.skipped.update(batch.skipped)
             incoming = [Incoming(await self._persona(wanted, read), *read) for read in batch.read]
             for each in incoming:
                 report.count(each.persona, each.conversation)
                 report.attachments += sum(map(len, each.attachments.values()))
-            report.add(await self.store.write(import_rows.store, incoming, operations))
+            added, is_cancelled = await run_to_completion(self.store.write(import_rows.store, incoming, operations))
+            report.add(added)
+            if is_cancelled:
+                raise asyncio.CancelledError
             now = self.clock.monotonic()
-            if now - told >= _TELLING_SECONDS:
-                told = now
+            if now - told >= silent:
+                told, silent = now, min(2 * silent, _MOST_SILENT_SECONDS)
                 tell(_progress(report, now - begun))
-        report.known = report.messages - report.added_messages
-        return report
 
     async def _persona(self, wanted: Wanted, read: Read) -> str:
         """Return the persona that gets a conversation; one that the file names is made if there is none."""
@@ -105,7 +112,7 @@ class Imports:
 
 async def _batches(wanted: Wanted, folder: Path | None) -> AsyncIterator[Batch]:
     """Read batches on one thread, which some files are bound to."""
-    found = reading.batches(wanted.paths, wanted.zone, folder)
+    found = reading.batches(wanted.paths, wanted.zone, folder, ALL_FORMATS)
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(1, "import") as thread:
         try:
@@ -116,7 +123,7 @@ async def _batches(wanted: Wanted, folder: Path | None) -> AsyncIterator[Batch]:
 
 
 def _number_known(connection: Connection, incoming: Sequence[Incoming]) -> int:
-    return sum(import_rows.number_known(connection, each) for each in incoming)
+    return sum(known_conversations.number_known(connection, each) for each in incoming)
 
 
 def _progress(report: ImportReport, seconds: float) -> str:

@@ -59,11 +59,12 @@ class ImportReport:
                 self.last = max(self.last or each.timestamp, each.timestamp)
 
     def add(self, added: Added) -> None:
-        """Count conversations that were stored."""
+        """Count conversations that were stored, the last ones that were read."""
         self.added_conversations += added.conversations
         self.continued += added.continued
         self.added_messages += added.messages
         self.redone += added.redone
+        self.known = self.messages - self.added_messages
 
     def text(self) -> str:
         """Return the report for the user."""
@@ -105,8 +106,8 @@ class ImportReport:
         facts = []
         if self.off:
             facts.append(
-                f"{counted(self.branched, 'conversation')} with branches: {counted(self.off, 'message')} beside the "
-                "branch that was used last are kept in the log and stay out of context."
+                f"{counted(self.branched, 'conversation')} with branches: the log keeps {counted(self.off, 'message')} "
+                "of branches that were left; they stay out of context."
             )
         if self.attachments:
             facts.append(f"{counted(self.attachments, 'attachment')}.")

@@ -78,9 +78,10 @@ def recalled(
 
 def _sent_messages(snapshot: ContextSnapshot) -> Sequence[Message]:
     """Return the messages of the next request as far as is known: from the one that the last request began with."""
-    verbatim, first = snapshot.view.verbatim, snapshot.first_message_id
-    beginning = next((position for position, message in enumerate(verbatim) if message.id == first), 0)
-    return verbatim[beginning:]
+    view, first = snapshot.view, snapshot.first_message_id
+    beginning = next((position for position, message in enumerate(view.verbatim) if message.id == first), 0)
+    pinned = (message for message in view.verbatim[:beginning] if message.id in view.pinned)
+    return (*pinned, *view.verbatim[beginning:])
 
 
 def keyed_items(connection: Connection, persona: str) -> list[tuple[Item, Keys]]:

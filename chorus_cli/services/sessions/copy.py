@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.log.messages import Role, Status
+from chorus_cli.core.log.messages import Role, Status, is_filled
 from chorus_cli.core.sessions.format import SavedThread
 from chorus_cli.core.time.window import cutoff
 from chorus_cli.storage.sqlite.log import operation_rows, thread_lists
@@ -124,7 +124,7 @@ def _saved_thread(thread_id: int, title: str, view: View) -> SavedThread:
 
 def _can_be_saved(message: Message) -> bool:
     """Leave out replies in progress and those that failed before their first word; a tool's result may be empty."""
-    is_something = bool(message.content.strip()) or message.role in _TOOL_ROLES
+    is_something = is_filled(message) or message.role in _TOOL_ROLES
     return message.status is not Status.STREAMING and is_something
 
 

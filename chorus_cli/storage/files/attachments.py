@@ -8,15 +8,14 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import AttachmentError
+from chorus_cli.core.log.attachments import is_sha256
 from chorus_cli.storage.files.durable_files import sync_folder, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_DIGEST_LENGTH = 64
 _PREFIX_LENGTH = 2
-_HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 def store(folder: Path, data: bytes) -> str:
@@ -61,7 +60,7 @@ def stored(folder: Path) -> Iterator[tuple[str, int]]:
     for path in sorted(folder.glob(f"{'[0-9a-f]' * _PREFIX_LENGTH}/*")):
         # It may have been deleted meanwhile.
         with suppress(OSError):
-            if _is_digest(path.name):
+            if is_sha256(path.name):
                 yield path.name, path.stat().st_size
 
 
@@ -71,13 +70,9 @@ def path_of(folder: Path, digest: str) -> Path:
     Raises:
         AttachmentError: it is no SHA-256.
     """
-    if not _is_digest(digest):
+    if not is_sha256(digest):
         raise AttachmentError(f"{digest!r} is no SHA-256 in hexadecimal digits, so no attachment has it.")
     return folder / digest[:_PREFIX_LENGTH] / digest
-
-
-def _is_digest(text: str) -> bool:
-    return len(text) == _DIGEST_LENGTH and _HEXADECIMAL.issuperset(text)
 
 
 def _is_whole(path: Path, size_bytes: int) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.models.costs import dollars
-from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.text.safe_text import safe_line
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.terminal.screen.painted_rows import widest
@@ -31,11 +31,15 @@ _PRICE_RANK = 8
 
 
 class Background(NamedTuple):
-    """The numbers of replies and jobs that run in the background, and of messages that wait for a reply to end."""
+    """The numbers of replies and jobs that run in the background, and of messages that wait for a reply to end.
+
+    ``attached`` are the names of the files that wait for the next message.
+    """
 
     replies: int = 0
     jobs: int = 0
     waiting: int = 0
+    attached: tuple[str, ...] = ()
 
 
 NOTHING = Background()
@@ -140,18 +144,24 @@ class Toolbar:
 def ranked(
     target: Target, meter: Meter | None, background: Background = NOTHING, *, unicode: bool, names_model: bool
 ) -> tuple[Piece, ...]:
-    """Return the pieces in display order, each with its rank; rank 0 is dropped last."""
+    """Return the pieces in display order, each with its rank; the lowest is dropped last."""
     pieces = (
         (2, safe_line(target.persona.name)),
         (6, safe_line(target.choice.model) if names_model else ""),
         (1, f"{target.persona.settings.context_hours}h"),
         (0, metered(meter, unicode=unicode) if meter else ""),
         (7, f"thread {target.thread_number}"),
+        (-1, attached(background.attached)),
         (3, f"{background.replies} running" if background.replies else ""),
         (5, counted(background.jobs, "job") if background.jobs else ""),
         (4, f"{background.waiting} waiting" if background.waiting else ""),
     )
     return tuple(piece for piece in pieces if piece[1])
+
+
+def attached(names: tuple[str, ...]) -> str:
+    """Return the name of the file that waits for the next message, or the number of them; empty for none."""
+    return f"+ {shortened(safe_line(names[0]), 30)}" if len(names) == 1 else f"+ {len(names)} files" if names else ""
 
 
 def fitting(pieces: Iterable[Piece], columns: int, separator_columns: int) -> list[str]:

@@ -14,13 +14,14 @@ from chorus_cli.core.context.budget import (
     Budget,
     Limit,
     Room,
-    text_tokens,
+    own_tokens,
     tokens_of,
 )
 from chorus_cli.core.context.plan import LEAD, RequestPlan, plan_request
 from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, SystemPrompt
+from chorus_cli.core.context.summaries import Summary
 from chorus_cli.core.context.target import Target
-from chorus_cli.core.context.view import Summary, View
+from chorus_cli.core.context.view import View
 from chorus_cli.core.log.messages import Message, Role, Status
 from chorus_cli.core.models.choice import ModelChoice
 from chorus_cli.core.personas.persona import Persona
@@ -57,7 +58,7 @@ def message(id_: int, role: Role, content: str, turn: int, status: Status = Stat
         id_, "frodo", 1, turn, role, content, START + timedelta(seconds=id_), status=status, tool_calls=calls,
         tool_call_id=call_id,
     )  # fmt: skip
-    return row._replace(token_count=text_tokens(row, COUNT))
+    return row._replace(token_count=own_tokens(row, COUNT))
 
 
 def talk(*turns: str) -> list[Message]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from chorus_cli.core.editing.format import parse
 from chorus_cli.core.editing.lines import CONTEXT_LINE, END_LINE
 from chorus_cli.core.editing.matching import ContextEdit, Kept, Reworded, Sheet, laid_out, matched
+from chorus_cli.core.log.attachments import Attachment
 from chorus_cli.core.log.messages import Message, Role
 from tests.core.editing.edit_sheets import CALL, MOMENTS, NOON, ZONES, edited, kept, said, sheet_of
 from tests.core.editing.edit_texts import BODIES, LOSSLESS_EDITORS, without_trailing_blanks
@@ -27,6 +28,12 @@ EDITORS: dict[str, Callable[[str], str]] = {
     "trailing blanks stripped": without_trailing_blanks,
     "trailing blanks stripped, CRLF": lambda text: without_trailing_blanks(text).replace("\n", "\r\n"),
 }
+
+
+# Two of them have the same line, if it were not for a number.
+ATTACHMENTS = st.sampled_from(
+    [Attachment(name, "image/png", 1_200_000, digit * 64) for name, digit in (("a", "0"), ("a", "1"), ("b]\n[c", "2"))]
+)
 
 
 @st.composite
@@ -45,6 +52,7 @@ def rows(draw: st.DrawFn) -> list[Message]:
         timestamp=moments,
         tool_calls=st.none() | st.just(CALL) | texts,
         tool_call_id=st.none() | st.sampled_from("ab"),
+        attachments=st.lists(ATTACHMENTS, max_size=2, unique=True).map(tuple),
     )
     return [row._replace(id=number) for number, row in enumerate(draw(st.lists(row, max_size=8)), start=1)]
 

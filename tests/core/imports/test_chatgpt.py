@@ -136,6 +136,28 @@ def test_a_reply_that_was_stopped_says_so() -> None:
         assert conversation_of(chatgpt(node)).messages[0].status is status
 
 
+@pytest.mark.parametrize("id_", ["id_rsa", "../file-ab12", "file-ab12/../../x", "file-", "", None])
+def test_a_pointer_that_is_no_id_of_a_file_leads_nowhere(id_: str | None) -> None:
+    pointer = {"content_type": "image_asset_pointer", "asset_pointer": f"file-service://{id_}"}
+    look = {"content_type": "multimodal_text", "parts": ["look", pointer]}
+    found = conversation_of(chatgpt(chatgpt_node("a", None, "user", look, metadata={"attachments": [{"id": id_}]})))
+    assert [file.entry for file in found.messages[0].files] == ["", ""]
+
+
+def test_an_edit_of_the_first_question_is_a_branch_whatever_the_times_say() -> None:
+    empty = chatgpt_node("d", "a", "assistant", "")
+    found = conversation_of(chatgpt(
+        chatgpt_node("a", "hidden", "user", "first", create_time=1700000038.6),
+        chatgpt_node("b", "hidden", "user", "edited", create_time=1700000092.5),
+        empty,
+        chatgpt_node("e", "d", "assistant", "one", create_time=1700000028.0),
+        chatgpt_node("f", "b", "assistant", "two", create_time=1700000082.4),
+    ))  # fmt: skip
+    check(found)
+    assert said(found) == [("user", "edited"), ("assistant", "two")]
+    assert [message.content for message in found.messages] == ["first", "edited", "one", "two"]
+
+
 @pytest.mark.parametrize("value", [None, [], {}, {"mapping": []}, {"mapping": {}}, {"mapping": {"a": None}}])
 def test_without_messages_it_is_none(value: object) -> None:
     with pytest.raises(ImportFormatError):

@@ -24,12 +24,14 @@ def written(folder: Path, *lines: object) -> Path:
 
 
 def imports(world: World) -> Imports:
-    return Imports(world.store, world.clock, world.roster, world.folder / "attachments")
+    return world.services.imports
 
 
 async def reported(world: World, *lines: object) -> ImportReport:
     """Import these lines, and return the report."""
-    return await imports(world).take_in(Wanted([written(world.folder, *lines)], "chorus"), lambda _line: None)
+    report = ImportReport(is_dry=False)
+    await imports(world).take_in(Wanted([written(world.folder, *lines)], "chorus"), report, lambda _line: None)
+    return report
 
 
 async def taken_in(world: World, *lines: object) -> tuple[int, int]:

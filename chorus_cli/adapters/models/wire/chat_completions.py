@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
+from chorus_cli.adapters.models.attached import not_stored
 from chorus_cli.adapters.models.chat_messages import (
     accepted_messages,
     chat_message,
@@ -33,6 +35,7 @@ from chorus_cli.core.tools.calls import CallPiece
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from chorus_cli.adapters.models.attached import Load
     from chorus_cli.adapters.models.chat_messages import MarkedMessage
     from chorus_cli.adapters.models.model_map import ModelMap
     from chorus_cli.adapters.models.providers import Endpoint
@@ -59,12 +62,15 @@ _OPTIONAL = frozenset(
 
 
 class ChatCompletions:
-    """The protocol; ``model_map`` tells how long replies may be, and which models cache prompts."""
+    """The protocol; ``model_map`` tells how long replies may be, and which models cache prompts.
 
-    def __init__(self, model_map: ModelMap) -> None:
+    ``load`` returns the bytes of attachments.
+    """
+
+    def __init__(self, model_map: ModelMap, load: Load = not_stored) -> None:
         self._model_map = model_map
-        self._messages = EncodedMessages(_encoded_message)
-        self._messages_with_thoughts = EncodedMessages(_encoded_with_thoughts)
+        self._messages = EncodedMessages(partial(_encoded_message, load=load))
+        self._messages_with_thoughts = EncodedMessages(partial(_encoded_with_thoughts, load=load))
 
     def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
         """Return the HTTP request that asks for a reply as a stream."""
@@ -172,18 +178,18 @@ def _reply_limit_name(spoken: Dialect, endpoint: Endpoint) -> str:
     return NEWER_NAMES.get(name, name) if name in endpoint.refused else name
 
 
-def _encoded_message(marked: MarkedMessage) -> bytes:
-    return json_bytes(_shaped(marked))
+def _encoded_message(marked: MarkedMessage, load: Load) -> bytes:
+    return json_bytes(_shaped(marked, load))
 
 
-def _encoded_with_thoughts(marked: MarkedMessage) -> bytes:
+def _encoded_with_thoughts(marked: MarkedMessage, load: Load) -> bytes:
     """Return a message for a model that wants its thoughts back: the log has none, and a blank stands for them."""
-    message = _shaped(marked)
+    message = _shaped(marked, load)
     return json_bytes(message | {"reasoning_content": " "} if "tool_calls" in message else message)
 
 
-def _shaped(marked: MarkedMessage) -> dict[str, object]:
-    return chat_message(marked._replace(message=unsigned(marked.message)))
+def _shaped(marked: MarkedMessage, load: Load) -> dict[str, object]:
+    return chat_message(marked._replace(message=unsigned(marked.message)), load)
 
 
 def _texts(content: object) -> Iterator[tuple[bool, str]]:

@@ -133,7 +133,7 @@ class Archive(Container):
 
 
 class Folder(Container):
-    """The regular files below a folder; links are not followed."""
+    """The regular files below a folder but for hidden ones; links are not followed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -181,10 +181,10 @@ def _names_below(path: Path) -> Iterator[str]:
     """Yield the names of the first files, in the order of their folders."""
     count = 0
     for where, folders, files in os.walk(path):
-        folders.sort()
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             file = Path(where, name)
-            if file.is_symlink() or not file.is_file():
+            if name.startswith(".") or file.is_symlink() or not file.is_file():
                 continue
             yield file.relative_to(path).as_posix()
             count += 1

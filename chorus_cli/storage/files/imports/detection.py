@@ -19,7 +19,7 @@ from chorus_cli.storage.files.imports import (
 from chorus_cli.storage.files.imports.source import Format, Opening, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import tzinfo
 
 FORMATS: tuple[Format, ...] = (
@@ -28,6 +28,7 @@ FORMATS: tuple[Format, ...] = (
     terminal_sessions.CLAUDE_CODE,
     terminal_sessions.CODEX,
     terminal_sessions.GEMINI_CLI,
+    own_files.MARKDOWN,
     silly_tavern_files.SILLY_TAVERN,
     json_exports.CHATGPT,
     json_exports.CLAUDE_AI,
@@ -39,32 +40,32 @@ _BEGINNING_BYTES = 1 << 16
 _UNKNOWN = "file of no known format"
 
 
-def sources(path: Path, zone: tzinfo | None = None) -> Iterator[Source | Skipped]:
+def sources(path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = FORMATS) -> Iterator[Source | Skipped]:
     """Yield the source of a file, or those below a folder in the order of their names.
 
     Raises:
         ImportFormatError: the file does not exist, cannot be read, or is of no known format.
     """
     if not path.is_dir():
-        found = _opened(Opening(path, _beginning(path), zone))
+        found = _opened(Opening(path, _beginning(path), zone), formats)
         if found is None:
-            known = enumerated([format_.title for format_ in FORMATS])
+            known = enumerated([format_.title for format_ in formats])
             raise ImportFormatError(f"{path} is of no known format. Known are {known}.")
         yield found
         return
-    whole = _opened(Opening(path, b"", zone))
+    whole = _opened(Opening(path, b"", zone), formats)
     if whole is not None:
         yield whole
         return
     for file in _files_below(path):
         try:
-            yield _opened(Opening(file, _beginning(file), zone)) or Skipped(_UNKNOWN)
+            yield _opened(Opening(file, _beginning(file), zone), formats) or Skipped(_UNKNOWN)
         except ImportFormatError:
             yield Skipped("file that cannot be read")
 
 
-def _opened(opening: Opening) -> Source | None:
-    return next((found for format_ in FORMATS if (found := format_.opened(opening)) is not None), None)
+def _opened(opening: Opening, formats: Sequence[Format]) -> Source | None:
+    return next((found for format_ in formats if (found := format_.opened(opening)) is not None), None)
 
 
 def _beginning(path: Path) -> bytes:
@@ -80,4 +81,5 @@ def _beginning(path: Path) -> bytes:
 def _files_below(folder: Path) -> Iterator[Path]:
     for where, folders, files in os.walk(folder):
         folders.sort()
-        yield from (Path(where, name) for name in sorted(files))
+        paths = (Path(where, name) for name in sorted(files))
+        yield from (path for path in paths if not own_files.is_attachment(path))

@@ -40,6 +40,8 @@ class JsonExport(Source):
     """An export: the conversations are in the files ``names`` of the container, the files of messages in others."""
 
     def __init__(self, container: Container, names: Sequence[str], form: _Form) -> None:
+        super().__init__()
+        self.resources.callback(container.close)
         self._container = container
         self._names = names
         self._form = form
@@ -69,10 +71,6 @@ class JsonExport(Source):
             return file.data
         name = self._container.named_after(file.entry)
         return None if name is None else self._container.bytes_of(name)
-
-    def close(self) -> None:
-        """Close the container."""
-        self._container.close()
 
     def _read(self, value: object) -> ForeignConversation | Skipped:
         if isinstance(value, Skipped):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.core.imports import own
+from chorus_cli.core.imports import own, own_markdown
 from chorus_cli.core.imports.conversation import Skipped
+from chorus_cli.core.imports.own_markdown import ATTACHMENTS
 from chorus_cli.storage.files.imports.source import Format, Opening, Source
 
 if TYPE_CHECKING:
@@ -17,10 +19,13 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.imports.conversation import ForeignConversation, ForeignFile
 
-ATTACHMENTS = "attachments"
-"""The folder of the attachments, beside the files of the conversations."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _LONGEST_LINE_BYTES = 1 << 28
+
+
+def is_attachment(path: Path) -> bool:
+    """Return whether a file is an attachment of an export, which belongs to the messages that name it."""
+    return path.parent.name == ATTACHMENTS and _SHA256.fullmatch(path.name) is not None
 
 
 class _OwnFile(Source):
@@ -29,13 +34,12 @@ class _OwnFile(Source):
         self._path = path
 
     def bytes_of(self, file: ForeignFile) -> bytes | None:
-        """Return the bytes from the folder of attachments."""
-        if not _SHA256.fullmatch(file.entry):
-            return None
-        try:
-            return (self._path.parent / ATTACHMENTS / file.entry).read_bytes()
-        except OSError:
-            return None
+        """Return the bytes from the folder of attachments, which is beside the file or its folder."""
+        if _SHA256.fullmatch(file.entry):
+            for folder in self._path.absolute().parents[:2]:
+                with suppress(OSError):
+                    return (folder / ATTACHMENTS / file.entry).read_bytes()
+        return None
 
 
 class _JsonLines(_OwnFile):
@@ -63,6 +67,19 @@ class _JsonLines(_OwnFile):
             raise ImportFormatError(f"{self._path} cannot be read: {error.strerror}.") from error
 
 
+class _Markdown(_OwnFile):
+    def conversations(self) -> Iterator[ForeignConversation | Skipped]:
+        """Yield the one conversation."""
+        try:
+            text = self._path.read_bytes().decode("utf-8", "replace")
+        except OSError as error:
+            raise ImportFormatError(f"{self._path} cannot be read: {error.strerror}.") from error
+        try:
+            yield own_markdown.conversation_in(text)
+        except ImportFormatError as error:
+            yield Skipped(str(error))
+
+
 def _read(first: dict[str, object] | None, messages: list[object]) -> Iterator[ForeignConversation | Skipped]:
     if first is None:
         return
@@ -84,4 +101,9 @@ def _json_lines(opening: Opening) -> Source | None:
     return _JsonLines(opening.path) if beginning.startswith(b'{"' + own.MARK.encode() + b'"') else None
 
 
+def _markdown(opening: Opening) -> Source | None:
+    return _Markdown(opening.path) if opening.beginning.startswith(own_markdown.BEGINNING.encode()) else None
+
+
+MARKDOWN = Format("chorus", "our own Markdown", "a file that chorus export wrote", _markdown)
 JSON_LINES = Format("chorus", "our own JSONL", "a file that chorus export wrote", _json_lines)

@@ -10,7 +10,7 @@ from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports.conversation import ForeignConversation, Skipped
 from chorus_cli.core.log.attachments import Attachment
 from chorus_cli.storage.files import attachments
-from chorus_cli.storage.files.imports.detection import sources
+from chorus_cli.storage.files.imports.detection import FORMATS, sources
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.core.imports.conversation import ForeignMessage
-    from chorus_cli.storage.files.imports.source import Source
+    from chorus_cli.storage.files.imports.source import Format, Source
 
 _BATCH_MESSAGES = 1_000
 _BATCH_CHARACTERS = 4_000_000
@@ -47,15 +47,17 @@ class Batch:
         return self.messages >= _BATCH_MESSAGES or self.characters >= _BATCH_CHARACTERS
 
 
-def batches(paths: Sequence[Path], zone: tzinfo | None, folder: Path | None) -> Generator[Batch, None, None]:
-    """Yield what is in files and folders, in batches; attachments are stored in ``folder`` if it is given.
+def batches(
+    paths: Sequence[Path], zone: tzinfo | None, folder: Path | None, formats: Sequence[Format] = FORMATS
+) -> Generator[Batch, None, None]:
+    """Yield the conversations in files and folders, in batches; attachments are stored in ``folder`` if it is given.
 
     Raises:
         ImportFormatError: a file cannot be read, or is of no known format.
         AttachmentError: an attachment cannot be stored.
     """
     batch = Batch()
-    for source, item in _items(paths, zone):
+    for source, item in _items(paths, zone, formats):
         if isinstance(item, Skipped):
             batch.skipped[item.reason] += 1
             continue
@@ -70,9 +72,11 @@ def batches(paths: Sequence[Path], zone: tzinfo | None, folder: Path | None) -> 
     yield batch
 
 
-def _items(paths: Iterable[Path], zone: tzinfo | None) -> Iterator[tuple[Source | None, ForeignConversation | Skipped]]:
+def _items(
+    paths: Iterable[Path], zone: tzinfo | None, formats: Sequence[Format]
+) -> Iterator[tuple[Source | None, ForeignConversation | Skipped]]:
     for path in paths:
-        for source in sources(path, zone):
+        for source in sources(path, zone, formats):
             if isinstance(source, Skipped):
                 yield None, source
                 continue

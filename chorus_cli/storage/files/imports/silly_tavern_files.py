@@ -23,6 +23,7 @@ _SIGNS = (b'"chat_metadata"', b'"character_name"')
 
 class _Chat(Source):
     def __init__(self, opening: Opening) -> None:
+        super().__init__()
         self._path = opening.path
         self._zone = opening.zone
 

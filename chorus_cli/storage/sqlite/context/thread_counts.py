@@ -58,7 +58,8 @@ SELECT
     COUNT(*),
     COALESCE(SUM(token_count), 0)
 FROM messages
-WHERE (thread_id = :thread OR id IN brought) AND (content <> '' OR tool_calls IS NOT NULL) AND id NOT IN known
+WHERE (thread_id = :thread OR id IN brought)
+AND (content <> '' OR tool_calls IS NOT NULL OR attachments IS NOT NULL) AND id NOT IN known
     AND (revises IS NULL OR (thread_id <> :thread AND revises NOT IN brought))
 GROUP BY reason
 """
@@ -120,7 +121,7 @@ def window_fill(
         "SELECT COUNT(*), COALESCE(SUM(timestamp > :since), 0), MIN(timestamp) FROM messages "
         "INDEXED BY messages_of_thread WHERE thread_id = :thread_id AND timestamp > :earliest AND id > :after "
         "AND (introduced_by IS NULL OR introduced_by IN (SELECT value FROM json_each(:imports)) AND NOT superseded) "
-        "AND content <> '' AND id NOT IN (SELECT value FROM json_each(:put_in))",
+        "AND (content <> '' OR attachments IS NOT NULL) AND id NOT IN (SELECT value FROM json_each(:put_in))",
         values,
     ).fetchone()
     held += len(put_in(thread_id, operations, since))

@@ -7,7 +7,6 @@ known is left as it is, and only what is new is added. All rows of a conversatio
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,27 +18,18 @@ from chorus_cli.core.log.messages import MessageContent, Role, Status
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.log.runs import expanded, runs
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.sqlite import meta_rows
+from chorus_cli.storage.sqlite.imports import known_conversations
+from chorus_cli.storage.sqlite.imports.known_conversations import Incoming, Known
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from chorus_cli.core.imports.conversation import ForeignConversation, ForeignMessage
-    from chorus_cli.core.log.attachments import Attachment
 
-_OWN_KEY = re.compile(r"([0-9a-f]{16})-([0-9]{1,18})")
 _INSTANT = timedelta(microseconds=1)
-
-
-class Incoming(NamedTuple):
-    """A conversation for a persona, with the stored attachments of its messages by their keys."""
-
-    persona: str
-    conversation: ForeignConversation
-    attachments: Mapping[str, tuple[Attachment, ...]]
 
 
 @dataclass(slots=True)
@@ -69,14 +59,6 @@ class Operations:
         return self.ids[persona]
 
 
-class _Known(NamedTuple):
-    """A conversation in the log: its row, its thread, and its messages' rows by their keys."""
-
-    id: int
-    thread_id: int
-    messages: Mapping[str, int]
-
-
 class _Place(NamedTuple):
     """The turn that a message belongs to, and its time."""
 
@@ -101,24 +83,9 @@ def store(connection: sqlite3.Connection, batch: Sequence[Incoming], operations:
     return added
 
 
-def number_known(connection: sqlite3.Connection, incoming: Incoming) -> int:
-    """Return the number of messages of a conversation that are in the log and in effect."""
-    known = _known(connection, incoming)
-    if known is None:
-        return 0
-    withdrawn = operation_rows.undone_imports(connection, incoming.persona)
-    ids = [id_ for each in incoming.conversation.messages if (id_ := known.messages.get(each.key)) is not None]
-    (count,) = connection.execute(
-        "SELECT COUNT(*) FROM messages WHERE id IN (SELECT value FROM json_each(?)) "
-        "AND introduced_by NOT IN (SELECT value FROM json_each(?))",
-        (json.dumps(ids), json.dumps([*withdrawn])),
-    ).fetchone()
-    return int(count)
-
-
 def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Operations, added: Added) -> None:
     persona, conversation, _ = incoming
-    known = _known(connection, incoming)
+    known = known_conversations.known(connection, incoming)
     if known is not None:
         added.redone += _put_back(connection, persona, known, operations.now)
         fresh = [each for each in conversation.messages if each.key not in known.messages]
@@ -133,6 +100,8 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Opera
         known = _opened(connection, incoming, operation_id, operations.now)
     else:
         added.continued += 1
+        if not known.id:
+            known = known._replace(id=known_conversations.name(connection, incoming, known.thread_id, operation_id))
         act = _with_moves(connection, conversation, known, act, persona)
     _insert(connection, incoming, known, fresh, operation_id)
     added.messages += len(fresh)
@@ -142,23 +111,7 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Opera
     )
 
 
-def _known(connection: sqlite3.Connection, incoming: Incoming) -> _Known | None:
-    """Return the conversation as the log has it, ``None`` also if an earlier persona of that name has it."""
-    persona, conversation, _ = incoming
-    row = connection.execute(
-        "SELECT id, thread_id FROM imported_conversations WHERE persona = ? AND source = ? AND conversation = ?",
-        (persona, conversation.source, conversation.key),
-    ).fetchone()
-    if row is None or row[1] <= int(meta_rows.value(connection, meta_rows.threads_before_key(persona)) or 0):
-        return None
-    id_, thread_id = row
-    messages = connection.execute(
-        "SELECT message, message_id FROM imported_messages WHERE conversation_id = ?", (id_,)
-    ).fetchall()
-    return _Known(id_, thread_id, dict(messages))
-
-
-def _put_back(connection: sqlite3.Connection, persona: str, known: _Known, now: datetime) -> int:
+def _put_back(connection: sqlite3.Connection, persona: str, known: Known, now: datetime) -> int:
     """Redo the undone imports that a conversation came in with, and return their number."""
     undone = operation_rows.undone_imports(connection, persona)
     if not undone:
@@ -173,7 +126,7 @@ def _put_back(connection: sqlite3.Connection, persona: str, known: _Known, now: 
     return len(concerned)
 
 
-def _opened(connection: sqlite3.Connection, incoming: Incoming, operation_id: int, now: datetime) -> _Known:
+def _opened(connection: sqlite3.Connection, incoming: Incoming, operation_id: int, now: datetime) -> Known:
     """Open the thread of a new conversation, closed at its last message."""
     persona, conversation, _ = incoming
     times = [each.timestamp for each in conversation.messages if each.timestamp is not None]
@@ -193,18 +146,13 @@ def _opened(connection: sqlite3.Connection, incoming: Incoming, operation_id: in
         "WHERE persona = ? AND source = ? AND conversation = ?)",
         (persona, conversation.source, conversation.key),
     )
-    cursor = connection.execute(
-        "INSERT OR REPLACE INTO imported_conversations(persona, source, conversation, thread_id, operation_id) "
-        "VALUES (?, ?, ?, ?, ?)",
-        (persona, conversation.source, conversation.key, thread_id, operation_id),
-    )
-    return _Known(int(cursor.lastrowid or 0), thread_id, {})
+    return Known(known_conversations.name(connection, incoming, thread_id, operation_id), thread_id, {})
 
 
 def _insert(
     connection: sqlite3.Connection,
     incoming: Incoming,
-    known: _Known,
+    known: Known,
     fresh: Sequence[ForeignMessage],
     operation_id: int,
 ) -> None:
@@ -233,7 +181,7 @@ def _insert(
             superseded=each.key not in live,
         )
         id_ = message_rows.insert_row(
-            connection, persona, content, introduced_by=operation_id, origin=_origin(each.key)
+            connection, persona, content, introduced_by=operation_id, origin=known_conversations.origin(each.key)
         )
         previous = places[each.key] = _Place(turn_id or id_, moment)
         keys.append((known.id, each.key, id_, each.parent))
@@ -242,7 +190,7 @@ def _insert(
     )
 
 
-def _places(connection: sqlite3.Connection, known: _Known) -> dict[str, _Place]:
+def _places(connection: sqlite3.Connection, known: Known) -> dict[str, _Place]:
     rows = {
         id_: _Place(turn_id, timestamps.from_text(timestamp))
         for id_, turn_id, timestamp in connection.execute(
@@ -254,7 +202,7 @@ def _places(connection: sqlite3.Connection, known: _Known) -> dict[str, _Place]:
 
 
 def _with_moves(
-    connection: sqlite3.Connection, conversation: ForeignConversation, known: _Known, act: Import, persona: str
+    connection: sqlite3.Connection, conversation: ForeignConversation, known: Known, act: Import, persona: str
 ) -> Import:
     """Return the act with the known messages that have left the live branch since, or come back to it."""
     live = frozenset(conversation.live)
@@ -282,9 +230,3 @@ def _earliest(messages: Sequence[ForeignMessage]) -> datetime | None:
 def _ended(status: Status | None) -> Status:
     """Return the status of a message that nobody is writing any more."""
     return Status.INTERRUPTED if status is Status.STREAMING else status or Status.COMPLETE
-
-
-def _origin(key: str) -> tuple[str, int] | None:
-    """Return the installation and the place there that a message of another Chorus is known by."""
-    match = _OWN_KEY.fullmatch(key)
-    return (match[1], int(match[2])) if match else None

@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import struct
 import zipfile
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports.conversation import ForeignConversation, Skipped
@@ -17,8 +22,6 @@ from chorus_cli.storage.files.imports.detection import sources
 from tests.core.imports.exports import chatgpt, chatgpt_node, claude, claude_message, said, web, web_message
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from chorus_cli.storage.files.imports.source import Source
 
 PICTURE = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_ab1"}
@@ -195,6 +198,15 @@ def test_other_json_and_other_archives_are_of_no_known_format(tmp_path: Path) ->
         path.write_text(text)
         with pytest.raises(ImportFormatError, match="no known format"):
             list(sources(path))
+
+
+@given(st.sampled_from([b"", b"[", b"{", b"PK\x03\x04", b'[{"mapping": {"a": {"message": ']), st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused_in_a_sentence(beginning: bytes, rest: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "file")
+        path.write_bytes(beginning + rest)
+        with suppress(ImportFormatError):
+            read(path)
 
 
 def test_each_format_says_what_it_is() -> None:
