@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.context.budget import (
@@ -26,6 +26,7 @@ from chorus_cli.core.log.messages import Message, Role, Status
 from chorus_cli.core.models.choice import ModelChoice
 from chorus_cli.core.personas.persona import Persona
 from chorus_cli.core.settings.table import Settings
+from tests.amount import examples
 from tests.fakes import START, WordCounter
 
 COUNT = WordCounter().count
@@ -206,7 +207,7 @@ SUMMARIES = st.none() | st.integers(1, 300).map(
 )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(conversations(), SUMMARIES, st.integers(0, 300), st.integers(0, 1000), st.none() | st.integers(1, 40))
 def test_any_conversation_fits_any_room_that_its_newest_question_fits(
     view: list[Message], summary: Summary | None, spare: int, half: int, begins_at: int | None

@@ -7,7 +7,7 @@ from datetime import timedelta, timezone
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.editing.format import parse
@@ -15,6 +15,7 @@ from chorus_cli.core.editing.lines import CONTEXT_LINE, END_LINE
 from chorus_cli.core.editing.matching import ContextEdit, Kept, Reworded, Sheet, laid_out, matched
 from chorus_cli.core.log.attachments import Attachment
 from chorus_cli.core.log.messages import Message, Role
+from tests.amount import examples
 from tests.core.editing.edit_sheets import CALL, MOMENTS, NOON, ZONES, edited, kept, said, sheet_of
 from tests.core.editing.edit_texts import BODIES, LOSSLESS_EDITORS, without_trailing_blanks
 
@@ -58,7 +59,7 @@ def rows(draw: st.DrawFn) -> list[Message]:
 
 
 @given(rows(), st.integers(0, 8), ZONES, st.text(max_size=5))
-@settings(max_examples=200)
+@examples(200)
 def test_what_was_not_changed_is_unchanged_through_any_editor(
     log: list[Message], split: int, zone: timezone | None, name: str
 ) -> None:
@@ -129,7 +130,7 @@ def trimmed(text: str) -> str:
 
 
 @given(fates(), st.integers(0, 7))
-@settings(max_examples=200)
+@examples(200)
 def test_deleting_moving_and_rewording_do_exactly_that(messages: list[Fate], split: int) -> None:
     log = [fate.row for fate in messages]
     sheet = sheet_of(log[:split], log[split:])
