@@ -54,7 +54,7 @@ async def import_card(services: Services, file: Annotated[str, CARD]) -> Report:
     """
     found = await asyncio.to_thread(card_files.read, _path(file))
     if found is None:
-        raise CommandError(f"{file} is no character card. Cards are PNG pictures, JSON or CHARX.")
+        raise CommandError(f"There is no character card in {file}. Cards are PNG pictures, JSON or CHARX.")
     return await imported(services, found)
 
 

@@ -9,14 +9,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
+from chorus_cli.commands.cards import imported
 from chorus_cli.commands.framework.arguments import Candidate, Parameter
 from chorus_cli.commands.framework.registry import CommandGroup
-from chorus_cli.commands.framework.replies import Text
+from chorus_cli.commands.framework.replies import Report, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.core.errors import CommandError
 from chorus_cli.services.imports.imports import Wanted
 from chorus_cli.services.imports.report import ImportReport
-from chorus_cli.storage.files import export_files
+from chorus_cli.storage.files import card_files, export_files
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 
@@ -66,26 +67,36 @@ FILES = Parameter(
 
 
 @GROUP.command("import", stoppable=True)
-async def import_files(services: Services, files: Annotated[AskedImport, FILES]) -> Text:
+async def import_files(services: Services, files: Annotated[AskedImport, FILES]) -> Text | Report:
     """Take in conversations of other programs: each becomes a closed thread with its own times.
 
     Files are recognised by their content. What is in the log already is not added again, so a newer export only adds
     what is new. /search finds the messages at once, /thread TITLE opens a conversation, /context edit or /context
     restore brings it into the context. Ctrl-C stops between two conversations. One /context undo takes all of it back.
+    A character card makes a persona, as with /persona import.
 
     Examples:
         /import ~/Downloads/export.zip
         /import ~/Downloads/export.zip --dry-run
     """
-    paths = await asyncio.to_thread(files.paths)
-    wanted = Wanted(paths, services.focus.slug)
-    if files.is_dry:
-        return Text((await services.imports.preview(wanted)).text())
+    cards, paths = await asyncio.to_thread(lambda: card_files.sorted_out(files.paths()))
+    if len(cards) == 1 and not paths and not files.is_dry:
+        return await imported(services, cards[0])
+    told = [(await services.cards.take_in(card, is_dry=files.is_dry)).told for card in cards]
+    if paths:
+        told.append(await _told(services, Wanted(paths, services.focus.slug), is_dry=files.is_dry))
+    return Text("\n".join(told))
+
+
+async def _told(services: Services, wanted: Wanted, *, is_dry: bool) -> str:
+    """Import conversations, or look what that would add, and return the report."""
+    if is_dry:
+        return (await services.imports.preview(wanted)).text()
     report = ImportReport(is_dry=False)
     try:
         await services.imports.take_in(wanted, report, services.machine.notifier.progress)
     except asyncio.CancelledError:
         if not report.added_messages:
             raise
-        return Text(f"{report.text()}\nIt was stopped before the end; the same import goes on from there.")
-    return Text(report.text())
+        return f"{report.text()}\nIt was stopped before the end; the same import goes on from there."
+    return report.text()

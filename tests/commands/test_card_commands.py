@@ -197,7 +197,7 @@ async def test_an_archive_of_version_3_makes_a_persona(world: World, tmp_path: P
 async def test_a_file_without_a_card_makes_nothing(world: World, tmp_path: Path, name: str) -> None:
     (tmp_path / "text.json").write_text("{}")
     told = await world.told(f"/persona import {tmp_path / name}")
-    assert told.endswith(("No such file or directory.", "is no character card. Cards are PNG pictures, JSON or CHARX."))
+    assert told == f"There is no character card in {tmp_path / name}. Cards are PNG pictures, JSON or CHARX."
     assert world.personas.slugs() == ("chorus",)
 
 
@@ -222,3 +222,16 @@ async def test_a_card_that_cannot_be_stored_leaves_nothing(world: World, mira: P
         await world.carry_out(f"/persona import {mira}")
     assert world.personas.slugs() == ("chorus",)
     assert await world.store.read(persona_rows.traces) == {}
+
+
+async def test_a_card_is_imported_like_any_other_file(world: World, mira: Path, tmp_path: Path) -> None:
+    told = await world.told(f"/import {mira} --dry-run")
+    assert told.startswith("Would make Mira of mira.png by somebody, with a greeting")
+    assert world.personas.slugs() == ("chorus",)
+    other = written(tmp_path, "ben.json", card(1, name="Ben"))
+    told = await world.told(f"/import {mira} {other}")
+    assert told.startswith("Made Mira of mira.png")
+    assert "\nMade Ben of ben.json, with a greeting and 1 document." in told
+    assert world.focus.slug == "chorus"
+    assert (await world.told(f"/import {mira}")).startswith("Mira was made of mira.png before.")
+    assert world.focus.slug == "mira"

@@ -53,6 +53,10 @@ class Taken:
     greeting: str = ""
     is_new: bool = True
 
+    def as_json(self) -> dict[str, object]:
+        """Return the persona for a program."""
+        return {"persona": self.slug, "new": self.is_new, "told": self.told}
+
 
 @dataclass(frozen=True, slots=True)
 class Cards:

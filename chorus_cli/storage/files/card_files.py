@@ -16,7 +16,7 @@ from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.storage.files.persona_files import CARD_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from io import BufferedReader
     from pathlib import Path
 
@@ -48,7 +48,7 @@ def read(path: Path) -> CardFile | None:
         ImportFormatError: it cannot be read, or a card in it is damaged or too large.
     """
     try:
-        if path.is_dir():
+        if not path.is_file():
             return None
         with path.open("rb") as file:
             return _read(path, file)
@@ -57,6 +57,16 @@ def read(path: Path) -> CardFile | None:
         raise ImportFormatError(f"{path} cannot be read: {reason}.") from error
     except ImportFormatError as error:
         raise ImportFormatError(f"{path}: {error}") from None
+
+
+def sorted_out(paths: Iterable[Path]) -> tuple[list[CardFile], list[Path]]:
+    """Return the cards among files, and the other files.
+
+    Raises:
+        ImportFormatError: a file cannot be read, or a card in it is damaged or too large.
+    """
+    found = [(path, read(path)) for path in paths]
+    return [card for _, card in found if card is not None], [path for path, card in found if card is None]
 
 
 def stored_json(personas: Path, slug: str) -> bytes | None:
