@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-from chorus_cli.commands.cards import imported
+from chorus_cli.commands.cards import arrived
 from chorus_cli.commands.framework.arguments import Candidate, Parameter
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Text
@@ -17,7 +17,7 @@ from chorus_cli.commands.framework.services import Services
 from chorus_cli.core.errors import CommandError
 from chorus_cli.services.imports.imports import Wanted
 from chorus_cli.services.imports.report import ImportReport
-from chorus_cli.storage.files import card_files, export_files
+from chorus_cli.storage.files import export_files
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 
@@ -79,24 +79,26 @@ async def import_files(services: Services, files: Annotated[AskedImport, FILES])
         /import ~/Downloads/export.zip
         /import ~/Downloads/export.zip --dry-run
     """
-    cards, paths = await asyncio.to_thread(lambda: card_files.sorted_out(files.paths()))
-    if len(cards) == 1 and not paths and not files.is_dry:
-        return await imported(services, cards[0])
-    told = [(await services.cards.take_in(card, is_dry=files.is_dry)).told for card in cards]
-    if paths:
-        told.append(await _told(services, Wanted(paths, services.focus.slug), is_dry=files.is_dry))
-    return Text("\n".join(told))
+    asked = await asyncio.to_thread(files.paths)
+    taken, paths = await services.cards.take_in_all(asked, is_dry=files.is_dry)
+    if len(taken) == 1 and not paths and not files.is_dry:
+        return await arrived(services, taken[0])
+    wanted = Wanted(paths, services.focus.slug)
+    number, told = await _take_in(services, wanted, is_dry=files.is_dry) if paths else (0, "")
+    return Text("\n".join([*(each.told for each in taken), *([told] if number or not taken else [])]))
 
 
-async def _told(services: Services, wanted: Wanted, *, is_dry: bool) -> str:
-    """Import conversations, or look what that would add, and return the report."""
+async def _take_in(services: Services, wanted: Wanted, *, is_dry: bool) -> tuple[int, str]:
+    """Import conversations, or for a dry run only look at them; return their number and the report."""
     if is_dry:
-        return (await services.imports.preview(wanted)).text()
+        found = await services.imports.preview(wanted)
+        return found.conversations, found.text()
     report = ImportReport(is_dry=False)
     try:
         await services.imports.take_in(wanted, report, services.machine.notifier.progress)
     except asyncio.CancelledError:
         if not report.added_messages:
             raise
-        return f"{report.text()}\nIt was stopped before the end; the same import goes on from there."
-    return report.text()
+        stopped = "It was stopped before the end; the same import goes on from there."
+        return report.conversations, f"{report.text()}\n{stopped}"
+    return report.conversations, report.text()

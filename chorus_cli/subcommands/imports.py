@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ from chorus_cli.services.imports.imports import Imports, Wanted
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.services.log.search import Search
 from chorus_cli.services.personas.roster import Roster
-from chorus_cli.storage.files import card_files
 from chorus_cli.subcommands.conventions import options, print_json
 from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.screen.output import standard_error, standard_output
@@ -34,8 +32,8 @@ async def import_files(chosen: argparse.Namespace, environment: Mapping[str, str
     given, tell = options(chosen, environment), standard_error().notice
     zone = _zone(chosen.timezone)
     async with opened(given._replace(persona=None), environment) as app:
-        cards, paths = await asyncio.to_thread(card_files.sorted_out, map(Path, chosen.files))
-        taken = [await app.services().cards.take_in(card, is_dry=chosen.dry_run) for card in cards]
+        cards = app.services().cards
+        taken, paths = await cards.take_in_all(map(Path, chosen.files), is_dry=chosen.dry_run)
         report = ImportReport(is_dry=chosen.dry_run)
         if paths:
             roster = Roster(app.store, app.clock, app.personas, app.paths.deleted_personas)
@@ -47,7 +45,8 @@ async def import_files(chosen: argparse.Namespace, environment: Mapping[str, str
     if chosen.json:
         print_json(report.as_json() | {"cards": [each.as_json() for each in taken]})
     else:
-        standard_output().line("\n".join([*(each.told for each in taken), *([report.text()] if paths else [])]))
+        found = [report.text()] if report.conversations or not taken else []
+        standard_output().line("\n".join([*(each.told for each in taken), *found]))
     return DONE
 
 

@@ -235,3 +235,19 @@ async def test_a_card_is_imported_like_any_other_file(world: World, mira: Path, 
     assert world.focus.slug == "chorus"
     assert (await world.told(f"/import {mira}")).startswith("Mira was made of mira.png before.")
     assert world.focus.slug == "mira"
+
+
+async def test_the_cards_of_a_folder_are_imported(world: World, mira: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "characters"
+    folder.mkdir()
+    for name, data in (
+        ("mira.png", content(mira)),
+        ("a.png", picture()),
+        ("ben.PNG", picture(text_chunk("chara", card(1, name="Ben")))),
+    ):
+        (folder / name).write_bytes(data)
+    assert [line.split(",")[0] for line in (await world.told(f"/import {folder}")).splitlines() if "Made" in line] == [
+        "Made Ben of ben.PNG",
+        "Made Mira of mira.png by somebody",
+    ]
+    assert world.personas.slugs() == ("ben", "chorus", "mira")

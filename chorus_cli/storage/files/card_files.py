@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.cards import png
@@ -16,11 +17,12 @@ from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.storage.files.persona_files import CARD_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from io import BufferedReader
     from pathlib import Path
 
-ENDINGS = frozenset({".png", ".json", ".charx"})
+_PACKED = frozenset({".png", ".charx"})
+ENDINGS = _PACKED | {".json"}
 LARGEST_BYTES = 100_000_000
 LARGEST_JSON_BYTES = 20_000_000
 
@@ -59,14 +61,33 @@ def read(path: Path) -> CardFile | None:
         raise ImportFormatError(f"{path}: {error}") from None
 
 
-def sorted_out(paths: Iterable[Path]) -> tuple[list[CardFile], list[Path]]:
-    """Return the cards among files, and the other files.
+def sorted_out(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
+    """Return the cards among files and in folders, and the rest, in which the folders stay.
+
+    Of the files in a folder only pictures and archives are looked at, and damaged ones are passed over.
 
     Raises:
         ImportFormatError: a file cannot be read, or a card in it is damaged or too large.
     """
-    found = [(path, read(path)) for path in paths]
-    return [card for _, card in found if card is not None], [path for path, card in found if card is None]
+    cards: list[Path] = []
+    others: list[Path] = []
+    for path in paths:
+        is_card = read(path) is not None
+        (cards if is_card else others).append(path)
+        cards += _cards_in(path)
+    return cards, others
+
+
+def _cards_in(folder: Path) -> Iterator[Path]:
+    try:
+        files = sorted(folder.iterdir()) if folder.is_dir() else []
+    except OSError:
+        # The import of conversations reports it.
+        return
+    for file in files:
+        with suppress(ImportFormatError):
+            if file.suffix.lower() in _PACKED and read(file) is not None:
+                yield file
 
 
 def stored_json(personas: Path, slug: str) -> bytes | None:
