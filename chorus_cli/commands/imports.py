@@ -14,7 +14,7 @@ from chorus_cli.commands.framework.arguments import Candidate, Parameter
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Text
 from chorus_cli.commands.framework.services import Services
-from chorus_cli.core.errors import CommandError
+from chorus_cli.core.errors import CommandError, ImportFormatError
 from chorus_cli.services.imports.imports import Wanted
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.storage.files import card_files, export_files
@@ -99,4 +99,8 @@ async def import_files(services: Services, files: Annotated[AskedImport, FILES])
         if not report.added_messages:
             raise
         return Text(f"{report.text()}\nIt was stopped before the end; the same import goes on from there.")
+    except ImportFormatError as error:
+        if not report.added_messages:
+            raise
+        return Text(f"{report.text()}\nThen it came to an end: {error}")
     return Text(report.text())
