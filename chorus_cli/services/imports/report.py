@@ -115,7 +115,7 @@ class ImportReport:
             )
         if self.attachments:
             facts.append(f"{counted(self.attachments, 'attachment')}.")
-        facts += [f"Skipped: {counted(number, reason)}." for reason, number in self.skipped.most_common()]
+        facts += [f"Skipped: {reason} ({number:,})." for reason, number in self.skipped.most_common()]
         return [*facts, *self.guesses]
 
     def _outcome(self) -> str:
