@@ -9,14 +9,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
+<<<<<<< HEAD
+from chorus_cli.commands.cards import imported
+=======
+from chorus_cli.commands.cards import arrived
+>>>>>>> work-cards
 from chorus_cli.commands.framework.arguments import Candidate, Parameter
 from chorus_cli.commands.framework.registry import CommandGroup
-from chorus_cli.commands.framework.replies import Text
+from chorus_cli.commands.framework.replies import Report, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.core.errors import CommandError
 from chorus_cli.services.imports.imports import Wanted
 from chorus_cli.services.imports.report import ImportReport
-from chorus_cli.storage.files import export_files
+from chorus_cli.storage.files import card_files, export_files
+from chorus_cli.storage.files.card_files import CardFile
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 
@@ -56,6 +62,11 @@ def _path(typed: str) -> Path:
         raise CommandError(f"There is no home folder for {typed}.") from None
 
 
+def _card(paths: Sequence[Path]) -> CardFile | None:
+    """Return the character card, if that is all there is."""
+    return card_files.read(paths[0]) if len(paths) == 1 else None
+
+
 def _offered(_services: Services, text: str) -> Sequence[Candidate]:
     return [Candidate(path) for path in export_files.offered(text, None)]
 
@@ -66,26 +77,49 @@ FILES = Parameter(
 
 
 @GROUP.command("import", stoppable=True)
-async def import_files(services: Services, files: Annotated[AskedImport, FILES]) -> Text:
+async def import_files(services: Services, files: Annotated[AskedImport, FILES]) -> Text | Report:
     """Take in conversations of other programs: each becomes a closed thread with its own times.
 
     Files are recognised by their content. What is in the log already is not added again, so a newer export only adds
     what is new. /search finds the messages at once, /thread TITLE opens a conversation, /context edit or /context
     restore brings it into the context. Ctrl-C stops between two conversations. One /context undo takes all of it back.
+<<<<<<< HEAD
+    A character card becomes a persona, as by /persona import.
+=======
+    A character card makes a persona, as with /persona import.
+>>>>>>> work-cards
 
     Examples:
         /import ~/Downloads/export.zip
         /import ~/Downloads/export.zip --dry-run
     """
+<<<<<<< HEAD
     paths = await asyncio.to_thread(files.paths)
+    card = await asyncio.to_thread(_card, paths)
+    if card is not None and not files.is_dry:
+        return await imported(services, card)
+=======
+    asked = await asyncio.to_thread(files.paths)
+    taken, paths = await services.cards.take_in_all(asked, is_dry=files.is_dry)
+    if len(taken) == 1 and not paths and not files.is_dry:
+        return await arrived(services, taken[0])
+>>>>>>> work-cards
     wanted = Wanted(paths, services.focus.slug)
-    if files.is_dry:
-        return Text((await services.imports.preview(wanted)).text())
+    number, told = await _take_in(services, wanted, is_dry=files.is_dry) if paths else (0, "")
+    return Text("\n".join([*(each.told for each in taken), *([told] if number or not taken else [])]))
+
+
+async def _take_in(services: Services, wanted: Wanted, *, is_dry: bool) -> tuple[int, str]:
+    """Import conversations, or for a dry run only look at them; return their number and the report."""
+    if is_dry:
+        found = await services.imports.preview(wanted)
+        return found.conversations, found.text()
     report = ImportReport(is_dry=False)
     try:
         await services.imports.take_in(wanted, report, services.machine.notifier.progress)
     except asyncio.CancelledError:
         if not report.added_messages:
             raise
-        return Text(f"{report.text()}\nIt was stopped before the end; the same import goes on from there.")
-    return Text(report.text())
+        stopped = "It was stopped before the end; the same import goes on from there."
+        return report.conversations, f"{report.text()}\n{stopped}"
+    return report.conversations, report.text()
