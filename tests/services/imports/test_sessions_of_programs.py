@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.log.messages import Role
 from chorus_cli.services.imports.imports import Wanted
+from chorus_cli.services.imports.report import ImportReport
 from tests.core.imports.sessions import claude_line, text, tool_result, tool_use
 from tests.services.imports.foreign_talk import imports
 
 if TYPE_CHECKING:
-    from chorus_cli.services.imports.report import ImportReport
     from tests.services.world import World
 
 SAMPLES = Path(__file__).parents[2] / "storage" / "files" / "imports" / "samples"
@@ -27,7 +27,13 @@ PICTURE = {"type": "image", "source": {"media_type": "image/png", "data": base64
 async def taken_in(world: World, *lines: dict[str, Any]) -> ImportReport:
     path = world.folder / "s1.jsonl"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-    return await imports(world).take_in(Wanted([path], "chorus"), lambda _line: None)
+    return await imported(world, path)
+
+
+async def imported(world: World, path: Path) -> ImportReport:
+    report = ImportReport(is_dry=False)
+    await imports(world).take_in(Wanted([path], "chorus"), report, lambda _line: None)
+    return report
 
 
 async def test_a_rewind_after_the_first_import_moves_the_live_branch(world: World) -> None:
@@ -69,8 +75,7 @@ async def test_calls_pictures_and_times_come_into_the_log(world: World) -> None:
 async def test_a_folder_of_several_programs_is_one_import_and_the_same_one_adds_nothing(world: World) -> None:
     folder = world.folder / "sessions"
     shutil.copytree(SAMPLES, folder)
-    wanted = Wanted([folder], "chorus")
-    first, second = [await imports(world).take_in(wanted, lambda _line: None) for _ in range(2)]
+    first, second = [await imported(world, folder) for _ in range(2)]
     assert dict(first.sources) == {"codex": 2, "gemini-cli": 1}
     assert (first.added_conversations, first.added_messages) == (3, 21)
     assert (second.added_conversations, second.added_messages, second.continued) == (0, 0, 0)
