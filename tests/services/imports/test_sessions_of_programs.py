@@ -27,10 +27,10 @@ PICTURE = {"type": "image", "source": {"media_type": "image/png", "data": base64
 async def taken_in(world: World, *lines: dict[str, Any]) -> ImportReport:
     path = world.folder / "s1.jsonl"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-    return await imported(world, path)
+    return await reported(world, path)
 
 
-async def imported(world: World, path: Path) -> ImportReport:
+async def reported(world: World, path: Path) -> ImportReport:
     report = ImportReport(is_dry=False)
     await imports(world).take_in(Wanted([path], "chorus"), report, lambda _line: None)
     return report
@@ -75,7 +75,7 @@ async def test_calls_pictures_and_times_come_into_the_log(world: World) -> None:
 async def test_a_folder_of_several_programs_is_one_import_and_the_same_one_adds_nothing(world: World) -> None:
     folder = world.folder / "sessions"
     shutil.copytree(SAMPLES, folder)
-    first, second = [await imported(world, folder) for _ in range(2)]
+    first, second = [await reported(world, folder) for _ in range(2)]
     assert dict(first.sources) == {"codex": 2, "gemini-cli": 1}
     assert (first.added_conversations, first.added_messages) == (3, 21)
     assert (second.added_conversations, second.added_messages, second.continued) == (0, 0, 0)
