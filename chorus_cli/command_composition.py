@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.machine.clipboard import Clipboard
+from chorus_cli.adapters.machine.downloads import download
 from chorus_cli.adapters.machine.editor import UserEditor
 from chorus_cli.commands.catalogue import groups
 from chorus_cli.commands.framework.own_commands import OwnCommands
@@ -54,15 +55,18 @@ class Desk:
     """The user's own tools.
 
     ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``.
+    ``picture`` returns the picture in the clipboard; it blocks and raises an ``AttachmentError``.
     """
 
     editor: Editor
     copy: Callable[[str], str]
+    picture: Callable[[], bytes]
 
 
 def this_desk(environment: Mapping[str, str], alone: Callable[[], AbstractContextManager[None]]) -> Desk:
     """Return the user's own tools; ``alone`` is entered while an editor has the terminal."""
-    return Desk(UserEditor(environment, alone), Clipboard(environment, sys.stdout).copy)
+    clipboard = Clipboard(environment, sys.stdout)
+    return Desk(UserEditor(environment, alone), clipboard.copy, clipboard.picture)
 
 
 def compose(turns: Turns, desk: Desk) -> Services:
@@ -91,7 +95,7 @@ def compose(turns: Turns, desk: Desk) -> Services:
         log=LogServices(journal, turns.search, Exporting(context, clock), turns.costs),
         imports=Imports(store, clock, _roster(turns), opened.paths.attachments),
         editing=_editing(turns, desk),
-        machine=MachineServices(clock, desk.copy, opened.notifier, turns.providers.warm),
+        machine=MachineServices(clock, desk.copy, opened.notifier, turns.providers.warm, desk.picture, download),
         attachments=turns.attachments,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chorus_cli.commands import (
+    attachments,
     background,
     cards,
     composing,
@@ -30,7 +31,7 @@ def groups() -> tuple[CommandGroup[Services], ...]:
     modules = (
         *(window, journal, edit, summary, sessions, latest_action, remember, items, flash),
         *(persona, cards, thread, background, jobs, settings, run_settings, model),
-        *(search, cost, composing, export, imports, general),
+        *(search, cost, composing, attachments, export, imports, general),
     )
     return (*(module.GROUP for module in modules), journal.TOP)
 

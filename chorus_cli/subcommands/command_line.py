@@ -165,7 +165,7 @@ def _add_import(commands: argparse._SubParsersAction[_Parser]) -> None:
         help="take in conversations of other programs",
         description="Take in conversations of other programs, which are recognised by their content. Each becomes a "
         "closed thread with its own times; what is in the log already is not added again; one /context undo takes all "
-        "of it back.",
+        "of it back. A character card makes a persona.",
     )
     into.add_argument("files", metavar="FILE", nargs="+", help="a file, an archive or a folder")
     into.add_argument("--dry-run", action="store_true", help="only say what is in it; nothing is changed")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from chorus_cli.commands.framework.own_commands import OwnCommands
     from chorus_cli.commands.framework.registry import CommandRegistry
@@ -80,13 +80,17 @@ class MachineServices:
     """The time, the clipboard, sentences to the user while a command is being carried out, and the models' libraries.
 
     ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``.
-    ``warm`` imports all that asking a model needs; it blocks, maybe for seconds.
+    ``warm`` imports all that asking a model needs; it blocks, maybe for seconds. ``picture`` returns the picture in the
+    clipboard, which blocks, and ``download`` the name and the bytes of a file on the web; both raise an
+    ``AttachmentError``.
     """
 
     clock: Clock
     copy: Callable[[str], str]
     notifier: Notifier
     warm: Callable[[str], None]
+    picture: Callable[[], bytes]
+    download: Callable[[str], Awaitable[tuple[str, bytes]]]
 
 
 @dataclass(frozen=True, slots=True)
