@@ -133,12 +133,12 @@ def rows_since(
     knows are not read again.
     """
     cursor = connection.execute(
-        "SELECT id, timestamp FROM messages INDEXED BY messages_of_thread "
+        "SELECT id FROM messages INDEXED BY messages_of_thread "
         "WHERE thread_id = ? AND timestamp > ? AND timestamp <= ? AND id > ? ORDER BY id",
         (thread_id, timestamps.to_text(since), timestamps.to_text(until) if until else _LATEST, after),
     )
     finished = connection.finished_rows if isinstance(connection, Connection) else FinishedRows()
-    return finished.read(connection, cursor.fetchall(), lambda ids: rows(connection, ids))
+    return finished.read(connection, [id_ for (id_,) in cursor], lambda ids: rows(connection, ids))
 
 
 def replies(connection: sqlite3.Connection, question: Message) -> list[Message]:
