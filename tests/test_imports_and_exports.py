@@ -43,7 +43,7 @@ def test_conversations_move_from_one_home_to_another(home: Home, tmp_path: Path)
     [
         (("import", "/nowhere"), 1, "/nowhere cannot be read: No such file or directory."),
         (("import", "/dev/null"), 1, "/dev/null is neither a file nor a folder."),
-        (("import", __file__), 1, "is of no known format. Known are our own JSONL, our own Markdown"),
+        (("import", __file__), 1, "is of no known format. Known are another Chorus, our own JSONL"),
         (("import", __file__, "--timezone", "Mars/Phobos"), 1, "There is no time zone 'Mars/Phobos'."),
         (("import", __file__, "--persona", "nobody"), 1, "There is no persona called 'nobody'."),
         (("import",), 2, "the following arguments are required: FILE"),

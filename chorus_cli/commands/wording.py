@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from chorus_cli.core.time.timespan import Span, WindowChoice
     from chorus_cli.services.context.window import WindowState
 
+_NO_FURTHER = "No window reaches further back; /context edit brings in older messages that you choose."
+
 
 def local(moment: datetime) -> str:
     """Format a moment in local time: ``Thu 2026-02-12 14:30``."""
@@ -81,10 +83,10 @@ def start(boundary: Operation) -> str:
 
 
 def confirmation(state: WindowState) -> str:
-    """Confirm a new window, with a warning if it was clamped to the bounds."""
-    return "\n".join(
-        filter(None, [state.warning, f"Context window set to {state.hours}h", reach(state.since, state.boundary)])
-    )
+    """Confirm a new window, with a warning if it was clamped, and the way to messages that no window reaches."""
+    change = f"Context window set to {state.hours}h"
+    older = _NO_FURTHER if state.is_out_of_reach else ""
+    return "\n".join(filter(None, [state.warning, change, reach(state.since, state.boundary), older]))
 
 
 def reset_confirmation(state: WindowState) -> str:

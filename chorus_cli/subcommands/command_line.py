@@ -12,6 +12,9 @@ from chorus_cli.terminal.screen.output import refuse_closed_output, standard_err
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+SHELLS = ("bash", "fish", "zsh")
+"""The shells that have a completion script."""
+
 _LARGEST_ID = 2**63 - 1
 
 
@@ -83,6 +86,8 @@ def parser() -> argparse.ArgumentParser:
     personas = commands.add_parser("personas", parents=[unused], help="list the personas")
     personas.add_argument("--json", action="store_true", help="as one JSON value")
     commands.add_parser("schema", parents=[unused], help="print the JSON Schema of system.jsonc")
+    completion = commands.add_parser("completion", parents=[unused], help="print the completion script of a shell")
+    completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, fish or zsh")
     commands.add_parser("paths", parents=[unused], help="print the folders and files of Chorus")
     return parser
 

@@ -22,7 +22,7 @@ SOURCE = "claude-code"
 
 _BROKEN = "line that cannot be read"
 _SUBAGENTS = "message of a subagent"
-_KEPT = ("type", "timestamp", "message", "isMeta", "isCompactSummary", "isApiErrorMessage", "attachment")
+_KEPT = ("type", "subtype", "isCompactSummary", "logicalParentUuid", "compactMetadata")
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 _BETTER_TITLES = ("custom-title", "ai-title", "summary")
 # A tuple: a value that is sought in it may be a list, which no set takes.
@@ -98,6 +98,9 @@ class _Session:
             self.skipped[_SUBAGENTS] += kind in ("user", "assistant")
         elif isinstance(kind, str) and kind in _TITLES:
             self._titles[kind] = (values.line(value.get(_TITLES[kind])), values.text(value.get("leafUuid")))
+        elif kind == "last-prompt" and value.get("explicit") is True:
+            # A rewind after which nothing was said yet.
+            self.leaf = leaf if (leaf := values.identifier(value.get("leafUuid"))) in self._lines else self.leaf
         elif kind == "queue-operation":
             self.words.take_queued(value, self._last)
         elif key and key not in self._lines:
@@ -119,11 +122,10 @@ class _Session:
 
     def _keep(self, key: str, value: Record) -> None:
         parent = values.identifier(value.get("parentUuid")) or None
-        is_boundary = value.get("subtype") == "compact_boundary"
-        record = dict(value) if is_boundary else {field: value[field] for field in _KEPT if field in value}
+        record = {field: value[field] for field in _KEPT if field in value}
         self._lines[key] = Line(key, parent, self._last, record)
         self._last = key
-        self.words.take(key, record)
+        self.words.take(key, value)
         if value.get("type") in ("user", "assistant"):
             self.leaf = key
 

@@ -58,7 +58,11 @@ class _LlmLog(Source):
         for key, is_response in found:
             try:
                 with _readable(self._path):
-                    yield self._conversation(key, is_response=is_response)
+                    yield (
+                        Skipped("conversation without an id")
+                        if not key
+                        else self._conversation(key, is_response=is_response)
+                    )
             except ImportFormatError as error:
                 yield Skipped(str(error))
 
@@ -201,10 +205,19 @@ def _opened(opening: Opening) -> Source | None:
         # The thread that reads need not be the one that opened it; only one does at a time.
         connection = sqlite3.connect(address, uri=True, check_same_thread=False)
         connection.text_factory = _decoded
-        source = _LlmLog(connection, opening.path) if _is_log(_tables(connection)) else None
+        source = _source(connection, opening.path)
     if source is None:
         connection.close()
     return source
+
+
+def _source(connection: sqlite3.Connection, path: Path) -> Source | None:
+    try:
+        return _LlmLog(connection, path) if _is_log(_tables(connection)) else None
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError:
+        return None
 
 
 def _is_log(tables: Iterable[str]) -> bool:
