@@ -177,3 +177,14 @@ def test_what_comes_late_to_a_turn_that_was_cleared_is_cleared_too(
         (content,),
     )
     assert numbers(connection) == {Reason.BOUNDARY: 2 + number}
+
+
+def test_a_message_of_another_thread_that_an_edit_kept_is_counted_once_its_restore_is_undone(
+    connection: sqlite3.Connection,
+) -> None:
+    say(connection, 2, thread=2)
+    restored = do(connection, Restore((1, 2), threads=((1, 2),)), 1, 2)
+    do(connection, Edit((1,)), 1)
+    undo(connection, restored)
+    do(connection, Clear())
+    assert numbers(connection) == {Reason.BOUNDARY: 1}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from chorus_cli.core.errors import DatabaseDamagedError, JournalError
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.act import Inclusion
-from chorus_cli.core.log.acts import ACTS, Clear, Fork, Redo, Restore, Subject, Undo
+from chorus_cli.core.log.acts import ACTS, Clear, Fork, Redo, Subject, Undo
 from chorus_cli.core.log.imports import Import
 from chorus_cli.core.log.memory_acts import MemoryAct
 from chorus_cli.core.log.operations import NewOperation, Operation
@@ -197,9 +197,11 @@ def put_in_by(connection: sqlite3.Connection, operation: Operation, thread_id: i
 
 def said_elsewhere(connection: sqlite3.Connection, persona: str, thread_id: int) -> set[int]:
     """Return the messages of other threads that operations which count have put into the context of a thread."""
+    # An edit may keep the messages of another thread after the restore that put them in was undone.
+    including = json.dumps([kind for kind, act in ACTS.items() if issubclass(act, Inclusion)])
     found = connection.execute(
-        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} AND kind IN (?, ?)",
-        (persona, thread_id, thread_id, Fork.kind, Restore.kind),
+        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} AND kind IN (SELECT value FROM json_each(?))",
+        (persona, thread_id, thread_id, including),
     ).fetchall()
     if not found:
         return set()
