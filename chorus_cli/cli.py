@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 _SUBCOMMANDS = {
     None: ("chat", "chat"),
     "ask": ("ask", "ask"),
+    "backup": ("backup", "backup"),
     "context": ("reports", "context"),
     "log": ("log", "log"),
     "memory": ("reports", "memory"),
     "paths": ("facts", "show_paths"),
     "personas": ("reports", "personas"),
+    "restore": ("backup", "restore"),
     "schema": ("facts", "show_schema"),
     "search": ("log", "search"),
 }
@@ -151,6 +153,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_readers(commands)
     personas = commands.add_parser("personas", parents=[unused], help="list the personas")
     personas.add_argument("--json", action="store_true", help="as one JSON value")
+    _add_upkeep(commands, unused)
     commands.add_parser("schema", parents=[unused], help="print the JSON Schema of system.jsonc")
     commands.add_parser("paths", parents=[unused], help="print the folders and files of Chorus")
     return parser
@@ -200,6 +203,29 @@ def _add_readers(commands: argparse._SubParsersAction[_Parser]) -> None:
         "memory", parents=[_options("whose memory; otherwise that of the last persona")], help="show what is remembered"
     )
     memory.add_argument("--json", action="store_true", help="as one JSON value")
+
+
+def _add_upkeep(commands: argparse._SubParsersAction[_Parser], unused: _Parser) -> None:
+    backup = commands.add_parser(
+        "backup",
+        parents=[unused],
+        help="copy everything to a file",
+        description="Copy the log, personas, sessions, settings and attachments to a new file, also while Chorus runs. "
+        "One is made on each day by itself; seven daily and four weekly ones are kept.",
+    )
+    backup.add_argument(
+        "file", metavar="FILE", nargs="?", help="a new file or a folder; otherwise beside the daily ones"
+    )
+    backup.add_argument("--json", action="store_true", help="as one JSON value")
+    restore = commands.add_parser(
+        "restore",
+        parents=[unused],
+        help="bring a backup back",
+        description="Show the contents of a backup and, if you agree, put it in place of the present log, personas, "
+        "sessions and settings, which are backed up before. No other Chorus may run meanwhile.",
+    )
+    restore.add_argument("file", metavar="FILE", help="a backup, or a copy of chorus.db")
+    restore.add_argument("--yes", action="store_true", help="do not ask")
 
 
 def _options(persona: str = argparse.SUPPRESS, model: str = argparse.SUPPRESS) -> _Parser:

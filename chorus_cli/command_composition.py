@@ -19,8 +19,10 @@ from chorus_cli.commands.framework.services import (
     MachineServices,
     PersonaServices,
     Services,
+    UpkeepServices,
 )
 from chorus_cli.commands.sessions import saved_line
+from chorus_cli.composition import places_of
 from chorus_cli.services.context.window import ContextWindow
 from chorus_cli.services.editing.context import ContextEditing
 from chorus_cli.services.editing.drafts import Editing, UnsentDrafts
@@ -35,6 +37,8 @@ from chorus_cli.services.sessions.sessions import Sessions
 from chorus_cli.services.threads.outbox import Outbox
 from chorus_cli.services.threads.replies import Replies, Surroundings
 from chorus_cli.services.threads.threads import ThreadActivity, Threads
+from chorus_cli.services.upkeep.backups import Backups
+from chorus_cli.services.upkeep.rescued import RescuedTexts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -84,6 +88,7 @@ def compose(turns: Turns, desk: Desk) -> Services:
         jobs=turns.jobs,
         log=LogServices(journal, turns.search, Exporting(context, clock)),
         editing=_editing(turns, desk),
+        upkeep=UpkeepServices(Backups(places_of(opened.paths), clock), RescuedTexts(store, opened.paths.rescue, clock)),
         machine=MachineServices(clock, desk.copy, opened.notifier, turns.providers.warm),
     )
 

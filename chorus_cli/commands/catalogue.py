@@ -14,6 +14,7 @@ from chorus_cli.commands import (
     sessions,
     settings,
     thread,
+    upkeep,
 )
 from chorus_cli.commands.context import edit, journal, latest_action, summary, window
 from chorus_cli.commands.framework.registry import CommandRegistry
@@ -26,6 +27,6 @@ def registry() -> CommandRegistry[Services]:
     groups = (
         *(window, journal, edit, summary, sessions, latest_action, remember, items, flash, persona, thread, background),
         *(jobs, settings, model),
-        *(search, composing, export, general),
+        *(search, composing, export, upkeep, general),
     )
     return CommandRegistry(module.GROUP for module in groups)

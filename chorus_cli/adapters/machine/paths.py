@@ -32,6 +32,11 @@ class Paths(NamedTuple):
         return self.data / "personas"
 
     @property
+    def attachments(self) -> Path:
+        """The bytes of files that belong to messages."""
+        return self.data / "attachments"
+
+    @property
     def backups(self) -> Path:
         """Copies of the database and deleted personas."""
         return self.data / "backups"
@@ -71,6 +76,7 @@ class Paths(NamedTuple):
         return (
             ("database", self.database),
             ("personas", self.personas),
+            ("attachments", self.attachments),
             ("backups", self.backups),
             ("config", self.config_file),
             ("drafts", self.drafts),

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from chorus_cli.services.threads.replies import Replies
     from chorus_cli.services.threads.threads import Threads
     from chorus_cli.services.turns.conversation import Conversation
+    from chorus_cli.services.upkeep.backups import Backups
+    from chorus_cli.services.upkeep.rescued import RescuedTexts
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,14 @@ class MachineServices:
 
 
 @dataclass(frozen=True, slots=True)
+class UpkeepServices:
+    """Backups, and texts that the database refused."""
+
+    backups: Backups
+    rescued: RescuedTexts
+
+
+@dataclass(frozen=True, slots=True)
 class Services:
     """All services, and the registry of commands that ``/help`` reads."""
 
@@ -100,4 +110,5 @@ class Services:
     jobs: Jobs
     log: LogServices
     editing: EditingServices
+    upkeep: UpkeepServices
     machine: MachineServices

@@ -95,6 +95,15 @@ def is_locked(path: Path) -> bool:
         os.close(descriptor)
 
 
+def held_in(folder: Path) -> tuple[str, ...]:
+    """Return the names of the files in ``folder`` that are locked, by this process or others.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    return tuple(sorted(path.name for path in folder.iterdir() if is_locked(path)))
+
+
 def sweep(folder: Path) -> None:
     """Delete the lock files in ``folder`` that are free: their processes have ended.
 
