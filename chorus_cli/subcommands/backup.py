@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.machine.clock import SystemClock
@@ -52,7 +51,7 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
     clock, places = SystemClock(), places_of(home)
     with alone(home):
         finish_restore(home)
-        with restoring.staged(places, Path(chosen.file).expanduser().absolute(), clock.now()) as found:
+        with restoring.staged(places, chosen.file, clock.now()) as found:
             for line in _described(found, home):
                 standard_error().error(line)
             if not chosen.yes and not await agreed("Restore it?", standard_error()):

@@ -12,6 +12,7 @@ import shutil
 import stat
 import tempfile
 import zipfile
+import zlib
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -38,6 +39,7 @@ DATABASE, CONFIG, PERSONAS, ATTACHMENTS, MANIFEST = (
 )
 FORMAT = 1
 _CHUNK_BYTES = 1_000_000
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, KeyError, NotImplementedError, RuntimeError)
 _PREFIX, _SUFFIX = ".chorus-", ".tmp"
 
 
@@ -159,15 +161,7 @@ def _readable(path: Path) -> Iterator[zipfile.ZipFile]:
             yield archive
     except FileNotFoundError as error:
         raise BackupError(f"There is no file {path}.") from error
-    except (
-        zipfile.BadZipFile,
-        zipfile.LargeZipFile,
-        EOFError,
-        ValueError,
-        TypeError,
-        KeyError,
-        NotImplementedError,
-    ) as error:
+    except _DAMAGE as error:
         raise BackupError(f"{path} is damaged, or is no backup of Chorus ({error}). Choose another one.") from error
     except OSError as error:
         raise BackupError(f"{path} cannot be unpacked: {error.strerror or error}. Nothing was changed.") from error
@@ -198,9 +192,8 @@ def _manifest(places: Places, request: Request, copy: Path) -> Manifest:
         found = copying.facts(connection)
     sessions = sum(1 for path, name in _persona_files(places) if f"/{SESSIONS_FOLDER}/" in name)
     personas = sorted({name.split("/")[1] for _, name in _persona_files(places)})
-    attachments = tuple(
-        path.relative_to(places.attachments).as_posix() for path in attachment_files(places.attachments)
-    )
+    folder = places.attachments
+    attachments = tuple(path.relative_to(folder).as_posix() for path in attachment_files(folder))
     made_at = timestamps.to_text(request.now)
     return Manifest(made_at, *found, tuple(personas), sessions, attachments, request.holds_attachments)
 

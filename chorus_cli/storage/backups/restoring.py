@@ -48,14 +48,14 @@ class Staged(NamedTuple):
 
 
 @contextmanager
-def staged(places: Places, path: Path, now: datetime) -> Iterator[Staged]:
-    """Unpack a backup, or a database alone, and check it; what is not put in place is deleted in the end.
+def staged(places: Places, typed: str | Path, now: datetime) -> Iterator[Staged]:
+    """Unpack a backup, or a database alone, and check it; unless it is put in place it is deleted in the end.
 
     Raises:
         BackupError: it cannot be read, or is damaged.
         StorageError: the log in it is damaged, or was made by a newer Chorus.
     """
-    folder = _draft_folder(places)
+    path, folder = Path(typed).absolute(), _draft_folder(places)
     try:
         manifest = _unpacked(path, folder, now)
         changed = _checked(path, folder / DATABASE)

@@ -33,9 +33,8 @@ def faults(connection: sqlite3.Connection) -> Sequence[str]:
 def concerns_log(connection: sqlite3.Connection) -> bool:
     """Return whether damage concerns more than the full-text indexes, which can be made again from the log."""
     try:
-        tables = connection.execute(
-            f"SELECT name FROM sqlite_master WHERE type = 'table' AND NOT {MESSAGES.condition} AND NOT {ITEMS.condition}"
-        ).fetchall()
+        kept = f"type = 'table' AND NOT {MESSAGES.condition} AND NOT {ITEMS.condition}"
+        tables = connection.execute(f"SELECT name FROM sqlite_master WHERE {kept}").fetchall()
     except sqlite3.DatabaseError:
         return True
     return not tables or any(_checked(connection, f"integrity_check('{name}')") for (name,) in tables)
