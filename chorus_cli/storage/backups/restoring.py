@@ -89,7 +89,10 @@ def finish(places: Places) -> bool:
     """
     home = places.database.parent
     source = home / STAGED
-    with file_lock.hold(home / f"{STAGED}.lock", patience_seconds=10.0):
+    if not source.is_dir():
+        return False
+    places.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with file_lock.hold(places.backups / ".restore.lock", patience_seconds=10.0):
         if not source.is_dir():
             return False
         _move_personas(source, places.personas)
