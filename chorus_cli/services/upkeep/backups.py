@@ -125,7 +125,7 @@ def keep_present(places: Places, now: datetime) -> Path | None:
     try:
         archive.write(places, Request(target, now, holds_attachments=False))
     except StorageError:
-        return archive.set_aside(places, f"damaged-{stamp}.db")
+        return archive.set_aside(places, stamp)
     return target
 
 

@@ -38,6 +38,9 @@ DATABASE, CONFIG, PERSONAS, ATTACHMENTS, MANIFEST = (
     "manifest.json",
 )
 FORMAT = 1
+DAMAGED = "damaged-"
+"""The beginning of the names of damaged logs that are kept."""
+
 _CHUNK_BYTES = 1_000_000
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, KeyError, NotImplementedError, RuntimeError)
 _PREFIX, _SUFFIX = ".chorus-", ".tmp"
@@ -126,13 +129,23 @@ def unpack(path: Path, folder: Path) -> None:
                     copy.write(chunk)
 
 
-def set_aside(places: Places, name: str) -> Path:
+def unpack_log(path: Path, target: Path) -> None:
+    """Unpack only the log of a backup.
+
+    Raises:
+        BackupError: it is damaged, or cannot be unpacked.
+    """
+    with _readable(path) as archive, archive.open(DATABASE) as source, target.open("wb") as copy:
+        shutil.copyfileobj(source, copy, _CHUNK_BYTES)
+
+
+def set_aside(places: Places, stamp: str) -> Path:
     """Copy the log and its journal byte by byte into the folder of the backups and return the copy.
 
     Raises:
         BackupError: it cannot be read, or there is no room.
     """
-    target = places.backups / name
+    target = places.backups / f"{DAMAGED}{stamp}.db"
     try:
         places.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
         for ending in ("", "-journal"):

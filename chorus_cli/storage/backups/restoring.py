@@ -13,20 +13,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import BackupError, DatabaseTooNewError
+from chorus_cli.core.errors import BackupError, DatabaseTooNewError, StorageError
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.backups import archive
+from chorus_cli.storage.backups import archive, daily
 from chorus_cli.storage.backups.archive import ATTACHMENTS, CONFIG, DATABASE, MANIFEST, PERSONAS, Manifest
 from chorus_cli.storage.files import file_lock
 from chorus_cli.storage.files.durable_files import sync_folder, write_atomically
 from chorus_cli.storage.sqlite.migrations import is_newer
-from chorus_cli.storage.sqlite.upkeep import checksums, copying, soundness
+from chorus_cli.storage.sqlite.upkeep import checksums, copying, salvage, soundness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
     from chorus_cli.storage.backups.places import Places
+    from chorus_cli.storage.sqlite.upkeep.salvage import Counts
 
 STAGED = ".restoring"
 _REPLACED = "replaced"
@@ -47,6 +48,14 @@ class Staged(NamedTuple):
     is_log_alone: bool
 
 
+class Salvaged(NamedTuple):
+    """A salvaged log in ``folder``, and the backup that rows were brought from, if there is one."""
+
+    folder: Path
+    counts: Counts
+    backup: Path | None
+
+
 @contextmanager
 def staged(places: Places, typed: str | Path, now: datetime) -> Iterator[Staged]:
     """Unpack a backup, or a database alone, and check it; unless it is put in place it is deleted in the end.
@@ -65,7 +74,50 @@ def staged(places: Places, typed: str | Path, now: datetime) -> Iterator[Staged]
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def put_in_place(places: Places, found: Staged) -> None:
+@contextmanager
+def salvaged(places: Places) -> Iterator[Salvaged]:
+    """Salvage the log into a new one, with the newest backup that is sound; unless put in place it is deleted in the end.
+
+    Raises:
+        BackupError: there is no room for it.
+        StorageError: nothing could be read.
+    """
+    folder = _draft_folder(places)
+    try:
+        with tempfile.TemporaryDirectory(dir=folder) as name:
+            damaged, work = Path(name) / "damaged.db", Path(name)
+            _copy_whole(places.database, damaged)
+            used = newest_sound_log(places, work / "backup.db")
+            counts = salvage.salvage(damaged, folder / DATABASE, work / "backup.db" if used else None)
+        (folder / DATABASE).chmod(0o600)
+        yield Salvaged(folder, counts, used)
+    except OSError as error:
+        raise BackupError(f"The log cannot be salvaged in {folder.parent}: {error.strerror or error}.") from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def newest_sound_log(places: Places, target: Path) -> Path | None:
+    """Unpack the log of the newest backup whose log is sound to ``target`` and return the backup; ``None`` if none is."""
+    for each in reversed(daily.listed(places)):
+        target.unlink(missing_ok=True)
+        try:
+            if each.path.suffix == ".zip":
+                archive.unpack_log(each.path, target)
+            elif each.path.suffix == ".db" and not each.path.name.startswith(archive.DAMAGED):
+                shutil.copyfile(each.path, target)
+            else:
+                continue
+            with copying.opened(target) as connection:
+                copying.facts(connection)
+                if not soundness.quick_fault(connection) and not is_newer(connection):
+                    return each.path
+        except (BackupError, StorageError):
+            continue
+    return None
+
+
+def put_in_place(places: Places, found: Staged | Salvaged) -> None:
     """Replace the log, the personas and the defaults by those of a backup; nobody else may have them open.
 
     Raises:
@@ -105,6 +157,15 @@ def finish(places: Places) -> bool:
         shutil.rmtree(source)
         sync_folder(home)
     return True
+
+
+def _copy_whole(source: Path, target: Path) -> None:
+    """Copy a database with its journal, whose rollback is a part of it; a missing one counts as empty."""
+    for ending in ("", "-journal"):
+        part = source.with_name(source.name + ending)
+        if part.exists():
+            shutil.copyfile(part, target.with_name(target.name + ending))
+    target.touch()
 
 
 def _make_durable(folder: Path) -> None:
