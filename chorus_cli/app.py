@@ -11,6 +11,7 @@ import asyncio
 import os
 import threading
 from contextlib import asynccontextmanager, nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.adapters.machine.clock import SystemClock
@@ -23,7 +24,7 @@ from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.notifier import Notifier
 from chorus_cli.services.personas.focus import Focus
 from chorus_cli.services.personas.personas import Personas
-from chorus_cli.storage.files import file_lock, persona_files
+from chorus_cli.storage.files import attachments, file_lock, persona_files
 from chorus_cli.storage.files.open_threads import OpenThreads
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.log import orphans
@@ -167,7 +168,7 @@ class App:
 
         opened = Opened(self.paths, self.store, self.personas, self.focus, self.notifier, self.run, self.is_alive)
         machine = this_machine(self.paths, self._environment, self.clock, self.report_bug)
-        providers = all_providers(self._environment, self.clock)
+        providers = all_providers(self._environment, self.clock, partial(attachments.read, self.paths.attachments))
         return compose_turns(opened, machine, providers, folds_in_background=self._frontend.folds_in_background)
 
     def _ask_ollama(self) -> str | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.machine.shell import UserShell
 from chorus_cli.adapters.models import ollama
+from chorus_cli.adapters.models.attached import accepted_kinds, not_stored
 from chorus_cli.adapters.models.limits import ModelLimits
 from chorus_cli.adapters.models.litellm.client import LiteLLMClient
 from chorus_cli.adapters.models.local.client import LocalClient
@@ -21,11 +22,14 @@ from chorus_cli.adapters.models.router import ElizaClient, ModelRouter
 from chorus_cli.adapters.models.token_counter import VocabularyCounter
 from chorus_cli.adapters.models.tool_calling import takes_tools
 from chorus_cli.adapters.models.wire.client import WireClient
+from chorus_cli.core.log.attachments import ALL_SENT
+from chorus_cli.services.attachments.attachments import Attachments
 from chorus_cli.services.context.context import Context
 from chorus_cli.services.folding.folding import Folding
 from chorus_cli.services.folding.schedule import FoldSchedule
 from chorus_cli.services.folding.summarizer import Summarizer
 from chorus_cli.services.jobs.jobs import Jobs
+from chorus_cli.services.log.costs import Costs
 from chorus_cli.services.log.search import Search
 from chorus_cli.services.memory.access import MemoryAccess
 from chorus_cli.services.memory.flash import FlashSaves
@@ -45,7 +49,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.adapters.machine.paths import Paths
+    from chorus_cli.adapters.models.attached import Load
     from chorus_cli.core.context.budget import Limit
+    from chorus_cli.core.log.attachments import Kind
+    from chorus_cli.core.models.costs import Prices
     from chorus_cli.ports import Clock, ModelClient, Shell, TokenCounter
     from chorus_cli.services.notifier import Notifier
     from chorus_cli.services.personas.focus import Focus
@@ -97,9 +104,10 @@ class Providers:
     """The models that can be asked, and the facts about them.
 
     ``limit_of`` returns the most tokens that a model takes, ``input_cost`` the price of one in USD, if it is known.
-    ``takes_tools`` returns whether tools may be offered to a model, and ``tools`` are those that there are. ``warm``
+    ``takes_tools`` returns whether tools may be offered to a model, and ``tools`` are those that there are;
+    ``accepted_by`` returns the kinds of attachments that a model takes. ``warm``
     imports all that asking a model needs, which may take seconds; ``connect`` connects to its server beforehand.
-    ``aclose`` ends connections and servers.
+    ``aclose`` ends connections and servers. ``prices`` returns the prices of a model, if they are known.
     """
 
     client: ModelClient
@@ -109,9 +117,11 @@ class Providers:
     models: Models
     takes_tools: Callable[[str], bool] = lambda _model: False
     tools: Sequence[BuiltIn] = BUILT_IN
+    accepted_by: Callable[[str], frozenset[Kind]] = lambda _model: ALL_SENT
     warm: Callable[[str], None] = lambda _model: None
     connect: Callable[[str], Coroutine[None, None, None]] = _nothing
     aclose: Callable[[], Awaitable[None]] = _nothing_to_close
+    prices: Callable[[str], Prices | None] = lambda _model: None
 
 
 def this_machine(
@@ -134,8 +144,11 @@ def places_of(paths: Paths) -> Places:
     return Places(paths.database, paths.personas, paths.config_file, paths.attachments, paths.backups)
 
 
-def all_providers(environment: Mapping[str, str], clock: Clock) -> Providers:
-    """Return ELIZA, the models in files, and every provider that the wire or litellm reaches."""
+def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not_stored) -> Providers:
+    """Return ELIZA, the models in files, and every provider that the wire or litellm reaches.
+
+    ``load`` returns the bytes of attachments.
+    """
     known, files = ModelMap(), LocalFiles()
     names = KnownModels(
         known.names,
@@ -146,9 +159,9 @@ def all_providers(environment: Mapping[str, str], clock: Clock) -> Providers:
     )
     router = ModelRouter(
         ElizaClient(clock),
-        LocalClient(environment, known, files),
-        WireClient(environment, known),
-        LiteLLMClient(environment, known),
+        LocalClient(environment, known, files, load),
+        WireClient(environment, known, load=load),
+        LiteLLMClient(environment, known, load=load),
     )
     return Providers(
         router,
@@ -157,9 +170,11 @@ def all_providers(environment: Mapping[str, str], clock: Clock) -> Providers:
         known.input_cost,
         Models(names, environment),
         partial(takes_tools, model_map=known, of_file=files.takes_tools),
+        accepted_by=partial(accepted_kinds, model_map=known),
         warm=router.warm,
         connect=router.preconnect,
         aclose=router.aclose,
+        prices=known.prices,
     )
 
 
@@ -174,8 +189,10 @@ class Turns:
     memory: Memory
     jobs: Jobs
     search: Search
+    costs: Costs
     folding: Folding
     conversation: Conversation
+    attachments: Attachments
 
 
 def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, folds_in_background: bool) -> Turns:
@@ -183,15 +200,24 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
     store, clock = opened.store, machine.clock
     search = Search(store, clock)
     offers = ToolOffers(store, clock, providers.counter, providers.takes_tools, providers.tools)
-    context = Context(store, providers.counter, providers.limit_of, providers.input_cost, offer=offers.of_target)
+    context = Context(
+        store,
+        providers.counter,
+        providers.limit_of,
+        providers.input_cost,
+        offer=offers.of_target,
+        accepted_by=providers.accepted_by,
+    )
     memory = _memory(opened, machine, providers)
+    costs = Costs(store, clock, providers.prices)
     jobs = _jobs(opened, machine, memory)
     folding = Folding(context, Summarizer(providers.client, context), clock)
     folds = FoldSchedule(store, folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
     answering = _answering(opened, machine, providers, ToolServices(store, clock, search, memory, jobs))
     rounds = Rounds(context, answering, folds, offers, memory.flashes)
     conversation = Conversation(rounds, memory, opened.run, clock.now(), jobs.news, jobs.running)
-    return Turns(opened, machine, providers, context, memory, jobs, search, folding, conversation)
+    attachments = Attachments(opened.paths.attachments, providers.counter, providers.accepted_by)
+    return Turns(opened, machine, providers, context, memory, jobs, search, costs, folding, conversation, attachments)
 
 
 def _memory(opened: Opened, machine: Machine, providers: Providers) -> Memory:

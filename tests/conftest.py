@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from chorus_cli.storage.sqlite.store import Store
 from tests import guard
+from tests.amount import is_thorough, set_amount
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
 from tests.services.folding.long_talk import Talk, long_talk
 from tests.services.world import World, built
@@ -30,17 +30,24 @@ ASSERTING = (
 )
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Install the guard before anything else is imported."""
     pytest.register_assert_rewrite(*ASSERTING)
     guard.install(Path.home())
     isolated = guard.isolated_environment(dict(os.environ))
     os.environ.clear()
     os.environ.update(isolated)
-    # What is slow is found out by the benchmarks: a machine that is busy for a moment proves nothing.
-    untimed = settings(deadline=None, suppress_health_check=[*settings().suppress_health_check, HealthCheck.too_slow])
-    settings.register_profile("untimed", untimed)
-    settings.load_profile("untimed")
+    # Else each interpreter, of a worker or of a program under test, compiles everything again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    set_amount(config.getoption("markexpr"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have a run of the slow tests try all examples of the tests that make up their own."""
+    for item in items:
+        if is_thorough() and hasattr(getattr(item, "obj", None), "hypothesis"):
+            item.add_marker("slow")
 
 
 def pytest_xdist_auto_num_workers() -> int:

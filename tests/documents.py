@@ -12,6 +12,7 @@ from chorus_cli.adapters.models.providers import PROVIDERS as ASKED_DIRECTLY
 from chorus_cli.commands.catalogue import registry
 from chorus_cli.core.models.choice import PROVIDERS
 from chorus_cli.core.settings.table import SETTINGS
+from chorus_cli.services.imports.imports import ALL_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,6 +59,11 @@ def addresses_table() -> str:
     return "\n".join(["| models | address | variables for another one |", "|---|---|---|", *rows])
 
 
+def formats_table() -> str:
+    rows = [f"| {each.title} | {each.files} |" for each in ALL_FORMATS]
+    return "\n".join(["| of | what |", "|---|---|", *rows])
+
+
 def tables() -> dict[str, str]:
     """Return the tables by the names in the marks around them."""
     return {
@@ -65,6 +71,7 @@ def tables() -> dict[str, str]:
         "settings": settings_table(),
         "models": models_table(),
         "addresses": addresses_table(),
+        "formats": formats_table(),
     }
 
 

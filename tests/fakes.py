@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import EditorError, ModelError
+from chorus_cli.core.log.attachments import ALL_SENT, Kind
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 
 if TYPE_CHECKING:
@@ -67,10 +68,12 @@ class WordCounter:
 class ScriptedModel:
     """Answers from a script: each entry is the events of one request, an error among them is raised there.
 
-    ``requests`` holds what was asked. An ``asyncio.Event`` in the script is waited for.
+    ``requests`` holds what was asked. An ``asyncio.Event`` in the script is waited for. ``accepted`` are the kinds of
+    attachments that it takes.
     """
 
     requests: list[ModelRequest] = field(default_factory=list)
+    accepted: frozenset[Kind] = ALL_SENT
     _script: deque[Sequence[ModelEvent | ModelError | asyncio.Event]] = field(default_factory=deque)
 
     def enqueue(self, *events: ModelEvent | ModelError | asyncio.Event) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.killed_program import killed_at_each_step
-from tests.terminal.driver import PATIENCE_SECONDS, Home
+from tests.terminal.driver import Home
 
 if TYPE_CHECKING:
     from collections.abc import Callable

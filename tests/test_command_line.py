@@ -79,6 +79,7 @@ def test_ask_sends_a_text_with_two_slashes_as_a_message(home: Home) -> None:
         (("--bogus",), 2, "usage: chorus"),
         (("bogus",), 2, "usage: chorus"),
         (("log", "--thread", "one"), 2, "usage: chorus"),
+        (("log", "-n", "0"), 2, "'0' is not a number from 1 upwards"),
     ],
 )
 def test_what_cannot_be_done_is_said_on_stderr(
@@ -133,6 +134,34 @@ def test_log_prints_what_was_said_of_one_thread_or_since_a_time(archive: Home) -
     assert "two hours ago" not in archive.run("log", "--since", "1h").output
     assert archive.run("log", "--thread", "2").output.rstrip().endswith("Human: elsewhere")
     assert UNHAPPY not in archive.run("log", "--thread", "2").output
+
+
+@pytest.mark.parametrize(
+    ("options", "contents"),
+    [
+        (("-n", "2"), [HOSTILE, "elsewhere"]),
+        (("-n", "1", "--thread", "1"), [HOSTILE]),
+        (("-n", "1", "--since", "1h"), ["elsewhere"]),
+        (("-n", "99", "--thread", "2"), ["elsewhere"]),
+    ],
+)
+def test_log_prints_the_newest_messages_as_many_as_asked_for(
+    archive: Home, options: Sequence[str], contents: Sequence[str]
+) -> None:
+    rows = json.loads(archive.run("log", "--json", *options).output)
+    assert [row["content"] for row in rows] == contents
+
+
+def test_the_newest_messages_come_with_the_marks_between_them(home: Home) -> None:
+    for text in ("/new", "hello", "/new", "again"):
+        assert home.run("ask", text).code == 0
+    rows = json.loads(home.run("log", "--json", "-n", "3").output)
+    assert [row.get("marker", row.get("role")) for row in rows] == [
+        "assistant",
+        "[CONTEXT_CLEARED]",
+        "user",
+        "assistant",
+    ]
 
 
 def test_log_marks_what_was_taken_back_and_where_the_context_begins(home: Home) -> None:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.cli import _parser
 from chorus_cli.commands.catalogue import registry
 from chorus_cli.commands.framework.command_line import look_up, resolve
 from chorus_cli.core.errors import ChorusError
+from chorus_cli.subcommands.command_line import parser
 from tests.documents import DOCUMENTS, PACKAGE_PAGE, README, ROOT
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def test_every_line_that_a_document_shows_for_the_shell_has_arguments_that_are_k
     for line in blocks(document, "sh"):
         for command in shell_commands(line):
             if command[:1] == ["chorus"]:
-                assert _parser().parse_args(command[1:])
+                assert parser().parse_args(command[1:])
 
 
 def shell_commands(line: str) -> list[list[str]]:

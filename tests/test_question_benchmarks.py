@@ -43,6 +43,7 @@ def test_the_script_of_the_reference_prints_the_answer_as_it_comes() -> None:
     assert asked.stdout == "Hi there."
 
 
+@pytest.mark.slow
 def test_a_reference_that_cannot_be_installed_is_an_error_of_the_installer(tmp_path: Path) -> None:
     with pytest.raises(subprocess.CalledProcessError):
         installed_llm(tmp_path, "http://127.0.0.1:1/v1", str(tmp_path / "no such package"))

@@ -1,16 +1,15 @@
 """The real program against a real server on loopback: what is sent, what comes back, and what goes wrong.
 
-Each run imports litellm, which takes seconds: a story holds as much as it can.
+A run that imports litellm takes seconds more: a story holds as much as it can.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
-import os
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,10 @@ from chorus_cli.core.time import timestamps
 from tests import mock_provider
 from tests.adapters.models.fake_ollama import Received, listening, ollama
 from tests.adapters.models.fault_server import DONE, HTML_ANSWER, STREAM_HEAD, chunk, serving
+from tests.amount import is_thorough
 from tests.mock_provider import MockProvider
+from tests.terminal.command import PROGRAM, finished
+from tests.terminal.driver import Home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,20 +38,19 @@ def provider() -> Iterator[MockProvider]:
         yield running
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _litellm() -> None:
+    """Import once what each program would import, which is then a fork of the test runner."""
+    if not is_thorough():
+        importlib.import_module("litellm")
+
+
 def chorus(
     home: Path, address: str, *arguments: str, stdin: str = "", **variables: str
 ) -> subprocess.CompletedProcess[str]:
     openai = {"OPENAI_BASE_URL": f"{address}/v1", "OPENAI_API_KEY": KEY}
-    environment = {**os.environ, **openai, **variables, "CHORUS_HOME": str(home)}
-    return subprocess.run(
-        [sys.executable, "-m", "chorus_cli", *arguments],
-        env=environment,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = finished([*PROGRAM, *arguments], {**Home(home).environment, **openai, **variables}, stdin.encode())
+    return subprocess.CompletedProcess(arguments, done.code, done.output, done.errors)
 
 
 def rows(home: Path) -> list[tuple[Any, ...]]:

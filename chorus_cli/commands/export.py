@@ -9,18 +9,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-from chorus_cli.commands.framework.arguments import Candidate, Parameter
+from chorus_cli.commands.framework.arguments import NUMBER, Candidate, Parameter
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.log.export import Export, document
 from chorus_cli.core.log.messages import Role, Status
+from chorus_cli.core.memory.sections import code_in
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.storage.files import export_files
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 
+_CODE = "code"
 _ALL, _EVERYTHING = "all", "every message of the thread"
 
 
@@ -53,26 +55,70 @@ FILE = Parameter(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class AskedCode:
+    """The number of a code block in a reply; ``None`` for the last one."""
+
+    number: int | None = None
+
+
+def _asked_code(text: str, now: datetime) -> AskedCode:
+    word, *rest = text.split(None, 1)
+    if word.casefold() != _CODE:
+        raise CommandError(f"/copy takes nothing, or {_CODE} and a number, such as /copy {_CODE} 2.")
+    return AskedCode(NUMBER.parse(rest[0], now) if rest else None)
+
+
+CODE = Parameter(
+    f"{_CODE} [n]",
+    _asked_code,
+    f"{_CODE} for the last code block of the last reply that has one, {_CODE} 2 for its second one",
+    lambda _services, _text: [Candidate(_CODE, "a code block of the last reply")],
+)
+
+
 @GROUP.command("copy")
-async def copy(services: Services) -> Text:
-    """Copy the last reply to the clipboard, exactly as the model wrote it.
+async def copy(services: Services, code: Annotated[AskedCode | None, CODE] = None) -> Text:
+    """Copy the last reply to the clipboard, exactly as the model wrote it, or a code block in it.
 
     It uses a clipboard tool if there is one, and the terminal itself, which also works over SSH.
 
     Examples:
         /copy
+        /copy code
+        /copy code 2
     """
+    replies = await _replies(services)
+    if not replies:
+        raise CommandError("There is nothing to copy: no reply is in context.")
+    text, named = (replies[-1], "") if code is None else _code_of(replies, code)
+    ways = await asyncio.to_thread(services.machine.copy, text)
+    return Text(f'Copied {named}{counted(len(text), "character")} {ways}: "{shortened(text)}"')
+
+
+async def _replies(services: Services) -> list[str]:
+    """Return the texts of the replies in context."""
     seen = (await services.context.planner.snapshot(services.focus.target(), services.machine.clock.now())).view
-    replies = [
-        message
+    return [
+        message.content
         for message in seen.messages
         if message.role is Role.ASSISTANT and message.content.strip() and message.status is not Status.STREAMING
     ]
-    if not replies:
-        raise CommandError("There is nothing to copy: no reply is in context.")
-    text = replies[-1].content
-    ways = await asyncio.to_thread(services.machine.copy, text)
-    return Text(f'Copied {counted(len(text), "character")} {ways}: "{shortened(text)}"')
+
+
+def _code_of(replies: Sequence[str], asked: AskedCode) -> tuple[str, str]:
+    """Return a code block of the last reply that has one, and words that name it.
+
+    Raises:
+        CommandError: no reply has a code block, or that one has fewer.
+    """
+    blocks = next(filter(None, map(code_in, reversed(replies))), [])
+    if not blocks:
+        raise CommandError("There is nothing to copy: no reply in context has a code block.")
+    number = asked.number or len(blocks)
+    if number > len(blocks):
+        raise CommandError(f"The last reply with code has {counted(len(blocks), 'code block')}; there is no #{number}.")
+    return blocks[number - 1], f"code block {number} of {len(blocks)}, "
 
 
 @GROUP.command("export")

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Annotated
 
-from chorus_cli.commands.framework.arguments import TEXT, Candidate
+from chorus_cli.commands.framework.arguments import TEXT, Candidate, Parameter
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Text
 from chorus_cli.commands.framework.services import Services
+from chorus_cli.core.errors import CommandError
 from chorus_cli.core.models.choice import LOCAL
 from chorus_cli.storage.files import export_files
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 
 _MODEL_FILES = frozenset({".gguf"})
+_ONCE = "--once"
 _DEFAULT = frozenset({"default", "reset"})
 
 
@@ -33,20 +36,49 @@ MODEL = replace(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class AskedModel:
+    """A model as typed, and whether it is meant for this run only."""
+
+    name: str
+    once: bool = False
+
+
+def _asked_model(text: str, _now: datetime) -> AskedModel:
+    *before, last = text.split()
+    return AskedModel(" ".join(before), once=True) if last == _ONCE else AskedModel(text)
+
+
+def _offered_once(services: Services, text: str) -> Sequence[Candidate]:
+    name, blank, _ = text.partition(" ")
+    return [Candidate(f"{name} {_ONCE}", "until the end of this run")] if blank else _offered(services, text)
+
+
+CHOICE = Parameter(
+    f"model [{_ONCE}]", _asked_model, f"{MODEL.help}; at the end {_ONCE} to choose it for this run only", _offered_once
+)
+
+
 @GROUP.command("model")
-async def model(services: Services, name: Annotated[str | None, MODEL] = None) -> Text:
+async def model(services: Services, choice: Annotated[AskedModel | None, CHOICE] = None) -> Text:
     """Show the model in use and why, or set the persona's model from now on.
 
-    The name is checked against litellm's list; a model too new for that list is accepted as typed. /model default
-    removes the persona's own choice.
+    The name is checked against litellm's list; a model too new for that list is accepted as typed. With --once it
+    answers until the end of this run and no file is changed. /model default removes the persona's own choice.
 
     Examples:
         /model
         /model chorus/eliza
+        /model chorus/eliza --once
         /model default
     """
-    if name is None:
+    if choice is None:
         return Text(in_force(services))
+    name = choice.name
+    if not name:
+        raise CommandError(f"/model {_ONCE} needs a model, for example: /model chorus/eliza {_ONCE}")
+    if choice.once:
+        return await for_this_run(services, name)
     if name.casefold() in _DEFAULT:
         await services.personas.settings.unset(services.focus.slug, "model")
         services.focus.use_model(services.focus.slug, None)
@@ -55,6 +87,17 @@ async def model(services: Services, name: Annotated[str | None, MODEL] = None) -
     doubt = await services.personas.models.doubt(name)
     await services.personas.settings.set(services.focus.slug, "model", name)
     services.focus.use_model(services.focus.slug, name)
+    return Text("\n".join([in_force(services), *([doubt] if doubt else [])]))
+
+
+async def for_this_run(services: Services, name: str) -> Text:
+    """Let a model answer for the persona in focus until the end of this run.
+
+    Raises:
+        ModelNameError: it cannot be the name of a model.
+    """
+    doubt = await services.personas.models.doubt(name)
+    services.focus.use_model(services.focus.slug, name, "for this run")
     return Text("\n".join([in_force(services), *([doubt] if doubt else [])]))
 
 

@@ -14,6 +14,7 @@ from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.settings import edit_settings
 from chorus_cli.commands.wording import local
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
+from chorus_cli.core.personas.names import COMMAND_WORDS
 from chorus_cli.core.personas.persona import DEFAULT_PERSONA
 from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.services.personas.personas import Personas
@@ -76,7 +77,7 @@ async def switch(services: Services, name: Annotated[str, PERSONA]) -> Text | Re
         return _offer(services, name)
     if slug == services.focus.slug:
         return Text(f"You are already talking to {services.personas.files.load(slug).name}.")
-    return await _turn_to(services, slug)
+    return await turn_to(services, slug)
 
 
 @GROUP.command("new")
@@ -138,7 +139,7 @@ async def archive(services: Services, name: Annotated[str | None, TO_ARCHIVE] = 
     done = Text(f"Archived {shown}. /persona unarchive {slug} brings it back.")
     if slug != services.focus.slug:
         return done
-    arrived = await _turn_to(services, services.personas.files.first())
+    arrived = await turn_to(services, services.personas.files.first())
     return Report((done, *arrived.parts))
 
 
@@ -193,7 +194,7 @@ def _offer(services: Services, name: str) -> Question:
 def _meant(services: Services, name: str) -> str:
     """Suggest a persona or a command of this group that the name resembles."""
     words = {candidate.text.casefold(): candidate.text for candidate in _in_use(services, "")}
-    commands = {word: f"/persona {word}" for word in GROUP.words if word}
+    commands = {word: f"/persona {word}" for word in COMMAND_WORDS}
     first_word, *_ = name.casefold().split()
     near = get_close_matches(name.casefold(), words, 1) or get_close_matches(first_word, commands, 1)
     return f" Did you mean {(words | commands)[near[0]]}?" if near else ""
@@ -206,7 +207,7 @@ async def _created(services: Services, name: str) -> Report:
         done += " The log has messages of an earlier persona of that folder; this one does not see them."
     # The earlier one may have been deleted by another Chorus.
     done = "\n".join([done, *await services.jobs.forget(slug)])
-    arrived = await _turn_to(services, slug)
+    arrived = await turn_to(services, slug)
     return Report((Text(done), *arrived.parts))
 
 
@@ -232,7 +233,8 @@ def _refuse_busy(services: Services, slug: str, name: str) -> None:
     raise PersonaError(f"{name} is still busy: {work}. Stop {them} first: {way}{enumerated(stops)}.")
 
 
-async def _turn_to(services: Services, slug: str) -> Report:
+async def turn_to(services: Services, slug: str) -> Report:
+    """Switch to a persona, and say which model answers."""
     await services.focus.turn_to(slug)
     await services.focus.settle()
     target = services.focus.target()
@@ -264,6 +266,7 @@ def _facts(services: Services, member: PersonaEntry) -> list[tuple[str, str]]:
         ("Context window", f"{chosen.context_hours}h"),
         ("Messages", f"{member.messages:,}"),
         ("Last talked", local(member.last_spoken) if member.last_spoken else "never"),
+        *([("Card", "made of a character card; /persona export writes it")] if persona.has_card else []),
         ("Documents", ", ".join(document.name for document in persona.documents) or "none"),
         ("Folder", str(services.personas.files.settings_path(persona.slug).parent)),
         *(("Warning", warning) for warning in persona.warnings),

@@ -15,7 +15,7 @@ from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.persona import PERSONA
 from chorus_cli.commands.wording import in_threads, local, speaker
 from chorus_cli.core.errors import CommandError
-from chorus_cli.core.log.messages import MessageContent
+from chorus_cli.core.log.messages import MessageContent, words_of
 from chorus_cli.core.sessions.format import Session
 from chorus_cli.core.sessions.summary import first_sentence
 from chorus_cli.core.text.phrases import counted, shortened
@@ -222,5 +222,5 @@ def _transcript(session: Session, name: str, numbers: Mapping[int, int]) -> str:
 def _entry(message: MessageContent, name: str) -> str:
     stamp = f"{timestamps.local(message.timestamp):%Y-%m-%d %H:%M:%S}"
     broken = f"[{message.status}]" if message.status.broke_off else ""
-    words = " ".join(filter(None, (message.content, calls_in_words(message.tool_calls or ""), broken)))
+    words = " ".join(filter(None, (words_of(message), calls_in_words(message.tool_calls or ""), broken)))
     return f"[{stamp}] {speaker(message.role, name)}: {words}"

@@ -18,7 +18,8 @@ from chorus_cli.commands.wording import confirmation, reset_confirmation
 from chorus_cli.core.errors import ChorusError, ModelNameError
 from chorus_cli.core.settings import table as settings
 from chorus_cli.core.settings import values as setting_values
-from chorus_cli.core.settings.table import DEFAULT_SOURCE, SETTINGS, Kind, Setting
+from chorus_cli.core.settings.layers import DEFAULT_SOURCE
+from chorus_cli.core.settings.table import SETTINGS, Kind, Setting
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.services.personas.settings import Change, OpenSettings, SettingState, flaw, state, states
 
@@ -221,6 +222,7 @@ async def _consequences(services: Services, slug: str, changes: Sequence[Change]
     """Apply changes of the model, and report the new window and model."""
     lines: list[str] = []
     for change in changes:
+        services.personas.files.set_for_this_run(slug, change.setting.key, None)
         if change.setting.key == "model":
             services.focus.use_model(slug, change.after if isinstance(change.after, str) else None)
         if slug != services.focus.slug:

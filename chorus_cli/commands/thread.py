@@ -26,6 +26,7 @@ GROUP: CommandGroup[Services] = CommandGroup(
 )
 
 _ALL = "all"
+_MOST_CLOSED = 50
 _COLUMNS = ("", "Thread", "Title", "In context", "Messages", "Last talked", "State")
 
 
@@ -45,7 +46,13 @@ def _open(services: Services, text: str) -> Sequence[Candidate]:
 
 
 def _candidates(threads: Sequence[Thread], text: str) -> list[Candidate]:
-    """Offer numbers, described by titles, and then titles, described by numbers."""
+    """Offer numbers, described by titles, and then titles, described by numbers.
+
+    An import may have closed threads by the thousand: of those only the newest that begin so are offered.
+    """
+    begun = text.casefold().removeprefix("#")
+    closed = [each for each in threads if each.closed_at and f"\n{begun}" in f"\n{each.number}\n{each.name}".casefold()]
+    threads = [*(each for each in threads if not each.closed_at), *closed[-_MOST_CLOSED:]]
     sign = text[: text.startswith("#")]
     numbers = [Candidate(f"{sign}{thread.number}", _described(thread, thread.name)) for thread in threads]
     titles = [Candidate(_words(thread), _described(thread, f"#{thread.number}")) for thread in threads if thread.name]
@@ -88,7 +95,7 @@ async def overview(services: Services) -> Table:
 
 @GROUP.command("list")
 async def listing(services: Services, closed: Annotated[bool, ALL] = False) -> Table:  # noqa: FBT002 - read from a word
-    """List the persona's open threads, or all of them, also those that were closed.
+    """List the persona's open threads, or also those that were closed, of many the newest.
 
     Examples:
         /thread list

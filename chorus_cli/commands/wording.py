@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.log.marks import marker
-from chorus_cli.core.log.messages import Role
+from chorus_cli.core.log.messages import Role, words_of
 from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.operations import Numbers
     from chorus_cli.core.time.timespan import Span, WindowChoice
     from chorus_cli.services.context.window import WindowState
+
+_NO_FURTHER = "No window reaches further back; /context edit brings in older messages that you choose."
 
 
 def local(moment: datetime) -> str:
@@ -63,7 +65,7 @@ def _said(message: Message, marks: LogMarks) -> str:
     status = f"[{message.status}]" if message.status.broke_off else ""
     wording = "[another wording]" if message.revises is not None else ""
     behind = " ".join(filter(None, (status, wording, marks.words(message))))
-    said = "\n".join(filter(None, (message.content, calls_in_words(message.tool_calls or ""))))
+    said = "\n".join(filter(None, (words_of(message), calls_in_words(message.tool_calls or ""))))
     return f"{said} {behind}".lstrip() if behind else said
 
 
@@ -81,10 +83,10 @@ def start(boundary: Operation) -> str:
 
 
 def confirmation(state: WindowState) -> str:
-    """Confirm a new window, with a warning if it was clamped to the bounds."""
-    return "\n".join(
-        filter(None, [state.warning, f"Context window set to {state.hours}h", reach(state.since, state.boundary)])
-    )
+    """Confirm a new window, with a warning if it was clamped, and the way to messages that no window reaches."""
+    change = f"Context window set to {state.hours}h"
+    older = _NO_FURTHER if state.is_out_of_reach else ""
+    return "\n".join(filter(None, [state.warning, change, reach(state.since, state.boundary), older]))
 
 
 def reset_confirmation(state: WindowState) -> str:

@@ -16,11 +16,13 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     │   ├── UnknownThreadError      no thread has this number or title
     │   └── ThreadBusyError         a reply is being written in it
     ├── MessageRefusedError     a message that is not stored: too large, empty, or not text
+    ├── AttachmentError         a file that cannot be attached, kept or read
     ├── OutputError             output that cannot be written
     ├── EditorError             no editor can be started, or what it left cannot be read
     ├── EditFormatError         an edited context that cannot be read back
     │   └── HeaderLikeError         a line of it may begin a message or be a part of one
     ├── SessionError            a session that cannot be saved, found or read
+    ├── ImportFormatError       a file of another program that cannot be read as any known format, or not at all
     ├── MemoryItemError         a memory item that is not accepted, or a checkpoint that cannot be read
     ├── JobError                a job that cannot be started, or that there is none of
     ├── ToolError               a tool that cannot do what the model asks of it
@@ -123,6 +125,10 @@ class MessageRefusedError(ChorusError):
     """A message that was not stored, and why."""
 
 
+class AttachmentError(ChorusError):
+    """A file that cannot be attached to a message, kept, or read again."""
+
+
 class OutputError(ChorusError):
     """The output cannot be written."""
 
@@ -145,6 +151,10 @@ class HeaderLikeError(EditFormatError):
 
 class SessionError(ChorusError):
     """A session that cannot be saved, found or read; nothing was changed."""
+
+
+class ImportFormatError(ChorusError):
+    """A file that is in no known format, broken, or beyond a limit; nothing of it was imported."""
 
 
 class MemoryItemError(ChorusError):

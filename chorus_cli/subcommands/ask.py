@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.app import opened
-from chorus_cli.core.errors import CommandError, UsageError
+from chorus_cli.core.errors import CommandError, MessageRefusedError, UsageError
 from chorus_cli.core.models.choice import ELIZA
 from chorus_cli.services.turns.notices import refuse_unreadable_settings
 from chorus_cli.subcommands.conventions import joined_text, options
@@ -16,9 +16,13 @@ from chorus_cli.terminal.screen.output import standard_error, standard_output
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Coroutine, Mapping, Sequence
 
     from chorus_cli.app import App
+    from chorus_cli.core.context.target import Target
+    from chorus_cli.services.attachments.attachments import Attachments, Prepared
+
+_PIPED_NAME = "standard input"
 
 
 def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine[None, None, int]:
@@ -35,10 +39,11 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
     if is_command(text):
         _refuse_options(text, chosen)
         return _ask_command(text, chosen, environment)
-    message = "\n\n".join(part for part in (unescaped(text), one_shot.standard_input()) if part.strip())
-    if not message:
+    piped = one_shot.standard_input()
+    asked = _Asked(unescaped(text), piped)
+    if not asked.has_words:
         raise CommandError("There is nothing to ask. Usage: chorus ask TEXT, or pipe the text in.")
-    return _ask_model(message, chosen, environment)
+    return _ask_model(asked, chosen, environment)
 
 
 async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
@@ -52,7 +57,7 @@ async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mappi
         return code
 
 
-async def _ask_model(message: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     async with opened(options(chosen, environment), environment) as app:
         await app.focus.settle()
         await _turn_to_thread(app, chosen)
@@ -60,16 +65,67 @@ async def _ask_model(message: str, chosen: argparse.Namespace, environment: Mapp
         for warning in target.persona.warnings:
             standard_error().notice(warning)
         refuse_unreadable_settings(target.persona)
+        await _refuse_overspent(app, target)
         if target.choice.model != ELIZA:
             app.warm_client(target.choice.model)
-        asked = one_shot.ask_as_json if "ask_json" in chosen else one_shot.ask
+        ask = one_shot.ask_as_json if "ask_json" in chosen else one_shot.ask
+        message = await _prepared(
+            asked, target.choice.model, app.turns().attachments, vars(chosen).get("ask_attach", ())
+        )
         async with app.services().threads.aside() if "ask_new" in chosen else nullcontext(target) as addressed:
-            return await asked(message, addressed, app.turns().conversation, standard_output(), standard_error())
+            return await ask(message, addressed, app.turns().conversation, standard_output(), standard_error())
+
+
+async def _prepared(asked: _Asked, model: str, attachments: Attachments, files: Sequence[str]) -> Prepared:
+    """Attach the files of the options and those that the text names, and a picture on standard input.
+
+    Raises:
+        AttachmentError: one of them cannot be attached; nothing is sent.
+    """
+    attachments.wait([await attachments.of_file(each) for each in files])
+    if isinstance(asked.piped, bytes):
+        attachments.wait([await attachments.of_bytes(_PIPED_NAME, asked.piped)])
+    prepared = await attachments.prepared(asked.typed, model)
+    piped = asked.piped if isinstance(asked.piped, str) else ""
+    # At signs of piped text are text.
+    return prepared._replace(text="\n\n".join(part for part in (prepared.text, piped) if part.strip()))
+
+
+async def _refuse_overspent(app: App, target: Target) -> None:
+    """Refuse a message if the budget of the day is spent; warn if it nearly is.
+
+    Raises:
+        MessageRefusedError: it is spent.
+    """
+    budget = target.persona.settings.budget
+    if budget is None:
+        return
+    costs = app.turns().costs
+    spending = await costs.spending(budget)
+    if spending.is_over:
+        raise MessageRefusedError(
+            f"{spending.sentence} Nothing was sent. chorus ask /settings set budget N raises it, /settings unset "
+            "budget removes it."
+        )
+    if warning := costs.warning(spending):
+        standard_error().notice(warning)
 
 
 async def _turn_to_thread(app: App, chosen: argparse.Namespace) -> None:
     if "ask_thread" in chosen:
         await app.focus.look_into(chosen.ask_thread)
+
+
+class _Asked(NamedTuple):
+    """The text of the arguments, and the standard input: a text, or the bytes of a picture or a PDF."""
+
+    typed: str
+    piped: str | bytes
+
+    @property
+    def has_words(self) -> bool:
+        """Whether there is any text."""
+        return bool(self.typed.strip() or (isinstance(self.piped, str) and self.piped.strip()))
 
 
 def _refuse_options(line: str, chosen: argparse.Namespace) -> None:
@@ -78,7 +134,7 @@ def _refuse_options(line: str, chosen: argparse.Namespace) -> None:
     Raises:
         UsageError: there is one of them.
     """
-    for name in ("new", "json"):
+    for name in ("new", "json", "attach"):
         if f"ask_{name}" in chosen:
             command = line.split(maxsplit=1)[0]
             raise UsageError(f"--{name} goes with a message, and {command} is a command. Leave out --{name}.")

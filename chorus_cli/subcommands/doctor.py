@@ -32,7 +32,7 @@ from chorus_cli.terminal.screen.output import standard_error, standard_output
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping
 
     from chorus_cli.adapters.machine.paths import Paths
     from chorus_cli.storage.sqlite.upkeep.salvage import Counts
@@ -70,7 +70,9 @@ def _versions() -> Finding:
         except metadata.PackageNotFoundError:
             missing.append(name)
     told = ", ".join(found)
-    return note("versions", f"{told}; not installed: {', '.join(missing)}.") if missing else fine("versions", f"{told}.")
+    return (
+        note("versions", f"{told}; not installed: {', '.join(missing)}.") if missing else fine("versions", f"{told}.")
+    )
 
 
 async def _mended(home: Paths, finding: Finding) -> bool:
@@ -110,7 +112,9 @@ async def _bring_texts(home: Paths) -> bool:
         connection.execute("BEGIN IMMEDIATE")
         remaining = true_texts.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
         connection.execute("COMMIT")
-        standard_output().line(f"{counted(len(changed) - len(remaining), 'text')} brought from {backup or 'no backup'}.")
+        standard_output().line(
+            f"{counted(len(changed) - len(remaining), 'text')} brought from {backup or 'no backup'}."
+        )
         if not remaining:
             return True
         question = f"No backup has the text of {counted(len(remaining), 'message')}. Take the present text for true?"

@@ -1,4 +1,4 @@
-"""Subcommands that read the log: ``log`` and ``search``.
+"""Subcommands that read the log: ``log``, ``search`` and ``cost``.
 
 Each needs one or two services, and composing all of them would double its time.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chorus_cli.adapters.models.model_map import ModelMap
 from chorus_cli.app import opened
 from chorus_cli.core.log.export import entry_as_json
 from chorus_cli.core.log.marks import log_marks
 from chorus_cli.core.time import timespan
+from chorus_cli.services.log.costs import Costs, Grouping
 from chorus_cli.services.log.search import Search
-from chorus_cli.services.log.transcript import numbers_of, operations_of, selected, transcript
+from chorus_cli.services.log.transcript import newest_of, numbers_of, operations_of, selected, transcript
 from chorus_cli.services.personas.roster import Roster
 from chorus_cli.storage.sqlite.log.search_index import Scope
 from chorus_cli.subcommands.conventions import joined_text, options, print_json
@@ -37,6 +39,8 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
         since = _since(chosen, app.clock.now())
         slug, name = await _roster(app).logged(given.persona, app.focus.slug)
         selection = await selected(app.store, slug, chosen.thread, since)
+        if chosen.newest is not None:
+            selection = await newest_of(app.store, selection, chosen.newest)
         operations = await operations_of(app.store, selection)
         entries, marks = transcript(app.store, selection, operations), log_marks(operations, selection.thread_id)
         numbers = await numbers_of(app.store, slug)
@@ -64,6 +68,24 @@ async def search(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
             show = standard_output().line if findings.matches else standard_error().notice
             show(findings_text(findings, app.personas, since))
     return DONE if findings.matches else NOTHING_FOUND
+
+
+async def cost(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """Show the costs of replies, of all personas or of one."""
+    given = options(chosen, environment)
+    async with opened(given._replace(persona=None), environment) as app:
+        since = _since(chosen, app.clock.now())
+        slug = (await _roster(app).logged(given.persona, app.focus.slug))[0] if given.persona else None
+        costs = Costs(app.store, app.clock, ModelMap().prices)
+        report = await costs.report(Grouping(chosen.by), since, slug)
+        if chosen.json:
+            print_json(report.as_json())
+        else:
+            from chorus_cli.commands.cost import cost_report  # noqa: PLC0415 - it brings the commands along
+            from chorus_cli.terminal.screen.drawing import draw  # noqa: PLC0415 - so does this
+
+            draw(cost_report(report), standard_output())
+    return DONE
 
 
 def _roster(app: App) -> Roster:

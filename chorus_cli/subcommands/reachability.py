@@ -49,13 +49,17 @@ async def check_model(home: Paths, option: str | None, environment: Mapping[str,
         return _through_litellm(answers)
     way = "litellm" if endpoint is None else "the wire"
     if failure := await _failure(address):
-        return wrong(_SUBJECT, f"{answers}, but {address} cannot be reached: {failure}. Check the network and the address.")
+        return wrong(
+            _SUBJECT, f"{answers}, but {address} cannot be reached: {failure}. Check the network and the address."
+        )
     return fine(_SUBJECT, f"{answers} through {way}; {address} can be reached.")
 
 
 def _through_litellm(answers: str) -> Finding:
     if package_folder("litellm") is None:
-        return wrong(_SUBJECT, f"{answers} through litellm, which is not installed. Install it with: pip install litellm.")
+        return wrong(
+            _SUBJECT, f"{answers} through litellm, which is not installed. Install it with: pip install litellm."
+        )
     return note(_SUBJECT, f"{answers} through litellm, which alone knows the address.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import SettingsError
+from chorus_cli.core.errors import MessageRefusedError, SettingsError
 from chorus_cli.services.threads.wording import left_line, next_line
 from chorus_cli.terminal.prompt.command_sign import is_command
 from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
@@ -61,8 +61,10 @@ class Following:
             await turn.stop()
             self._tell_stopped(turn, has_words=arrival.has_words)
             raise
-        except SettingsError:
-            self._unsent.text = _typed(turn.text)
+        except (SettingsError, MessageRefusedError) as error:
+            self._services.attachments.give_back(turn.attachments)
+            if isinstance(error, SettingsError):
+                self._unsent.text = _typed(turn.text)
             raise
         finally:
             self._turn = None
@@ -70,6 +72,7 @@ class Following:
     def _tell_stopped(self, turn: RunningTurn, *, has_words: bool) -> None:
         if turn.is_waiting:
             self._unsent.text = _typed(self._services.replies.give_back(turn))
+            self._services.attachments.give_back(turn.attachments)
             self._screen.notice(_NOT_SENT)
         else:
             self._screen.notice(_STOPPED if has_words else _STOPPED_EARLY)

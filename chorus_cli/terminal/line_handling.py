@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from chorus_cli.commands.composing import edited_line
 from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.replies import Exit, Question, Refill, Reply
-from chorus_cli.core.errors import CommandError, PersonaError
+from chorus_cli.core.errors import AttachmentError, CommandError, PersonaError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.threads.wording import waiting_line
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from chorus_cli.commands.framework.replies import Answer
     from chorus_cli.commands.framework.services import Services
+    from chorus_cli.core.context.target import Target
+    from chorus_cli.services.attachments.attachments import Prepared
     from chorus_cli.services.editing.drafts import UnsentInput
     from chorus_cli.terminal.prompt.line import Prompt
     from chorus_cli.terminal.screen.output import Screen
@@ -37,6 +39,8 @@ _Result = TypeVar("_Result")
 
 _PATIENCE_SECONDS = 1.0
 _ASKED = "Your message:"
+_ASKING = frozenset({"/retry", "/bg"})
+_TOO_DEAR = "Nothing was sent. /settings set budget N raises the budget, /settings unset budget removes it."
 _UNSENT = (
     " Your message was not sent and is at the prompt again. "
     "Ctrl-C clears it; then switch to another persona with /persona NAME."
@@ -83,12 +87,29 @@ class LineHandler:
             raise PersonaError(f"{error}{_UNSENT}") from error
         for notice in (*focus.sharing_notices(), *focus.new_warnings(target)):
             self._screen.notice(notice)
-        turn = await self._uninterrupted(self._services.replies.send(target, unescaped_line(line)))
+        if not await self._is_affordable(target):
+            self._unsent.text = line
+            return False
+        prepared = await self._prepared(line, target.choice.model)
+        send = self._services.replies.send(target, prepared.text, attachments=prepared.attachments)
+        turn = await self._uninterrupted(send)
         if turn is None:
             self._screen.notice(waiting_line(target))
         else:
             await self._following.follow(turn)
         return False
+
+    async def _prepared(self, line: str, model: str) -> Prepared:
+        """Attach the files that a line names, and those that wait.
+
+        Raises:
+            AttachmentError: one of them cannot be attached; the line is at the prompt again.
+        """
+        try:
+            return await self._services.attachments.prepared(unescaped_line(line), model, pasted=self._prompt.pasted)
+        except AttachmentError:
+            self._unsent.text = line
+            raise
 
     async def compose(self, typed: str) -> bool:
         """Let the user continue ``typed`` in the editor; the text always comes back to the prompt. Return false."""
@@ -121,8 +142,13 @@ class LineHandler:
 
     async def _command(self, line: str) -> bool:
         services = self._services
+        for flaw in services.own_commands.new_flaws(services.focus.slug):
+            self._screen.notice(flaw)
         before = services.focus.slug, services.focus.thread_id
         bound = resolve(services.registry, line, services.machine.clock.now())
+        asks_model = bound.command.path in _ASKING or services.own_commands.is_own(bound.command)
+        if asks_model and not await self._is_affordable(services.focus.target()):
+            return False
         stoppable = bound.command.stoppable
         hint = ", press Ctrl-C to stop" if stoppable else ""
         with self._progress.of(Wait(bound.command.path, _PATIENCE_SECONDS, hint)):
@@ -140,6 +166,22 @@ class LineHandler:
             if answer.events and answer.text:
                 self._screen.notice(f"{_ASKED} {shortened(answer.text)}")
             await self._following.follow(answer)
+        return False
+
+    async def _is_affordable(self, target: Target) -> bool:
+        """Return whether a message may be sent: warn near the end of the day's budget, and ask once it is spent."""
+        budget, costs = target.persona.settings.budget, self._services.log.costs
+        if budget is None:
+            return True
+        spending = await costs.spending(budget)
+        if not spending.is_over:
+            if warning := costs.warning(spending):
+                self._screen.notice(warning)
+            return True
+        question = f"{spending.sentence} Ask the model all the same?"
+        if await self._prompt.confirm(question, ("y", "n"), self._screen.notice) == "y":
+            return True
+        self._screen.notice(_TOO_DEAR)
         return False
 
     async def _show_exchange_unless_in(self, slug: str, thread_id: int) -> None:

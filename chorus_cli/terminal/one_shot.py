@@ -7,6 +7,7 @@ import sys
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.attachments.recognition import is_picture
 from chorus_cli.core.errors import MessageRefusedError
 from chorus_cli.core.models.events import TextDelta
 from chorus_cli.terminal.prompt.keyboard import suspendable
@@ -18,23 +19,28 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.models.events import TurnDone, TurnEvent
+    from chorus_cli.services.attachments.attachments import Prepared
     from chorus_cli.services.turns.conversation import Conversation
     from chorus_cli.terminal.screen.output import Screen
 
+_LONGEST_SIGN = 16
 
-async def ask(text: str, target: Target, conversation: Conversation, answers: Screen, asides: Screen) -> int:
+
+async def ask(message: Prepared, target: Target, conversation: Conversation, answers: Screen, asides: Screen) -> int:
     """Have a message answered and show the reply as it comes; return the exit code."""
-    return await shown(conversation.answer(target, text), answers, asides)
+    return await shown(conversation.answer(target, *message), answers, asides)
 
 
-async def ask_as_json(text: str, target: Target, conversation: Conversation, answers: Screen, asides: Screen) -> int:
+async def ask_as_json(
+    message: Prepared, target: Target, conversation: Conversation, answers: Screen, asides: Screen
+) -> int:
     """Have a message answered, and write the whole turn as one JSON value, also if it is stopped; return the exit code.
 
     Notices and the error of a reply that breaks off go to ``asides``.
     """
     record, told = TurnRecord(target, conversation.answering.outside.clock.monotonic), PlainReply(asides, asides)
     try:
-        async with aclosing(conversation.answer(target, text)) as events:
+        async with aclosing(conversation.answer(target, *message)) as events:
             async for event in events:
                 record.take(event)
                 if not isinstance(event, TextDelta):
@@ -56,15 +62,17 @@ def _code(done: TurnDone | None) -> int:
     return 0 if done is not None and done.error is None else 1
 
 
-def standard_input() -> str:
-    """Return the piped input; empty if stdin is a terminal or closed.
+def standard_input() -> str | bytes:
+    """Return the piped input, as bytes if it is a picture or a PDF; empty if stdin is a terminal or closed.
 
     Raises:
-        MessageRefusedError: it is not UTF-8.
+        MessageRefusedError: it is neither that nor UTF-8.
     """
     if sys.stdin is None or sys.stdin.isatty():
         return ""
     data = sys.stdin.buffer.read()
+    if is_picture(data[:_LONGEST_SIGN]):
+        return data
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

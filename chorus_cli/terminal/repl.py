@@ -85,11 +85,18 @@ class Backend(NamedTuple):
         services = self.services()
         return (await services.context.planner.planned(target, services.machine.clock.now())).meter
 
+    async def price(self, target: Target) -> float | None:
+        """Return the price of the newest answered turn in USD, if it is known and wanted in the line at the bottom."""
+        if not target.persona.settings.show_price:
+            return None
+        return await self.services().log.costs.of_last_reply(target.thread_id)
+
     def background(self) -> Background:
         """Count the work in the background."""
         services = self.services()
         running = sum(not turn.is_followed for turn in services.replies.running)
-        return Background(running, services.jobs.running_count, services.replies.waiting_count)
+        attached = tuple(each.name for each in services.attachments.waiting)
+        return Background(running, services.jobs.running_count, services.replies.waiting_count, attached)
 
 
 class Repl:
@@ -111,7 +118,7 @@ class Repl:
         self._settling: asyncio.TimerHandle | None = None
         self._lines: LineHandler | None = None
         self._errors = Recurrence()
-        self._toolbar = Toolbar(backend.meter, backend.report_bug, self._background, _SETTLING_SECONDS)
+        self._toolbar = Toolbar(backend.meter, backend.report_bug, self._background, backend.price, _SETTLING_SECONDS)
         self._prompt = Prompt(backend.services, self._toolbar.text, backend.connect)
         self._greeting = Greeting(self._focus, screen, self._prompt, self._toolbar)
         self._prompt.feed(typed_early)

@@ -41,6 +41,37 @@ async def test_without_a_reply_in_context_nothing_is_copied(world: World) -> Non
     assert world.copied == []
 
 
+TWO_BLOCKS = "First:\n\n```sh\nls -l\n```\n\nthen\n\n~~~\nprint(1)\nprint(2)\n~~~\nDone."
+
+
+@pytest.mark.parametrize(
+    ("line", "copied"),
+    [("/copy code", "print(1)\nprint(2)\n"), ("/copy code 1", "ls -l\n"), ("/copy CODE #2", "print(1)\nprint(2)\n")],
+)
+async def test_a_code_block_of_the_last_reply_with_code_is_copied(world: World, line: str, copied: str) -> None:
+    for reply in ("```\nolder\n```", TWO_BLOCKS, "No code here."):
+        world.model.say(reply)
+        await world.say("Go on")
+    assert (await world.told(line)).startswith("Copied code block ")
+    assert world.copied == [copied]
+
+
+@pytest.mark.parametrize(
+    ("reply", "line", "refusal"),
+    [
+        ("No code.", "/copy code", "There is nothing to copy: no reply in context has a code block."),
+        (TWO_BLOCKS, "/copy code 3", "The last reply with code has 2 code blocks; there is no #3."),
+        (TWO_BLOCKS, "/copy code x", "'x' is not a number from 1 upwards, such as 3 or #3."),
+        (TWO_BLOCKS, "/copy it", "/copy takes nothing, or code and a number, such as /copy code 2."),
+    ],
+)
+async def test_a_code_block_that_is_not_there_is_not_copied(world: World, reply: str, line: str, refusal: str) -> None:
+    world.model.say(reply)
+    await world.say("Go on")
+    assert await world.told(line) == refusal
+    assert world.copied == []
+
+
 # Exporting
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import threading
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-_HEARD = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP)
+from tests.terminal.forked import PROGRAM, fork_of
 
-PROGRAM = (sys.executable, "-m", "chorus_cli")
+__all__ = ["PROGRAM", "Outcome", "finished", "signals_heard", "started"]
+
+_HEARD = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,30 @@ def signals_heard() -> Iterator[None]:
             signal.signal(number, signal.SIG_IGN)
 
 
+def started(
+    command: Sequence[str | bytes], environment: Mapping[str, str], *, stdin: int = subprocess.PIPE
+) -> subprocess.Popen[bytes]:
+    """Start any command with its output in pipes that are not buffered."""
+    with signals_heard(), warnings.catch_warnings():
+        # Newer Pythons warn of forking beside the threads of a test runner.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return subprocess.Popen(
+            command,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            bufsize=0,
+            preexec_fn=fork_of(command, environment),  # noqa: PLW1509 - the fork is its purpose
+        )
+
+
 def finished(command: Sequence[str | bytes], environment: Mapping[str, str], stdin: bytes = b"") -> Outcome:
     """Run any command to its end; its output is taken for UTF-8."""
-    with signals_heard():
-        done = subprocess.run(command, input=stdin, capture_output=True, env=environment, timeout=60, check=False)
-    return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+    with started(command, environment) as process:
+        try:
+            output, errors = process.communicate(stdin, timeout=60)
+        except BaseException:
+            process.kill()
+            raise
+    return Outcome(process.returncode, output.decode(), errors.decode())

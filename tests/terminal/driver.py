@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import pexpect
 import pyte
 
-from tests.terminal.command import PROGRAM, Outcome, finished, signals_heard
+from tests.terminal.command import PROGRAM, Outcome, finished, signals_heard, started
+from tests.terminal.forked import fork_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,6 +59,9 @@ LONG_MESSAGE = "I am " + " ".join(f"word{number}" for number in range(50))
 FIRST_WORD = " word0"
 """Stands on the screen a second time when the reply to `LONG_MESSAGE` has begun to stream."""
 
+NEW_INTERPRETER = {"PYTHONHASHSEED": "0"}
+"""Variables that only a new interpreter can obey: a program that has them is no fork of the test runner."""
+
 
 @dataclass(frozen=True, slots=True)
 class Home:
@@ -84,12 +88,7 @@ class Home:
     @contextmanager
     def running(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
         """Start a command whose output the test reads, unbuffered, while it runs."""
-        pipe = subprocess.PIPE
-        with signals_heard():
-            process = subprocess.Popen(
-                [*PROGRAM, *arguments], stdin=stdin, stdout=pipe, stderr=pipe, env=self.environment, bufsize=0
-            )
-        with process:
+        with started([*PROGRAM, *arguments], self.environment, stdin=stdin) as process:
             try:
                 yield process
             finally:
@@ -160,7 +159,13 @@ class Terminal:
         with signals_heard(), warnings.catch_warnings():
             # Newer Pythons warn of forking beside the threads of a test runner; the child runs another program at once.
             warnings.simplefilter("ignore", DeprecationWarning)
-            self._child = pexpect.spawn(command[0], [*command[1:]], env=environment, dimensions=size)
+            self._child = pexpect.spawn(
+                command[0],
+                [*command[1:]],
+                env=environment,
+                dimensions=size,
+                preexec_fn=fork_of(command, environment),
+            )
         # pexpect waits 50 ms before each key unless told otherwise.
         self._child.delaybeforesend = None
         self._child.ptyproc.delayafterclose = 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PATIENCE_SECONDS, PROMPT, Home, Terminal
+from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, NEW_INTERPRETER, PATIENCE_SECONDS, PROMPT, Home, Terminal
 
 if TYPE_CHECKING:
     import subprocess
@@ -166,10 +166,9 @@ def test_a_signal_at_the_prompt_leaves_the_terminal_as_it_was(home: Home, number
 
 
 def test_a_signal_while_litellm_is_being_imported_leaves_no_bug_behind(home: Home) -> None:
-    address = "http://127.0.0.1:9/v1"
-    with home.chat(
-        OPENAI_API_KEY="sk-test", OPENAI_BASE_URL=address, CHORUS_MODEL="openai/x", CHORUS_WIRE="off"
-    ) as chat:
+    provider = {"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "CHORUS_MODEL": "openai/x"}
+    # The test runner may have imported it.
+    with home.chat(**provider, **NEW_INTERPRETER, CHORUS_WIRE="off") as chat:
         chat.say("hello")
         chat.await_text("waiting for openai/x")
         os.kill(chat.pid, signal.SIGTERM)

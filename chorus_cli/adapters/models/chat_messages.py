@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.adapters.models.attached import content_of, not_stored
 from chorus_cli.core.models.exchange import PromptMessage
 from chorus_cli.core.text.surrogates import join_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from chorus_cli.adapters.models.attached import Load, Part
     from chorus_cli.adapters.models.model_map import ModelMap
     from chorus_cli.core.models.exchange import ModelRequest
 
@@ -71,9 +73,17 @@ def accepted_messages(request: ModelRequest) -> tuple[PromptMessage, ...]:
     return tuple(map(_in_words, request.messages))
 
 
-def chat_messages(messages: Sequence[PromptMessage], *, with_markers: bool) -> list[dict[str, object]]:
-    """Return ``messages`` in litellm's form, with cache markers if asked for."""
-    return [chat_message(message) for message in marked_messages(messages, with_markers=with_markers)]
+def request_messages(request: ModelRequest, model_map: ModelMap, load: Load) -> list[dict[str, object]]:
+    """Return the messages of a request in litellm's form; ``load`` returns the bytes of attachments."""
+    with_markers = wants_markers(request.model, model_map)
+    return chat_messages(accepted_messages(request), with_markers=with_markers, load=load)
+
+
+def chat_messages(
+    messages: Sequence[PromptMessage], *, with_markers: bool, load: Load = not_stored
+) -> list[dict[str, object]]:
+    """Return ``messages`` in litellm's form, with cache markers if asked for; ``load`` returns bytes of attachments."""
+    return [chat_message(message, load) for message in marked_messages(messages, with_markers=with_markers)]
 
 
 def marked_messages(messages: Sequence[PromptMessage], *, with_markers: bool) -> list[MarkedMessage]:
@@ -83,17 +93,33 @@ def marked_messages(messages: Sequence[PromptMessage], *, with_markers: bool) ->
     return [MarkedMessage(message, is_marked=place in marked) for place, message in enumerate(messages)]
 
 
-def chat_message(marked: MarkedMessage) -> dict[str, object]:
-    """Return a message in the shape of the OpenAI API."""
+def chat_message(marked: MarkedMessage, load: Load = not_stored) -> dict[str, object]:
+    """Return a message in the shape of the OpenAI API; ``load`` returns the bytes of attachments."""
     message = marked.message
-    text = join_surrogates(message.content)
-    content = [{"type": "text", "text": text, "cache_control": _MARKER}] if marked.is_marked else text
-    translated: dict[str, object] = {"role": message.role, "content": content}
+    translated: dict[str, object] = {"role": message.role, "content": _content(marked, load)}
     if message.tool_calls is not None:
         translated["tool_calls"] = json.loads(message.tool_calls)
     if message.tool_call_id is not None:
         translated["tool_call_id"] = message.tool_call_id
     return translated
+
+
+def _content(marked: MarkedMessage, load: Load) -> object:
+    """Return the content of a message: a text, or a list if it has a marker or parts."""
+    content = content_of(marked.message, load)
+    text = join_surrogates(content.text)
+    if not content.parts and not marked.is_marked:
+        return text
+    block: dict[str, object] = {"type": "text", "text": text} if text.strip() or not content.parts else {}
+    if block and marked.is_marked:
+        block["cache_control"] = _MARKER
+    return [*map(_part, content.parts), *([block] if block else [])]
+
+
+def _part(part: Part) -> dict[str, object]:
+    if part.is_picture:
+        return {"type": "image_url", "image_url": {"url": part.address}}
+    return {"type": "file", "file": {"filename": join_surrogates(part.attachment.name), "file_data": part.address}}
 
 
 def _with_words_before_calls(messages: Sequence[PromptMessage]) -> tuple[PromptMessage, ...]:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.adapters.models.installation import installation_folder
 from chorus_cli.core.errors import ModelError
+from chorus_cli.core.models.costs import Prices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 _MODELS = "model_prices_and_context_window_backup.json"
@@ -51,8 +52,11 @@ class _Entry(NamedTuple):
     limit_tokens: int | None
     output_tokens: int | None
     input_cost: float | None
+    prices: Prices | None
     takes_temperature: bool
     takes_system_messages: bool
+    sees_pictures: bool
+    reads_pdfs: bool
 
 
 class _Knowledge(NamedTuple):
@@ -87,6 +91,11 @@ class ModelMap:
         prices = (entry.input_cost for entry in self._entries_for(model))
         return next((price for price in prices if price is not None), None)
 
+    def prices(self, model: str) -> Prices | None:
+        """Return the prices of ``model``, or ``None`` if the map has none; they are standard prices, as above."""
+        found = (entry.prices for entry in self._entries_for(model))
+        return next((prices for prices in found if prices is not None), None)
+
     def output_tokens(self, model: str) -> int | None:
         """Return the longest reply of ``model``, in tokens, or ``None`` if the map has none."""
         figures = (entry.output_tokens for entry in self._entries_for(model))
@@ -109,6 +118,16 @@ class ModelMap:
         """Return whether ``model`` takes a system message, according to the map; ``None`` if it is not listed."""
         entries = [entry for entry in self._entries_for(model) if entry.chats]
         return any(entry.takes_system_messages for entry in entries) if entries else None
+
+    def sees_pictures(self, model: str) -> bool | None:
+        """Return whether ``model`` takes pictures, according to the map; ``None`` if it is not listed."""
+        entries = [entry for entry in self._entries_for(model) if entry.chats]
+        return any(entry.sees_pictures for entry in entries) if entries else None
+
+    def reads_pdfs(self, model: str) -> bool | None:
+        """Return whether ``model`` takes PDF files, according to the map; ``None`` if it is not listed."""
+        entries = [entry for entry in self._entries_for(model) if entry.chats]
+        return any(entry.reads_pdfs for entry in entries) if entries else None
 
     def names(self) -> frozenset[str]:
         """Return the names of all chat models, with a provider or bare, as litellm accepts them."""
@@ -235,8 +254,11 @@ def _entry_of(value: object) -> _Entry | None:
         limit_tokens,
         _tokens(value.get("max_output_tokens")),
         input_cost,
+        _prices(value, input_cost),
         value.get("supports_sampling_params") is not False,
         value.get("supports_system_messages") is True,
+        value.get("supports_vision") is True,
+        value.get("supports_pdf_input") is True,
     )
 
 
@@ -250,6 +272,17 @@ def _price(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value < 1 else None
+
+
+def _prices(entry: Mapping[str, object], input_cost: float | None) -> Prices | None:
+    """Return the prices of an entry; one without a price for cached tokens has that of others."""
+    output_cost = _price(entry.get("output_cost_per_token"))
+    if input_cost is None or output_cost is None:
+        return None
+    cached = _price(entry.get("cache_read_input_token_cost"))
+    # Of some providers the map says that storing in the cache is free, where they mean that it costs nothing more.
+    written = _price(entry.get("cache_creation_input_token_cost")) or input_cost
+    return Prices(input_cost, output_cost, input_cost if cached is None else cached, written)
 
 
 def _providers_in(folder: Path) -> frozenset[str]:

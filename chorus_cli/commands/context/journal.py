@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
+from chorus_cli.commands.context.picture import drawn_pins
 from chorus_cli.commands.framework.arguments import NUMBER, TIME
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
@@ -16,9 +18,12 @@ from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time.timespan import Span
 from chorus_cli.services.log.journal import Entry
+from chorus_cli.services.log.pins import pin, unpin
 from chorus_cli.services.log.transcript import numbers_of
 
 GROUP: CommandGroup[Services] = CommandGroup("context")
+TOP: CommandGroup[Services] = CommandGroup("")
+MESSAGE = replace(NUMBER, name="message", help="a message's number, such as 12 or #12, as /search shows it")
 
 _LONGEST_SUMMARY = 1000
 
@@ -90,6 +95,40 @@ async def operations(services: Services) -> Text | Table:
         for entry in entries
     ]
     return Table("", ("No.", "When", "What", ""), tuple(rows))
+
+
+@TOP.command("pin")
+async def pin_message(services: Services, message: Annotated[int | None, MESSAGE] = None) -> Text | Table:
+    """Keep a message in context word for word, or list the pinned messages.
+
+    No window, no summary and no full request leaves it out. /new, an edit and a restored session end that, and /undo.
+
+    Examples:
+        /pin 12
+        /pin
+    """
+    target = services.focus.target()
+    if message is None:
+        return await _pinned(services)
+    pinned = await pin(services.log.journal, target, message)
+    return Text(f'Pinned: #{message} "{shortened(pinned.content)}". /unpin {message} ends that.')
+
+
+@TOP.command("unpin")
+async def unpin_message(services: Services, message: Annotated[int, MESSAGE]) -> Text:
+    """Let a pinned message leave the context as others do.
+
+    Examples:
+        /unpin 12
+    """
+    unpinned = await unpin(services.log.journal, services.focus.target(), message)
+    return Text(f'No longer pinned: #{message} "{shortened(unpinned.content)}".')
+
+
+async def _pinned(services: Services) -> Text | Table:
+    now, target = services.machine.clock.now(), services.focus.target()
+    rows = drawn_pins((await services.context.planner.snapshot(target, now)).view, target.persona.name)
+    return rows or Text("No message is pinned. /search shows the numbers of messages; /pin 12 pins one.")
 
 
 @GROUP.command("at")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Annotated
+
 from chorus_cli.commands.context.journal import follow_fork, named
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Refill, Reply, Text
 from chorus_cli.commands.framework.services import Services
+from chorus_cli.commands.model import MODEL
 from chorus_cli.core.context.target import Target
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.jobs.wording import going_again_line, kept_back_line
 from chorus_cli.core.log.messages import Message as Spoken
 from chorus_cli.core.log.operations import Operation
+from chorus_cli.core.models.choice import ModelChoice
 from chorus_cli.core.settings import values as setting_values
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.services.log.journal import Newest
@@ -36,7 +41,9 @@ async def undo(services: Services) -> Reply:
         /undo
     """
     target = services.focus.target()
+    attached = services.replies.attached_in(target.thread_id)
     if unsent := await services.replies.take_back(target.thread_id):
+        services.attachments.give_back(attached)
         return Refill(f"Not sent: {shortened(unsent)}", unsent)
     try:
         newest = await services.log.journal.newest(target)
@@ -93,6 +100,7 @@ def _undone(done: Operation | Spoken, name: str, services: Services) -> Reply:
     if isinstance(done, Operation):
         return Text(f"Undone: {name}")
     again = services.jobs.news.turn_undone(done.id)
+    services.attachments.give_back(done.attachments)
     told = [f"Undone: {name}", *([going_again_line(again)] if again else [])]
     return Refill("\n".join(told), done.content, gives_way=True)
 
@@ -127,12 +135,18 @@ async def redo(services: Services) -> Text:
 
 
 @GROUP.command("retry")
-async def retry(services: Services) -> RunningTurn:
-    """Ask for another reply to the last message.
+async def retry(services: Services, model: Annotated[str | None, MODEL] = None) -> RunningTurn:
+    """Ask for another reply to the last message, from the same model or once from another one.
 
     The old reply leaves the context, not the log; /undo brings it back.
 
     Examples:
         /retry
+        /retry chorus/eliza
     """
-    return services.replies.retry(services.focus.target())
+    target = services.focus.target()
+    if model is not None:
+        if doubt := await services.personas.models.doubt(model):
+            services.machine.notifier.aside(doubt)
+        target = replace(target, choice=ModelChoice(model, "for one reply"))
+    return services.replies.retry(target)

@@ -9,6 +9,7 @@ from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.wording import local, reach, speaker
 from chorus_cli.core.context.budget import tokens_of
 from chorus_cli.core.context.memory import CORRECTED
+from chorus_cli.core.log.messages import words_of
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time.timeline import bar, counts_by_slot, gap, slot_length, slot_of, timeline
 
@@ -57,6 +58,13 @@ def drawn_memory(uses: Sequence[MemoryUse]) -> Table:
     outside = Counter(use.reason for use in uses if not use.sent and use.reason != CORRECTED)
     rest = [("", counted(number, "item"), f"not sent; {reason}") for reason, number in outside.items()]
     return Table("Memory", ("Item", "Content", "Why"), (*sent, *rest))
+
+
+def drawn_pins(view: View, name: str) -> Table | None:
+    """List the pinned messages in context; ``None`` if there are none."""
+    rows = [row for row in view.messages if row.id in view.pinned]
+    cells = [(f"#{row.id}", local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in rows]
+    return Table("Pinned", ("No.", "Time", "From", "Message"), tuple(cells)) if cells else None
 
 
 def usage(report: RequestReport | ContextReport, threshold: float) -> str:
@@ -108,7 +116,7 @@ def _moved(rows: Sequence[LogMessage], verb: str, name: str) -> Table | None:
     if not rows:
         return None
     edges = rows if len(rows) == 1 else (rows[0], rows[-1])
-    cells = [(local(row.timestamp), speaker(row.role, name), shortened(row.content)) for row in edges]
+    cells = [(local(row.timestamp), speaker(row.role, name), shortened(words_of(row))) for row in edges]
     tokens = sum(map(tokens_of, rows))
     title = f"{counted(len(rows), 'message')}, ~{tokens:,} tokens, would {verb}; first and last:"
     return Table(title, ("", "", ""), tuple(cells))

@@ -15,7 +15,8 @@ from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.wording import local
 from chorus_cli.core.context.plan import usable
 from chorus_cli.core.context.snapshot import ContextSnapshot
-from chorus_cli.core.context.view import Summary, View
+from chorus_cli.core.context.summaries import Summary
+from chorus_cli.core.context.view import View
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.cutting import quoted
 from chorus_cli.core.text.phrases import counted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from chorus_cli.commands.context.picture import drawn_memory, drawn_parts, drawn_window, previewed, usage
+from chorus_cli.commands.context.picture import drawn_memory, drawn_parts, drawn_pins, drawn_window, previewed, usage
 from chorus_cli.commands.framework.arguments import ASKED_TIME, AskedTime, Parameter
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
@@ -47,6 +47,7 @@ async def show(services: Services) -> Report:
             Text(window),
             Text(drawn_window(view, report.moments, now)),
             parts,
+            *([pins] if (pins := drawn_pins(view, target.persona.name)) else []),
             Text(filled),
             *map(Text, target.persona.warnings),
             Text(_EXAMPLES),
@@ -72,8 +73,9 @@ async def why(services: Services) -> Report:
     # Most chats have one thread, which goes without saying.
     heading = [Text(here)] if target.thread_number > 1 else []
     memory = [drawn_memory(report.memory)] if report.memory else []
+    pins = drawn_pins(report.plan.snapshot.view, target.persona.name)
     parts = Table("", ("Part", "Tokens", "Why"), tuple(rows))
-    return Report((*heading, parts, *memory, left_out, end))
+    return Report((*heading, parts, *memory, *([pins] if pins else []), left_out, end))
 
 
 @GROUP.command("set", default=True)

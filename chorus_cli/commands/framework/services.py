@@ -6,16 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
+    from chorus_cli.commands.framework.own_commands import OwnCommands
     from chorus_cli.commands.framework.registry import CommandRegistry
     from chorus_cli.ports import Clock
+    from chorus_cli.services.attachments.attachments import Attachments
+    from chorus_cli.services.cards.cards import Cards
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.context.window import ContextWindow
     from chorus_cli.services.editing.context import ContextEditing
     from chorus_cli.services.editing.drafts import Editing
     from chorus_cli.services.folding.folding import Folding
+    from chorus_cli.services.imports.imports import Imports
     from chorus_cli.services.jobs.jobs import Jobs
+    from chorus_cli.services.log.costs import Costs
     from chorus_cli.services.log.journal import Journal
     from chorus_cli.services.log.search import Search
     from chorus_cli.services.log.transcript import Exporting
@@ -56,11 +61,12 @@ class PersonaServices:
 
 @dataclass(frozen=True, slots=True)
 class LogServices:
-    """The log: its operations, full-text search, and export."""
+    """The log: its operations, full-text search, export, and costs."""
 
     journal: Journal
     search: Search
     exporting: Exporting
+    costs: Costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +82,17 @@ class MachineServices:
     """The time, the clipboard, sentences to the user while a command is being carried out, and the models' libraries.
 
     ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``.
-    ``warm`` imports all that asking a model needs; it blocks, maybe for seconds.
+    ``warm`` imports all that asking a model needs; it blocks, maybe for seconds. ``picture`` returns the picture in the
+    clipboard, which blocks, and ``download`` the name and the bytes of a file on the web; both raise an
+    ``AttachmentError``.
     """
 
     clock: Clock
     copy: Callable[[str], str]
     notifier: Notifier
     warm: Callable[[str], None]
+    picture: Callable[[], bytes]
+    download: Callable[[str], Awaitable[tuple[str, bytes]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,20 +105,28 @@ class UpkeepServices:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """All services, and the registry of commands that ``/help`` reads."""
+    """All services, and the commands, those of the user among them."""
 
-    registry: CommandRegistry[Services]
+    own_commands: OwnCommands[Services]
     focus: Focus
     conversation: Conversation
     replies: Replies
     threads: Threads
     context: ContextServices
     personas: PersonaServices
+    cards: Cards
     sessions: Sessions
     idle_timer: IdleTimer
     memory: Memory
     jobs: Jobs
     log: LogServices
+    imports: Imports
     editing: EditingServices
     upkeep: UpkeepServices
     machine: MachineServices
+    attachments: Attachments
+
+    @property
+    def registry(self) -> CommandRegistry[Services]:
+        """The commands of a chat with the persona in focus."""
+        return self.own_commands.registry(self.focus.slug)

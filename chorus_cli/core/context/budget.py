@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.attachments.tokens import attachment_tokens
 from chorus_cli.core.context.calibration import Calibration
 from chorus_cli.core.log.messages import Message, Role
 
@@ -122,9 +123,10 @@ def total_tokens(rows: Sequence[Message]) -> int:
     return (LEAD_TOKENS if needs_lead(rows) else 0) + sum(map(tokens_of, rows))
 
 
-def text_tokens(message: Message, count: Callable[[str], int]) -> int:
-    """Count the texts of a message: preamble, content, tool calls."""
-    return sum(map(count, filter(None, (message.preamble, message.content, message.tool_calls))))
+def own_tokens(message: Message, count: Callable[[str], int], model: str = "") -> int:
+    """Count the texts of a message (preamble, content, tool calls) and its attachments, as ``model`` counts those."""
+    texts = sum(map(count, filter(None, (message.preamble, message.content, message.tool_calls))))
+    return texts + attachment_tokens(message.attachments, model) if message.attachments else texts
 
 
 def needs_lead(rows: Sequence[Message]) -> bool:

@@ -8,10 +8,11 @@ from chorus_cli.core.context.budget import (
     FULLEST_SHARE,
     LEAD_TOKENS,
     needs_lead,
-    text_tokens,
+    own_tokens,
     tokens_of,
     total_tokens,
 )
+from chorus_cli.core.log.attachments import with_lines
 from chorus_cli.core.log.messages import Message, Role, turns
 from chorus_cli.core.text.cutting import cut_in_the_middle
 
@@ -94,10 +95,13 @@ def _cut_to_fit(rows: list[Message], room_tokens: int, count: Callable[[str], in
 def _cut(row: Message, cap_tokens: int, count: Callable[[str], int]) -> Message:
     if tokens_of(row) <= cap_tokens:
         return row
+    if row.attachments:
+        row = row._replace(content=with_lines(row.content, row.attachments), attachments=())
+        return _cut(row._replace(token_count=own_tokens(row, count)), cap_tokens, count)
     content_tokens = count(row.content)
     allowed_tokens = max(0, cap_tokens - (tokens_of(row) - content_tokens))
     shortened = row._replace(content=cut_in_the_middle(row.content, content_tokens, allowed_tokens, count))
-    return shortened._replace(token_count=text_tokens(shortened, count))
+    return shortened._replace(token_count=own_tokens(shortened, count))
 
 
 def _without_oldest_rows(rows: list[Message], kept: Message | None, room_tokens: int) -> list[Message]:

@@ -11,7 +11,7 @@ from chorus_cli.core.log.journal import fold_is_undone
 from chorus_cli.core.log.messages import Message, Status, turns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from chorus_cli.core.context.snapshot import ContextSnapshot
 
@@ -56,19 +56,22 @@ def due(snapshot: ContextSnapshot) -> tuple[Message, ...]:
     if tokens <= (budget.tokens if fold_is_undone(snapshot.operations) else budget.background_fold_tokens):
         return ()
     planned_tokens = system_tokens(snapshot, None) + budget.summary_room + verbatim_tokens
-    messages = _oldest(foldable(view.verbatim), planned_tokens, budget.room.half)
-    gain = budget.corrected(total_tokens(usable(messages)))
+    messages = _oldest(foldable(view.unfolded), planned_tokens, budget.room.half, view.pinned)
+    gain = budget.corrected(total_tokens([row for row in usable(messages) if row.id not in view.pinned]))
     is_worth_it = tokens > budget.tokens or gain >= _LEAST_GAIN * budget.limit.tokens
     return tuple(messages) if is_worth_it else ()
 
 
-def _oldest(groups: Sequence[Sequence[Message]], total: int, target: int) -> list[Message]:
-    """Return the messages of as many of the oldest turns as bring a request of ``total`` tokens to the target."""
+def _oldest(groups: Sequence[Sequence[Message]], total: int, target: int, pinned: Collection[int]) -> list[Message]:
+    """Return the messages of as many of the oldest turns as bring a request of ``total`` tokens to the target.
+
+    Those that are pinned are sent besides, so that no tokens are gained by them.
+    """
     folded: list[Message] = []
     for group in groups:
         if total <= target:
             break
-        total -= sum(map(tokens_of, usable(group)))
+        total -= sum(tokens_of(row) for row in usable(group) if row.id not in pinned)
         folded += group
     return folded
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JournalError
-from chorus_cli.core.log.messages import Status, turns
+from chorus_cli.core.log.messages import Status, is_written, turns
 from chorus_cli.core.text.phrases import shortened
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def forkable(view: View, through_id: int | None = None) -> View:
             f"The turn of message #{through_id} is still being answered. Fork it when the reply is there."
         )
     complete = tuple(row for row in view.messages if row.turn_id not in running)
-    if not any(row.content or row.tool_calls for row in complete):
+    if not any(map(is_written, complete)):
         reason = "only a turn that is still being answered is in context" if running else "nothing is in context here"
         raise JournalError(f"There is nothing to fork: {reason}. /thread new opens an empty thread.")
     is_whole = complete[: view.folded_number] == view.folded

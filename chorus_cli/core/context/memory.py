@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.log.messages import Message, Role
 from chorus_cli.core.memory.items import Tier
+from chorus_cli.core.memory.keys import keys_of
 from chorus_cli.core.memory.prompt import (
     RECALLED_HEADING,
     already_said,
@@ -151,7 +152,7 @@ def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Messag
             if item.tier is Tier.HOT and tokens_in_request(item) > room:
                 return MemoryUse(item, sent=False, reason=f"too large: HOT items have {room:,} tokens")
             is_corrected = item.id in held or item.id in recalled
-            return MemoryUse(item, sent=False, reason=CORRECTED if is_corrected else _REASONS_OUTSIDE[item.tier])
+            return MemoryUse(item, sent=False, reason=CORRECTED if is_corrected else _reason_outside(item))
         if item.id in recalled:
             return MemoryUse(item, sent=True, reason=f"recalled in message #{recalled[item.id].message_id}")
         if item.id in held:
@@ -160,6 +161,11 @@ def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Messag
         return MemoryUse(item, sent=True, reason=f"in message #{item.source_message_id} itself")
 
     return [use(item) for item in listed]
+
+
+def _reason_outside(item: Item) -> str:
+    is_keyed = item.tier is not Tier.HOT and keys_of(item.content) is not None
+    return f"{item.tier}: sent when a message has one of its keys" if is_keyed else _REASONS_OUTSIDE[item.tier]
 
 
 def is_recalled(message: Message | MessageContent) -> bool:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.budget import Meter, needs_lead, text_tokens, tokens_of, total_tokens
+from chorus_cli.core.context.budget import LEAD_TOKENS, Meter, needs_lead, own_tokens, tokens_of, total_tokens
 from chorus_cli.core.context.fitting import fitting
 from chorus_cli.core.context.memory import block_tokens
 from chorus_cli.core.context.view import Reason
-from chorus_cli.core.log.messages import Message, Role, Status
+from chorus_cli.core.log.attachments import with_lines
+from chorus_cli.core.log.messages import Message, Role, Status, is_filled
 from chorus_cli.core.memory.prompt import hot_block
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from chorus_cli.core.context.snapshot import ContextSnapshot
-    from chorus_cli.core.context.view import Summary
+    from chorus_cli.core.context.summaries import Summary
+    from chorus_cli.core.log.attachments import Attachment, Kind
 
 BROKEN_OFF = "[this reply broke off here]"
 HEADING = "Summary of the earlier conversation:"
@@ -67,6 +69,12 @@ class RequestPlan:
         return bool(self.too_large or self.cut or self.lacks_summary)
 
     @property
+    def begins_at(self) -> int | None:
+        """The first message, but for pinned ones, if the request leaves older ones out."""
+        sent = (row.id for row in self.sent if row.id not in self.snapshot.view.pinned)
+        return next(sent, None) if self.too_large else None
+
+    @property
     def meter(self) -> Meter:
         """The size of the request, in tokens as the provider is expected to count them."""
         budget = self.snapshot.budget
@@ -94,17 +102,15 @@ class RequestPlan:
         folded = {row.id for row in usable(view.messages[: view.folded_number])}
         yield from ((Reason.TAKEN_BACK, row) for row in view.taken_back)
         for row in view.messages:
-            if row.id in folded:
-                yield Reason.SUMMARISED, row
-            elif row.id not in accounted:
-                yield _unsent_reason(row), row
+            if row.id not in accounted:
+                yield Reason.SUMMARISED if row.id in folded else _unsent_reason(row), row
         yield from ((Reason.NO_ROOM, row) for row in self.too_large)
 
 
 def plan_whole(snapshot: ContextSnapshot) -> RequestPlan | None:
     """Build the request of a snapshot without leaving anything out; ``None`` if that does not fit the budget."""
     view = snapshot.view
-    rows = usable(view.messages[view.folded_number :])
+    rows = usable(view.verbatim)
     tokens = total_tokens(rows)
     if system_tokens(snapshot, view.summary) + tokens > snapshot.budget.room.budget:
         return None
@@ -114,8 +120,9 @@ def plan_whole(snapshot: ContextSnapshot) -> RequestPlan | None:
 def plan_bounded(snapshot: ContextSnapshot, at_most: Callable[[str], int]) -> RequestPlan | None:
     """Build the request of a snapshot whose messages need no count, by upper bounds; ``None`` if it may not fit."""
     view = snapshot.view
+    model = snapshot.target.choice.model
     rows = [
-        row if row.token_count is not None else row._replace(token_count=text_tokens(row, at_most))
+        row if row.token_count is not None else row._replace(token_count=own_tokens(row, at_most, model))
         for row in view.messages
     ]
     summary = view.summary
@@ -144,10 +151,23 @@ def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
             summary = None
         if system_tokens(snapshot, summary) + needed_tokens > room.budget:
             snapshot = replace(snapshot, hot=())
-    fitted = fitting(rows, room, system_tokens(snapshot, summary), count, snapshot.first_message_id)
+    pinned = _pinned(rows, newest_question, snapshot, room.budget - system_tokens(snapshot, summary))
+    fixed_tokens = system_tokens(snapshot, summary) + sum(map(tokens_of, pinned.values()))
+    others = [row for row in rows if row.id not in pinned]
+    sent = {row.id: row for row in fitting(others, room, fixed_tokens, count, snapshot.first_message_id)} | pinned
+    fitted = [sent[row.id] for row in rows if row.id in sent]
     too_large, cut = _not_sent(rows, fitted)
     messages = _messages(snapshot, summary, fitted)
     return RequestPlan(snapshot, messages, tuple(fitted), summary, total_tokens(fitted), too_large, cut)
+
+
+def _pinned(
+    rows: Sequence[Message], newest_question: Message | None, snapshot: ContextSnapshot, room_tokens: int
+) -> dict[int, Message]:
+    """Return the pinned rows by their ids if they have room beside the newest question; without it none."""
+    pinned = {row.id: row for row in rows if row.id in snapshot.view.pinned and row is not newest_question}
+    needed = LEAD_TOKENS + sum(map(tokens_of, (*pinned.values(), *([newest_question] if newest_question else []))))
+    return pinned if needed <= room_tokens else {}
 
 
 def system_tokens(snapshot: ContextSnapshot, summary: Summary | None) -> int:
@@ -169,7 +189,8 @@ def _messages(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence
     )
     system = PromptMessage("system", "\n\n".join(filter(None, parts)))
     lead = [PromptMessage("user", LEAD)] if needs_lead(rows) else []
-    return (system, *lead, *map(_as_sent, rows))
+    accepted = snapshot.frame.accepted
+    return (system, *lead, *(_as_sent(row, accepted) for row in rows))
 
 
 def _not_sent(rows: Sequence[Message], fitted: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
@@ -191,10 +212,10 @@ def usable(view: Sequence[Message]) -> list[Message]:
     def is_usable(row: Message) -> bool:
         if row.role in _TOOL_ROLES:
             return (row.turn_id, row.tool_call_id) in paired
-        return row.status is not Status.STREAMING and bool(row.content.strip())
+        return row.status is not Status.STREAMING and is_filled(row)
 
     rows = [row for row in view if is_usable(row)]
-    failed_turns = {row.turn_id for row in view if row.status.broke_off and not row.content.strip()}
+    failed_turns = {row.turn_id for row in view if row.status.broke_off and not is_filled(row)}
     return _once(rows, failed_turns) if failed_turns else rows
 
 
@@ -206,6 +227,7 @@ def _once(rows: list[Message], failed_turns: set[int]) -> list[Message]:
             row.turn_id in failed_turns
             and row.role is following.role is Role.USER
             and row.content.strip() == following.content.strip()
+            and row.attachments == following.attachments
         )
 
     return [row for row, following in pairwise(rows) if not is_repeated(row, following)] + rows[-1:]
@@ -214,18 +236,30 @@ def _once(rows: list[Message], failed_turns: set[int]) -> list[Message]:
 def _unsent_reason(row: Message) -> Reason:
     if row.status is Status.STREAMING:
         return Reason.RUNNING
-    return Reason.REPEATED if row.role is Role.USER and row.content.strip() else Reason.UNUSABLE
+    return Reason.REPEATED if row.role is Role.USER and is_filled(row) else Reason.UNUSABLE
 
 
-def _as_sent(message: Message) -> PromptMessage:
+def _as_sent(message: Message, accepted: frozenset[Kind]) -> PromptMessage:
     match message.role:
         case Role.USER:
             text = f"{message.preamble}\n\n{message.content}" if message.preamble else message.content
-            return PromptMessage("user", text)
+            return _with_attachments(PromptMessage("user", text), message.attachments, accepted)
         case Role.ASSISTANT:
-            broken = f"{message.content}\n{BROKEN_OFF}" if message.status.broke_off else message.content
-            return PromptMessage("assistant", broken)
+            # No provider takes a picture in a reply, as an import may bring one.
+            said = with_lines(message.content, message.attachments)
+            return PromptMessage("assistant", f"{said}\n{BROKEN_OFF}" if message.status.broke_off else said)
         case Role.TOOL_USE:
             return PromptMessage("assistant", message.content, tool_calls=message.tool_calls)
         case Role.TOOL_RESULT:
             return PromptMessage("tool", message.content, tool_call_id=message.tool_call_id)
+
+
+def _with_attachments(
+    question: PromptMessage, attachments: tuple[Attachment, ...], accepted: frozenset[Kind]
+) -> PromptMessage:
+    """Return a question with the attachments that the model takes; a line stands for each of the others."""
+    if not attachments:
+        return question
+    named = [each for each in attachments if each.kind not in accepted]
+    sent = tuple(each for each in attachments if each.kind in accepted)
+    return question._replace(content=with_lines(question.content, named), attachments=sent)

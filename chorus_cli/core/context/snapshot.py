@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Budget, Limit, budget, stretched
 from chorus_cli.core.context.calibration import LARGEST_FACTOR, Calibration
+from chorus_cli.core.log.attachments import ALL_SENT
 from chorus_cli.core.tools.declaration import NO_OFFER, ToolOffer
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.context.view import View
+    from chorus_cli.core.log.attachments import Kind
     from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.memory.items import Item
     from chorus_cli.core.personas.persona import Document
@@ -44,6 +46,7 @@ class Frame:
     """The part of a snapshot that no database holds: the target, its system prompt, its model's limit, and the tools.
 
     ``offer`` is empty where no tools are offered to the model. Without ``is_exact`` the tokens are upper bounds.
+    ``accepted`` are the kinds of attachments that the model is sent; of the others it is told the names.
     """
 
     target: Target
@@ -51,6 +54,7 @@ class Frame:
     limit: Limit
     offer: ToolOffer = NO_OFFER
     is_exact: bool = True
+    accepted: frozenset[Kind] = ALL_SENT
     fixed_tokens: int = field(init=False)
     """The estimated tokens that every request has: the system message without a summary, and the tools."""
 

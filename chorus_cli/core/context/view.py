@@ -5,8 +5,9 @@ The log is permanent; the context is computed from it and the journal. Five sets
     boundary  the newest effective clear, edit, restore or fork
     members   the messages that the boundary put into the context, in its order, while it is younger than the window
     kept      the messages that later operations put into the context, whatever their age
-    spoken    the messages since the boundary, younger than the window
-    out       the messages that a retry replaced or an undo took back since the boundary
+    spoken    the messages since the boundary, imported ones among them, younger than the window
+    out       the messages that a retry replaced or an undo took back since the boundary, and those imported ones that
+              are on another branch than the one their conversation ended with
 
 Members and kept messages may have been said in another thread: a fork puts them into its own.
 
@@ -15,18 +16,21 @@ Order is the order of turns, never of clocks: a timestamp only decides age, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.context.summaries import standing
 from chorus_cli.core.log import journal
-from chorus_cli.core.log.acts import Retry
-from chorus_cli.core.log.runs import Runs, expanded
+from chorus_cli.core.log.acts import Pin, Retry
+from chorus_cli.core.log.imports import Import
+from chorus_cli.core.log.messages import is_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from chorus_cli.core.context.summaries import Summary
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.log.operations import Operation
 
@@ -50,31 +54,12 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """The text that a fold has written, and the messages that it stands for.
-
-    ``operation_id`` is the fold's and ``number`` its name for the user, ``boundary_id`` that of the boundary that the
-    view began at, if there was one. ``model`` wrote it, ``None`` where the user did. ``token_count`` is ``None`` until
-    it is counted.
-    """
-
-    operation_id: int
-    boundary_id: int | None
-    stands_for: Runs
-    content: str
-    token_count: int | None
-    model: str | None
-    created_at: datetime
-    # The id tells folds apart.
-    number: int = field(default=0, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class View:
     """The messages in context in order, the boundary, the cutoff, and the messages taken back within its reach.
 
     ``summary`` stands for the first ``folded_number`` messages in a request. ``kept`` are the ids of the messages that
-    operations since the boundary keep in context, whatever their age.
+    operations since the boundary keep in context, whatever their age; those of them that are ``pinned`` are sent word
+    for word even if the summary stands for them.
     """
 
     messages: tuple[Message, ...]
@@ -84,6 +69,7 @@ class View:
     summary: Summary | None = None
     folded_number: int = 0
     kept: frozenset[int] = frozenset()
+    pinned: frozenset[int] = frozenset()
 
     @property
     def folded(self) -> tuple[Message, ...]:
@@ -91,9 +77,16 @@ class View:
         return self.messages[: self.folded_number]
 
     @property
-    def verbatim(self) -> tuple[Message, ...]:
-        """The messages that are sent word for word."""
+    def unfolded(self) -> tuple[Message, ...]:
+        """The messages that the summary does not stand for."""
         return self.messages[self.folded_number :]
+
+    @property
+    def verbatim(self) -> tuple[Message, ...]:
+        """The messages that are sent word for word: those the summary does not stand for, and pinned ones."""
+        if not self.pinned:
+            return self.unfolded
+        return (*(row for row in self.folded if row.id in self.pinned), *self.unfolded)
 
     @property
     def boundary_id(self) -> int | None:
@@ -107,7 +100,8 @@ class View:
 
     def with_summary(self, summary: Summary | None) -> View:
         """Return the view with another summary, if that stands for the beginning of its messages."""
-        found, number = standing([summary] if summary else [], self.boundary_id, [row.id for row in self.messages])
+        summaries, ids = [summary] if summary else [], [row.id for row in self.messages]
+        found, number = standing(summaries, self.boundary_id, ids, self.pinned)
         return replace(self, summary=found, folded_number=number) if found else self
 
     def through(self, number: int) -> View:
@@ -139,9 +133,11 @@ def view(
     member_ids = {row.id for row in members}
     others = (row for row in rows.values() if row.id not in member_ids and (row.id in kept or is_spoken(row)))
     chosen = [*members, *sorted(others, key=lambda row: (row.turn_id, row.id))]
-    out = _out(operations, later, boundary)
+    out = _out(operations, later, boundary, member_ids | kept)
     seen = tuple(row for row in chosen if not out(row))
-    summary, folded_number = standing(summaries, boundary.id if boundary else None, [row.id for row in seen])
+    pinned = _kept(thread_id, (each for each in later if isinstance(each.act, Pin)))
+    seen_ids = [row.id for row in seen]
+    summary, folded_number = standing(summaries, boundary.id if boundary else None, seen_ids, pinned)
     return View(
         messages=seen,
         boundary=boundary,
@@ -150,6 +146,7 @@ def view(
         summary=summary,
         folded_number=folded_number,
         kept=kept,
+        pinned=pinned,
     )
 
 
@@ -165,26 +162,6 @@ def put_in(thread_id: int, operations: Sequence[Operation], since: datetime) -> 
 
 def _kept(thread_id: int, later: Iterable[Operation]) -> frozenset[int]:
     return frozenset(member for each in later for member in each.members_in(thread_id))
-
-
-def standing(
-    summaries: Iterable[Summary], boundary_id: int | None, view_ids: Sequence[int]
-) -> tuple[Summary | None, int]:
-    """Return the newest summary that stands for the beginning of a view, and the number of messages it stands for.
-
-    ``summaries`` are those of effective folds. One is valid while the view, up to the last message that it stands for,
-    is the end of the messages that it stands for: some may have left by age, but none may have come in or been taken
-    back.
-    """
-    positions = {id_: position for position, id_ in enumerate(view_ids)}
-    for summary in sorted(summaries, key=lambda each: each.operation_id, reverse=True):
-        ids = expanded(summary.stands_for)
-        if summary.boundary_id != boundary_id or not ids or ids[-1] not in positions:
-            continue
-        number = positions[ids[-1]] + 1
-        if tuple(view_ids[:number]) == ids[-number:]:
-            return summary, number
-    return None, 0
 
 
 def reasons_outside(
@@ -221,7 +198,7 @@ def reasons_outside(
         is_undone = row.introduced_by in undone and row.timestamp > seen.cutoff
         return Reason.TAKEN_BACK if is_undone else Reason.AGE
 
-    outside = (row for row in by_id.values() if row.id not in reached and (row.content or row.tool_calls))
+    outside = (row for row in by_id.values() if row.id not in reached and is_written(row))
     return {row.id: reason(row) for row in outside if _is_original(row, thread_id, by_id)}
 
 
@@ -263,7 +240,7 @@ def _spoken(
     since: datetime,
 ) -> Callable[[Message], bool]:
     after = boundary.after_message_id if boundary else 0
-    retries = {each.id for each in later if isinstance(each.act, Retry)}
+    spoken_by = {each.id for each in later if isinstance(each.act, Retry | Import)}
     member_turns = {row.turn_id for row in members}
 
     def is_spoken(row: Message) -> bool:
@@ -271,7 +248,7 @@ def _spoken(
             row.id > after
             and row.thread_id == thread_id
             and row.timestamp > since
-            and (row.introduced_by is None or row.introduced_by in retries)
+            and (row.introduced_by is None or row.introduced_by in spoken_by)
             and (row.turn_id > after or row.turn_id in member_turns)
         )
 
@@ -279,7 +256,7 @@ def _spoken(
 
 
 def _out(
-    operations: Sequence[Operation], later: Sequence[Operation], boundary: Operation | None
+    operations: Sequence[Operation], later: Sequence[Operation], boundary: Operation | None, by_hand: Container[int]
 ) -> Callable[[Message], bool]:
     after = boundary.id if boundary else 0
     replaced = {id_ for each in later if isinstance(each.act, Retry) for id_ in each.act.replaced}
@@ -288,4 +265,10 @@ def _out(
         for subject, newest in journal.latest_reversals(operations).items()
         if journal.is_undo(newest) and newest.id > after and subject.turn_id is not None
     }
-    return lambda row: row.id in replaced or row.turn_id in undone_turns
+    moved_off = journal.moved_off(later)
+    # A choice by hand holds, whichever branch the messages are on.
+    return lambda row: (
+        row.id in replaced
+        or row.turn_id in undone_turns
+        or (moved_off.get(row.id, row.superseded) and row.id not in by_hand)
+    )

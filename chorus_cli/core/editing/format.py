@@ -29,6 +29,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.editing.lines import (
+    ATTACHMENT,
     CONTEXT_LINE,
     END_LINE,
     HEADER,
@@ -60,8 +61,9 @@ _OPENING = """\
 # A message begins with a line such as [2025-01-18 22:15:03] {human}: and then its text. Write new ones in the same way;
 # the speaker is {human} or {name}. What a tool did, {tool}, can be moved or deleted, but not changed.
 # Save and close to apply. Save an empty file, or unchanged, to cancel.
-# Inside a message, a line that looks like such a beginning or like one of the two --- lines, and a blank line at the
-# end, have a \\ put before them, which is taken off again. Put one there if you write such a line yourself."""
+# A line such as [attachment: photo.png 1.2 MB] is a file of its message. Delete it, or move it to another message.
+# Inside a message, a line that looks like such a beginning, an attachment or one of the two --- lines, and a blank line
+# at the end, have a \\ put before them, which is taken off again. Put one there if you write such a line yourself."""
 
 _CLOSING = """\
 # Write nothing here: a text below the line "end of messages" belongs to no message.
@@ -77,13 +79,14 @@ class Block(NamedTuple):
 
     ``role`` is user, assistant, or tool_use for tool calls and their results together. ``time`` is local, as
     ``YYYY-MM-DD HH:MM:SS``. ``body`` has no carriage returns. ``line`` is the first line of the block in a text that
-    was read, counted from 1.
+    was read, counted from 1. ``attachments`` are the lines that stand for the message's files.
     """
 
     role: Role
     time: str
     body: str
     line: int = 0
+    attachments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +171,7 @@ def _written(block: Block, speakers: dict[Role, str], is_header_like: LineTest) 
         blank_from -= 1
     written = escaped(others[:blank_from], is_header_like)
     blank = [f"\\{line}" for line in others[blank_from:]]
-    return "\n".join([f"[{block.time}] {speakers[block.role]}: {first}", *written, *blank])
+    return "\n".join([f"[{block.time}] {speakers[block.role]}: {first}", *written, *blank, *block.attachments])
 
 
 def _opening_rule(lines: Sequence[str]) -> int:
@@ -239,10 +242,12 @@ def _block(lines: Sequence[str], index: int, following: int, roles: dict[str, Ro
         raise EditFormatError(index + 1, f"nobody here is called {speaker[:LONGEST_NAME]!r}; {_hint()}")
     if not _exists(time):
         raise EditFormatError(index + 1, f"there is no such time as {time}; {_hint()}")
-    while not lines[following - 1].strip():
-        following -= 1
-    others = unescaped(lines[index + 1 : following], is_header_like)
-    return Block(role, time, "\n".join([first, *others]), index + 1)
+    written = [line for line in lines[index + 1 : following] if not ATTACHMENT.match(line)]
+    while written and not written[-1].strip():
+        written.pop()
+    attachments = (line.rstrip() for line in lines[index + 1 : following] if ATTACHMENT.match(line))
+    body = "\n".join([first, *unescaped(written, is_header_like)])
+    return Block(role, time, body, index + 1, tuple(attachments))
 
 
 def _hint() -> str:

@@ -32,7 +32,9 @@ HEADER = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})\
 
 # Every line that begins like a mark is escaped too: a text that is cut off must not seem whole.
 _LIKE_A_MARK = rf"{_HEADER_BEGINNING}|{_CONTEXT}|{_END}"
-_TO_ESCAPE = re.compile(rf"\\*(?:{_LIKE_A_MARK})|\\+\s*\Z")
+_ATTACHMENT = r"\[attachment: .*\]\s*\Z"
+_TO_ESCAPE = re.compile(rf"\\*(?:{_LIKE_A_MARK}|{_ATTACHMENT})|\\+\s*\Z")
+ATTACHMENT = re.compile(_ATTACHMENT)
 
 _LEAST_DIGITS = 4
 _LONGEST_HEADER = 200

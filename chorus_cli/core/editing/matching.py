@@ -7,19 +7,21 @@ strip them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.editing.format import Block, render, shown_name
 from chorus_cli.core.editing.lines import with_line_feeds
 from chorus_cli.core.errors import EditFormatError
+from chorus_cli.core.log.attachments import Attachment, attachment_line
 from chorus_cli.core.log.messages import Role
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.tools.calls import calls_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import tzinfo
 
     from chorus_cli.core.editing.format import ParsedEdit
@@ -46,7 +48,7 @@ class Sheet:
     """The text for the user, and the entries that it was made of.
 
     Times are local to ``zone``, ``None`` for the system's. The entries have the times as they were shown, so that a
-    change of the system's zone while the editor is open does no harm.
+    change of the system's zone while the editor is open does no harm. ``attachments`` are found by their lines.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Sheet:
     before: tuple[Entry, ...]
     context: tuple[Entry, ...]
     zone: tzinfo | None
+    attachments: Mapping[str, Attachment] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +68,11 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Reworded:
-    """A row with a new text."""
+    """A row with a new text, or other attachments."""
 
     message_id: int
     text: str
+    attachments: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,7 @@ class Added:
     role: Role
     timestamp: datetime
     text: str
+    attachments: tuple[Attachment, ...] = ()
 
 
 Member = Kept | Reworded | Added
@@ -98,9 +103,11 @@ def laid_out(name: str, before: Iterable[Message], context: Iterable[Message], z
     ``before`` are the rows that are not in context, in the order of the log; ``context`` are those in context, in its
     order. No row is in both, and none is superseded by another wording.
     """
-    above, below = _entries(before, zone), _entries(context, zone)
+    older, newer = list(before), list(context)
+    lines = _attachment_lines([*older, *newer])
+    above, below = _entries(older, lines, zone), _entries(newer, lines, zone)
     text = render(name, (entry.block for entry in above), (entry.block for entry in below))
-    return Sheet(shown_name(name), text, above, below, zone)
+    return Sheet(shown_name(name), text, above, below, zone, {line: each for each, line in lines.items()})
 
 
 def matched(parsed: ParsedEdit, sheet: Sheet) -> ContextEdit:
@@ -126,7 +133,7 @@ def matched(parsed: ParsedEdit, sheet: Sheet) -> ContextEdit:
         if index in same:
             members += map(Kept, entries[same[index]].row_ids)
         else:
-            members.append(_changed(block, entries[reworded[index]] if index in reworded else None, sheet.zone))
+            members.append(_changed(block, entries[reworded[index]] if index in reworded else None, sheet))
     inside = {member.message_id for member in members if not isinstance(member, Added)}
     ids = [row_id for entry in sheet.context for row_id in entry.row_ids]
     return ContextEdit(
@@ -136,8 +143,20 @@ def matched(parsed: ParsedEdit, sheet: Sheet) -> ContextEdit:
     )
 
 
-def _entries(rows: Iterable[Message], zone: tzinfo | None) -> tuple[Entry, ...]:
-    return tuple(Entry(_block(group, zone), tuple([row.id for row in group])) for group in _groups(list(rows)))
+def _attachment_lines(rows: Iterable[Message]) -> dict[Attachment, str]:
+    """Return the line of each attachment, with a number where several would have the same."""
+    lines: dict[Attachment, str] = {}
+    taken: Counter[str] = Counter()
+    for attachment in (each for row in rows for each in row.attachments):
+        if attachment not in lines:
+            label = attachment.label
+            taken[label] += 1
+            lines[attachment] = attachment_line(label if taken[label] == 1 else f"{label}, {taken[label]}")
+    return lines
+
+
+def _entries(rows: Sequence[Message], lines: Mapping[Attachment, str], zone: tzinfo | None) -> tuple[Entry, ...]:
+    return tuple(Entry(_block(group, lines, zone), tuple([row.id for row in group])) for group in _groups(rows))
 
 
 def _groups(rows: Sequence[Message]) -> Iterator[list[Message]]:
@@ -166,12 +185,13 @@ def _call_of(row: Message) -> tuple[int, str | None]:
     return row.turn_id, row.tool_call_id
 
 
-def _block(rows: Sequence[Message], zone: tzinfo | None) -> Block:
+def _block(rows: Sequence[Message], lines: Mapping[Attachment, str], zone: tzinfo | None) -> Block:
     first = rows[0]
     time = str(timestamps.local(first.timestamp, zone))[:_TIME_LENGTH]
     if first.role in _TOOL_ROLES:
         return Block(Role.TOOL_USE, time, with_line_feeds("\n".join(map(_tool_words, rows))))
-    return Block(first.role, time, with_line_feeds(first.content))
+    attachments = tuple(lines[each] for each in first.attachments)
+    return Block(first.role, time, with_line_feeds(first.content), attachments=attachments)
 
 
 def _tool_words(row: Message) -> str:
@@ -232,7 +252,9 @@ def _traits(block: Block) -> str:
 
     Blanks at line ends do not count, because editors strip them.
     """
-    return "\n".join([f"{block.time} {block.role}", *map(str.rstrip, block.body.split("\n"))])
+    # The lines of attachments come first, so that no line of the text can be taken for one.
+    words = [str(block.attachments), *map(str.rstrip, block.body.split("\n"))]
+    return "\n".join([f"{block.time} {block.role}", *words])
 
 
 def _time_and_speaker(traits: str) -> str:
@@ -251,16 +273,24 @@ def _check_above(blocks: Sequence[Block], sought: Sequence[str], offered: Sequen
             )
 
 
-def _changed(block: Block, source: Entry | None, zone: tzinfo | None) -> Reworded | Added:
+def _changed(block: Block, source: Entry | None, sheet: Sheet) -> Reworded | Added:
     if block.role is Role.TOOL_USE:
         raise EditFormatError(
             block.line, "what a tool did cannot be changed or made up; put it back as it was, or delete all of it."
         )
-    if not block.body.strip():
+    unknown = next((line for line in block.attachments if line not in sheet.attachments), None)
+    if unknown is not None:
+        raise EditFormatError(
+            block.line,
+            f"no message here has the file {unknown}; put a \\ before that line if it is text, or delete it. "
+            "/attach FILE attaches a file to your next message.",
+        )
+    attachments = tuple(sheet.attachments[line] for line in block.attachments)
+    if not block.body.strip() and not attachments:
         raise EditFormatError(block.line, "this message has no text; write some, or delete this line too.")
     if source is not None:
-        return Reworded(source.row_ids[0], block.body)
-    return Added(block.role, _moment(block, zone), block.body)
+        return Reworded(source.row_ids[0], block.body, attachments)
+    return Added(block.role, _moment(block, sheet.zone), block.body, attachments)
 
 
 def _moment(block: Block, zone: tzinfo | None) -> datetime:

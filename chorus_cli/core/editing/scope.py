@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.editing.matching import Added, Kept
 from chorus_cli.core.log import journal
-from chorus_cli.core.log.messages import Role, Status
+from chorus_cli.core.log.messages import Role, Status, is_filled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -67,18 +67,20 @@ def edit_scope(
 ) -> EditScope:
     """Choose the rows: ``seen`` is the view, ``history`` the thread's rows in the order of the log.
 
-    Left out are replies in progress, rows without text, wordings that were replaced, replies that a retry replaced, and
-    rows of operations that were undone.
+    Left out are replies in progress, rows without text, wordings that were replaced, replies that a retry replaced,
+    imported messages of other branches, and rows of operations that were undone.
     """
     running = min((row.turn_id for row in seen if row.status is Status.STREAMING), default=newest_id + 1)
     settled = [row for row in seen if row.turn_id < running and _is_shown(row)]
     too_old = {row.id for row in settled if shown_since is not None and row.timestamp <= shown_since}
     counting = {operation.id for operation in journal.effective(operations)}
     known = [row for row in history if row.introduced_by is None or row.introduced_by in counting]
+    moved_off = journal.moved_off(operations)
     elsewhere = (
         {row.id for row in seen}
         | {row.revises for row in [*known, *seen]}
         | journal.replaced(journal.effective(operations))
+        | {row.id for row in known if moved_off.get(row.id, row.superseded)}
     )
     return EditScope(
         before=tuple(row for row in known if row.id not in elsewhere and row.turn_id < running and _is_shown(row)),
@@ -90,4 +92,4 @@ def edit_scope(
 
 def _is_shown(row: Message) -> bool:
     spoken = row.role in {Role.USER, Role.ASSISTANT}
-    return row.status is not Status.STREAMING and bool(not spoken or row.content.strip())
+    return row.status is not Status.STREAMING and (not spoken or is_filled(row))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -53,7 +53,7 @@ class ForeignConversation:
 
     ``messages`` stand parents first; those on the branch it ended with are ``live``, by their keys, in their order.
     ``guesses`` are sentences for the user about what the format leaves open, such as a time zone; ``skipped`` counts
-    what was left out, by its reason.
+    what was left out, by its reason. ``persona`` is the slug of the persona it was held with, if the source has any.
     """
 
     source: str
@@ -64,3 +64,10 @@ class ForeignConversation:
     created_at: datetime | None = None
     guesses: tuple[str, ...] = ()
     skipped: tuple[tuple[str, int], ...] = ()
+    persona: str | None = None
+
+
+class Skipped(NamedTuple):
+    """A conversation, a file or a line that was left out, and the reason, in a few words that can be counted."""
+
+    reason: str

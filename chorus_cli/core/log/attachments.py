@@ -3,24 +3,106 @@
 from __future__ import annotations
 
 import json
+from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_KILO = 1000
+_DIGEST_LENGTH = 64
+_DIGITS = frozenset("0123456789abcdef")
+_PDF = "application/pdf"
+# Those that all providers take; of others, which an import may bring, they are told the names.
+_PICTURE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_TEXT_TYPES = frozenset({"application/json", "application/xml"})
+_UNNAMED = "file"
+
+
+class Kind(Enum):
+    """The way a file is sent: a text within the message, a picture or a PDF as a part of its own, others by name."""
+
+    TEXT = auto()
+    PICTURE = auto()
+    PDF = auto()
+    OTHER = auto()
+
+
+ALL_SENT = frozenset({Kind.TEXT, Kind.PICTURE, Kind.PDF})
+"""The kinds of files that can be sent at all."""
+
 
 class Attachment(NamedTuple):
-    """A file of a message: its name as the user knows it, its media type, its size, and the SHA-256 of its bytes."""
+    """A file of a message: its name as the user knows it, its media type, its size, and the SHA-256 of its bytes.
+
+    ``width`` and ``height`` are those of a picture in pixels, ``pages`` is the number of pages of a PDF, ``tokens`` the
+    estimated tokens of a text; each is 0 if it is not known.
+    """
 
     name: str
     media_type: str
     size_bytes: int
     sha256: str
+    width: int = 0
+    height: int = 0
+    pages: int = 0
+    tokens: int = 0
+
+    @property
+    def kind(self) -> Kind:
+        """The way it is sent."""
+        if self.media_type in _PICTURE_TYPES:
+            # The size of a damaged picture, as an import may bring it, is not known; a provider would refuse it.
+            return Kind.PICTURE if self.width else Kind.OTHER
+        if self.media_type == _PDF:
+            return Kind.PDF
+        is_text = self.media_type.startswith("text/") or self.media_type in _TEXT_TYPES
+        return Kind.TEXT if is_text else Kind.OTHER
+
+    @property
+    def label(self) -> str:
+        """Its name and size, in one line without brackets: ``photo.png 1.2 MB``."""
+        kept = "".join(sign if sign.isprintable() and sign not in "[]" else " " for sign in self.name)
+        return f"{' '.join(kept.split()) or _UNNAMED} {size_in_words(self.size_bytes)}"
+
+    @property
+    def line(self) -> str:
+        """The line that stands for it in texts: ``[attachment: photo.png 1.2 MB]``."""
+        return attachment_line(self.label)
+
+
+def attachment_line(label: str) -> str:
+    """Return the line that stands for an attachment with this label."""
+    return f"[attachment: {label}]"
+
+
+def size_in_words(size_bytes: int) -> str:
+    """Return a size as ``870 bytes``, ``12 kB`` or ``1.2 MB``."""
+    if size_bytes < _KILO:
+        return f"{size_bytes} byte{'' if size_bytes == 1 else 's'}"
+    if size_bytes < _KILO**2:
+        return f"{size_bytes / _KILO:.0f} kB"
+    return f"{size_bytes / _KILO**2:.1f} MB"
+
+
+def is_sha256(text: str) -> bool:
+    """Return whether a text is a SHA-256 in hexadecimal digits."""
+    return len(text) == _DIGEST_LENGTH and _DIGITS.issuperset(text)
+
+
+def with_lines(content: str, attachments: Sequence[Attachment]) -> str:
+    """Return a text followed by a line for each of its attachments."""
+    return "\n".join(filter(None, (content, *(each.line for each in attachments)))) if attachments else content
+
+
+def as_json(attachment: Attachment) -> dict[str, str | int]:
+    """Return an attachment for a file or a row, without the numbers that are not known."""
+    return {name: value for name, value in attachment._asdict().items() if value or name in _REQUIRED}
 
 
 def to_text(attachments: Sequence[Attachment]) -> str | None:
     """Write the attachments of a message for its row; ``None`` if there are none."""
-    return json.dumps([each._asdict() for each in attachments], ensure_ascii=False) if attachments else None
+    return json.dumps([as_json(each) for each in attachments], ensure_ascii=False) if attachments else None
 
 
 def from_text(text: str | None) -> tuple[Attachment, ...]:
@@ -30,3 +112,6 @@ def from_text(text: str | None) -> tuple[Attachment, ...]:
         ValueError, TypeError: they cannot be read.
     """
     return tuple(Attachment(**each) for each in json.loads(text)) if text else ()
+
+
+_REQUIRED = frozenset({"name", "media_type", "size_bytes", "sha256"})

@@ -6,18 +6,18 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.log.attachments import as_json, with_lines
 from chorus_cli.core.log.marks import NO_MARKS, LogMarks, marker
-from chorus_cli.core.log.messages import Message, Role
+from chorus_cli.core.log.messages import Message, Role, is_written
 from chorus_cli.core.log.operations import NO_NUMBERS, Numbers
+from chorus_cli.core.text.fences import fenced
 from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from datetime import datetime
 
     from chorus_cli.core.log.operations import Operation
-
-_SHORTEST_FENCE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Export:
 
 def without_empty_replies(entries: Iterable[Message | Operation]) -> tuple[Message | Operation, ...]:
     """Return the entries without the rows of replies that failed before the first word."""
-    return tuple(entry for entry in entries if not isinstance(entry, Message) or entry.content or entry.tool_calls)
+    return tuple(entry for entry in entries if not isinstance(entry, Message) or is_written(entry))
 
 
 def document(export: Export, *, is_json: bool) -> str:
@@ -70,7 +70,7 @@ def _entry(entry: Message | Operation, export: Export) -> str:
         return f"---\n\n*{marker(entry)} {_local(entry.created_at)}*"
     parts = [f"## {_speaker(entry.role, export.name)}, {_local(entry.timestamp)}", _body(entry)]
     if entry.tool_calls:
-        parts.append(_fenced(entry.tool_calls, "json"))
+        parts.append(fenced(entry.tool_calls, "json"))
     if entry.status.broke_off:
         parts.append(f"*[{entry.status}]*")
     if words := export.marks.words(entry):
@@ -79,20 +79,8 @@ def _entry(entry: Message | Operation, export: Export) -> str:
 
 
 def _body(message: Message) -> str:
-    content = message.content.strip("\n")
-    return _fenced(content, "") if message.role is Role.TOOL_RESULT and content else content
-
-
-def _fenced(text: str, language: str) -> str:
-    """Return a block of code that nothing in the text can end."""
-    longest = max((len(run) for run in _runs(text)), default=0)
-    fence = "`" * max(_SHORTEST_FENCE, longest + 1)
-    return f"{fence}{language}\n{text}\n{fence}"
-
-
-def _runs(text: str) -> Sequence[str]:
-    """Return the runs of backticks in a text."""
-    return "".join(sign if sign == "`" else " " for sign in text).split()
+    content = with_lines(message.content.strip("\n"), message.attachments)
+    return fenced(content) if message.role is Role.TOOL_RESULT and content else content
 
 
 def _speaker(role: Role, name: str) -> str:
@@ -163,6 +151,8 @@ def message_as_json(message: Message, numbers: Numbers, marks: LogMarks | None =
         fields["tool_calls"] = message.tool_calls
     if message.tool_call_id is not None:
         fields["tool_call_id"] = message.tool_call_id
+    if message.attachments:
+        fields["attachments"] = [as_json(each) for each in message.attachments]
     if marks is not None:
         fields |= {"undone": marks.is_undone(message), "replaced": marks.is_replaced(message)}
     return fields

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.log.acts import Clear, Fold, Fork, Redo, Retry, Subject, Undo, Window
+from chorus_cli.core.log.imports import Import
 from chorus_cli.core.log.memory_acts import MemoryAct
+from chorus_cli.core.log.runs import expanded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -59,6 +61,16 @@ def effective(operations: Sequence[Operation]) -> list[Operation]:
 def replaced(operations: Iterable[Operation]) -> set[int]:
     """Return the messages that retries among ``operations`` take out of the context."""
     return {message_id for each in operations if isinstance(each.act, Retry) for message_id in each.act.replaced}
+
+
+def moved_off(operations: Sequence[Operation]) -> dict[int, bool]:
+    """Return the messages that imports which count moved off the live branch, or back to it (``False``), by id."""
+    moved: dict[int, bool] = {}
+    for each in effective(operations):
+        if isinstance(each.act, Import):
+            moved |= dict.fromkeys(expanded(each.act.supersedes), True)
+            moved |= dict.fromkeys(expanded(each.act.revives), False)
+    return moved
 
 
 def boundary(operations: Sequence[Operation]) -> Operation | None:

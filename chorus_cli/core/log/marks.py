@@ -23,12 +23,14 @@ class LogMarks:
     """The messages that operations took back or replaced.
 
     ``undone_turns`` and ``undone_operations`` were taken back, and what such an operation put in with it; ``replaced``
-    are the messages that a retry which counts took out. With ``by_thread`` those of a thread hold for its messages.
+    are the messages that a retry which counts took out. ``moved_off`` says of messages whether newer imports moved them
+    off the live branch or back to it. With ``by_thread`` those of a thread hold for its messages.
     """
 
     undone_turns: frozenset[int] = frozenset()
     replaced: frozenset[int] = frozenset()
     undone_operations: frozenset[int] = frozenset()
+    moved_off: Mapping[int, bool] = field(default_factory=dict)
     by_thread: Mapping[int, LogMarks] = field(default_factory=dict)
 
     def is_undone(self, message: Message) -> bool:
@@ -38,10 +40,10 @@ class LogMarks:
         return message.turn_id in self.undone_turns or message.introduced_by in self.undone_operations
 
     def is_replaced(self, message: Message) -> bool:
-        """Return whether another reply to the same question took its place."""
+        """Return whether another reply, or another branch of an imported conversation, took its place."""
         if message.thread_id in self.by_thread:
             return self.by_thread[message.thread_id].is_replaced(message)
-        return message.id in self.replaced
+        return message.id in self.replaced or self.moved_off.get(message.id, message.superseded)
 
     def words(self, message: Message) -> str:
         """Return the marks as they stand behind a message, empty if it has none."""
@@ -75,6 +77,7 @@ def _marks(operations: Sequence[Operation]) -> LogMarks:
         undone_turns=frozenset(subject.turn_id for subject in undone if subject.turn_id is not None),
         replaced=frozenset(journal.replaced(journal.effective(operations))),
         undone_operations=frozenset(subject.operation_id for subject in undone if subject.operation_id is not None),
+        moved_off=journal.moved_off(operations),
     )
 
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from chorus_cli.core.errors import JournalError
+from chorus_cli.core.log.attachments import with_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -124,9 +125,24 @@ def content_of(message: Message) -> MessageContent:
     )
 
 
+def is_filled(message: Message | MessageContent) -> bool:
+    """Return whether a message has words or attachments."""
+    return bool(message.content.strip() or message.attachments)
+
+
+def is_written(message: Message) -> bool:
+    """Return whether a row has anything in it: the empty row of a reply that never came has nothing."""
+    return bool(message.content or message.tool_calls or message.attachments)
+
+
+def words_of(message: Message | MessageContent) -> str:
+    """Return the content of a message, followed by a line for each of its attachments."""
+    return with_lines(message.content, message.attachments)
+
+
 def is_reply_of_calls(message: Message) -> bool:
     """Return whether a reply consists of calls of tools alone, which have rows of their own: it is empty and whole."""
-    is_empty_reply = message.role is Role.ASSISTANT and not message.content.strip()
+    is_empty_reply = message.role is Role.ASSISTANT and not is_filled(message)
     return is_empty_reply and message.status is Status.COMPLETE
 
 

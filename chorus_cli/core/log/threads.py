@@ -6,7 +6,7 @@ import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.log.messages import Message, Role, Status
+from chorus_cli.core.log.messages import Message, Role, Status, is_filled, words_of
 from chorus_cli.core.text.phrases import shortened
 
 if TYPE_CHECKING:
@@ -100,10 +100,17 @@ def last_exchange(messages: Sequence[Message]) -> Exchange | None:
     if not messages:
         return None
     turn = [row for row in messages if row.turn_id == messages[-1].turn_id]
-    question = "\n\n".join(row.content for row in turn if row.role is Role.USER)
-    reply = "\n\n".join(row.content for row in turn if row.role is Role.ASSISTANT and row.content.strip())
+    question = "\n\n".join(words_of(row) for row in turn if row.role is Role.USER)
+    reply = "\n\n".join(words_of(row) for row in turn if row.role is Role.ASSISTANT and is_filled(row))
     newest = newest_reply(turn)
     return Exchange(turn[0].timestamp, question, reply, newest.status if newest else None)
+
+
+def with_newest_closed(threads: Sequence[Thread], most: int) -> list[Thread]:
+    """Return the open threads and the ``most`` closed ones that were active last, in their order."""
+    closed = sorted((each for each in threads if each.closed_at is not None), key=lambda each: each.last_active)
+    listed = {each.id for each in closed[-most:]}
+    return [each for each in threads if each.closed_at is None or each.id in listed]
 
 
 def number_in(typed: str) -> int | None:

@@ -51,6 +51,13 @@ def fences(text: str) -> list[Fence]:
     return found
 
 
+def code_in(text: str) -> list[str]:
+    """Return the contents of the fenced code blocks of a text, in order; one that is not closed ends with the text."""
+    lines = text.replace("\r\n", "\n")
+    lines = lines if lines.endswith("\n") else lines + "\n"
+    return [lines[fence.content_start : fence.content_end] for fence in fences(lines)]
+
+
 def outside_fences(text: str, known: Sequence[Fence]) -> list[tuple[int, int]]:
     """Return the stretches of a text between its fences, as pairs of offsets."""
     edges = [0, *(edge for fence in known for edge in (fence.start, fence.end)), len(text)]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
+    from chorus_cli.core.log.attachments import Attachment
     from chorus_cli.core.tools.declaration import Tool
 
 PromptRole = Literal["system", "user", "assistant", "tool"]
@@ -15,13 +16,15 @@ class PromptMessage(NamedTuple):
     """One message of a request: a tuple, as `Message` is.
 
     ``tool_calls`` is JSON text in the shape of the OpenAI API, on assistant messages that call tools;
-    ``tool_call_id`` names the call that a tool message answers.
+    ``tool_call_id`` names the call that a tool message answers. ``attachments`` are the files that go before the
+    content of a user's message; the model takes them.
     """
 
     role: PromptRole
     content: str
     tool_calls: str | None = None
     tool_call_id: str | None = None
+    attachments: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

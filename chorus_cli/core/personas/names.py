@@ -12,12 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 LONGEST_NAME = 40
-COMMAND_WORDS = frozenset({"list", "switch", "new", "edit", "archive", "unarchive", "delete", "info"})
+COMMAND_WORDS = frozenset(
+    {
+        *("list", "switch", "new", "edit", "archive", "unarchive", "delete", "info"),
+        *("import", "export", "greeting"),
+    }
+)
 """Commands after ``/persona``, which cannot be names of personas."""
 
 _USER = "human"
 _DEVICES = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]")
-_FORBIDDEN = '/\\:[]<>"|?*'
+FORBIDDEN = '/\\:[]<>"|?*'
 _NAMELESS = "persona"
 
 
@@ -58,8 +63,8 @@ def _problem(name: str) -> str:
         return f"a name has at most {LONGEST_NAME} characters, this one has {len(name)}"
     if not name.isprintable():
         return "a name contains no control or invisible characters"
-    if any(sign in _FORBIDDEN for sign in name):
-        return f"a name contains none of the characters {' '.join(_FORBIDDEN)}"
+    if any(sign in FORBIDDEN for sign in name):
+        return f"a name contains none of the characters {' '.join(FORBIDDEN)}"
     if not any(map(str.isalnum, name)):
         return "a name needs at least one letter or digit"
     if key == _USER:

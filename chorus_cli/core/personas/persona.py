@@ -27,6 +27,7 @@ class Persona:
     ``slug`` is the folder's name and the key of everything stored. ``sources`` holds the source of each setting.
     ``defaults`` and ``default_sources`` apply where its own file sets nothing. ``warnings`` are sentences about its
     files that the user should read once; ``unreadable`` are the settings files that could not be read.
+    One that ``has_card`` was made of a character card, whose macros are replaced when its texts are sent.
     """
 
     slug: str
@@ -37,6 +38,7 @@ class Persona:
     default_sources: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
+    has_card: bool = False
 
     @property
     def name(self) -> str:

@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.log.attachments import as_json
 from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:
@@ -100,5 +101,6 @@ def _written(message: MessageContent) -> JsonValue:
         "tool_calls": message.tool_calls,
         "tool_call_id": message.tool_call_id,
         "model": message.model,
+        "attachments": [{**as_json(each)} for each in message.attachments] or None,
     }
     return always | {key: value for key, value in sometimes.items() if value is not None}

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.memory import repeats_items
+from chorus_cli.core.log.attachments import with_lines
 from chorus_cli.core.memory.prompt import items_in, without_items
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def members(
 
 
 def _key(message: Message | MessageContent) -> _Key:
-    return message.role, message.timestamp, message.content.removeprefix(_FOREIGN)
+    return message.role, message.timestamp, with_lines(message.content.removeprefix(_FOREIGN), message.attachments)
 
 
 def _taken(candidates: list[Message], message: MessageContent) -> Message | None:

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from chorus_cli.core.errors import SessionError
+from chorus_cli.core.log.attachments import Attachment, is_sha256
 from chorus_cli.core.log.messages import MessageContent, Role, Status
 from chorus_cli.core.sessions.format import FORMAT, VERSION, SavedThread, Session
 from chorus_cli.core.text.code_points import SURROGATES
@@ -31,6 +32,7 @@ _MOST_DIGITS = 19
 _FIRST_YEAR, _LAST_YEAR = 1000, 9998
 _SURROGATE = re.compile(rf"[{SURROGATES}]")
 _HEAD_LINE = re.compile(r'  "(timestamp|description|messages)": (.*?),?')
+_MEASURES = ("width", "height", "pages", "tokens")
 _Word = TypeVar("_Word", bound=StrEnum)
 
 
@@ -199,7 +201,17 @@ def _message(value: _Object, threads: set[int]) -> MessageContent:
         tool_calls=_tool_calls(value),
         tool_call_id=value.optional_text("tool_call_id"),
         model=value.optional_text("model"),
+        attachments=tuple(map(_attachment, value.objects("attachments"))) if value.has("attachments") else (),
     )
+
+
+def _attachment(value: _Object) -> Attachment:
+    """Return an attachment; where its bytes are not stored, its name stands for it."""
+    digest = value.text("sha256")
+    if not is_sha256(digest):
+        value.refuse("sha256", "64 hexadecimal digits", digest)
+    known = (value.number(each, smallest=0) if value.has(each) else 0 for each in _MEASURES)
+    return Attachment(value.text("name"), value.text("media_type"), value.number("size_bytes", 0), digest, *known)
 
 
 def _tool_calls(value: _Object) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.log.messages import Role
+from chorus_cli.core.log.messages import Role, words_of
 from chorus_cli.core.text.cutting import cut_to_characters
 from chorus_cli.core.tools.calls import calls_in_words
 
@@ -32,7 +32,7 @@ def entries_of(messages: Iterable[Message | MessageContent], name: str) -> list[
 def _said(message: Message | MessageContent) -> str:
     """Return the words of a message with its calls of tools, without the middle of a tool's long result."""
     is_result = message.role is Role.TOOL_RESULT
-    content = cut_to_characters(message.content, _LONGEST_RESULT) if is_result else message.content
+    content = cut_to_characters(message.content, _LONGEST_RESULT) if is_result else words_of(message)
     return " ".join(filter(None, (content, calls_in_words(message.tool_calls or ""))))
 
 

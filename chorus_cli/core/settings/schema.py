@@ -24,7 +24,7 @@ _TYPES: Mapping[Kind, str] = {
 }
 
 _WRITTEN = ("name", "system_prompt")
-_EXAMPLES = {"temperature": 0.7, "max_output_tokens": 4096, "context_token_limit": 32000}
+_EXAMPLES = {"temperature": 0.7, "max_output_tokens": 4096, "context_token_limit": 32000, "budget": 5}
 """Values to show for settings whose default cannot be written as a value."""
 
 _SCHEMA_FILE = "../../schema.json"

@@ -1,4 +1,4 @@
-"""The table of settings: their types, ranges and meanings; and their values, resolved from layered files.
+"""The table of settings: their types, ranges and meanings.
 
 ``SETTINGS`` is the single source for validation, the commands, completion, the documents and the JSON Schema. The
 fields of ``Settings`` hold the defaults.
@@ -7,14 +7,14 @@ fields of ``Settings`` hold the defaults.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from chorus_cli.core.settings.jsonc import JsonValue
 
@@ -24,9 +24,6 @@ MAXIMUM_CONTEXT_HOURS = 168
 
 SCHEMA_KEY = "$schema"
 """The key that tells editors where the JSON Schema is; it is not a setting."""
-
-DEFAULT_SOURCE = "default"
-"""The source of a value that no file sets."""
 
 _LONGEST_SHOWN = 60
 
@@ -53,6 +50,9 @@ class Settings:
     on_idle: str = "save"
     editing_mode: str = "emacs"
     notify: str = "bell"
+    user_name: str = "You"
+    budget: float | None = None
+    show_price: bool = False
     clock: bool = True
     auto_memory: bool = True
     tools: bool = True
@@ -91,13 +91,13 @@ class Setting:
     @property
     def default_text(self) -> str:
         """The default, worded for people."""
-        return self.default_words or _shown(self.default)
+        return self.default_words or shown(self.default)
 
     @property
     def range_text(self) -> str:
         """The accepted values, worded to follow "it must be"."""
         if self.choices:
-            *others, last = map(_shown, self.choices)
+            *others, last = map(shown, self.choices)
             return f"{', '.join(others)} or {last}"
         if self.minimum is None:
             return self.kind.value
@@ -112,7 +112,7 @@ class Setting:
 
     def misfit(self, value: JsonValue) -> str:
         """Describe, without a full stop, the wrong value and the accepted ones."""
-        return f"{self.key} is {_shown(value)}; it must be {self.range_text}"
+        return f"{self.key} is {shown(value)}; it must be {self.range_text}"
 
     def accepts(self, value: JsonValue) -> bool:
         """Return whether ``value`` is of the right kind and in range; true and false are no numbers."""
@@ -176,37 +176,23 @@ SETTINGS: tuple[Setting, ...] = (
         "message on the desktop.",
         choices=("off", "bell", "osc"),
     ),
+    Setting("user_name", Kind.TEXT, "Your name: a character card's `{{user}}`."),
+    Setting(
+        "budget",
+        Kind.NUMBER,
+        "Dollars a day for all personas: a warning at 80 %, a question before each message once they are spent.",
+        0.01,
+        100_000,
+        default_words="none",
+    ),
+    Setting("show_price", Kind.FLAG, "Show the price of the last reply in the line below the prompt."),
     Setting("clock", Kind.FLAG, "Tell the model of gaps of more than an hour."),
     Setting("auto_memory", Kind.FLAG, "Remember code, errors and test results by themselves."),
     Setting("tools", Kind.FLAG, "Offer the model the built-in tools."),
 )
 
-_BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """The settings in one file: its name, the values of its keys, and their 1-based lines.
-
-    A file that is not ``readable`` may contain more.
-    """
-
-    name: str
-    values: Mapping[str, JsonValue] = field(default_factory=dict)
-    lines: Mapping[str, int] = field(default_factory=dict)
-    readable: bool = field(default=True, compare=False)
-
-    def place(self, key: str) -> str:
-        """Return the ``file:line`` of ``key``."""
-        return f"{self.name}:{self.lines[key]}" if key in self.lines else self.name
-
-
-class Resolution(NamedTuple):
-    """The effective settings, the source of each (``file:line`` or "default"), and warnings."""
-
-    settings: Settings
-    sources: Mapping[str, str]
-    warnings: tuple[str, ...] = ()
+BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
+"""The rows of the table by their keys."""
 
 
 def setting_of(key: str) -> Setting:
@@ -215,9 +201,9 @@ def setting_of(key: str) -> Setting:
     Raises:
         SettingsError: there is no such setting.
     """
-    if key not in _BY_KEY:
-        raise SettingsError(f"There is no setting {_shown(key)}{_suggestion(key)}. /settings lists them.")
-    return _BY_KEY[key]
+    if key not in BY_KEY:
+        raise SettingsError(f"There is no setting {shown(key)}{suggestion(key)}. /settings lists them.")
+    return BY_KEY[key]
 
 
 def check(key: str, value: JsonValue) -> JsonValue:
@@ -232,68 +218,15 @@ def check(key: str, value: JsonValue) -> JsonValue:
     return value
 
 
-def misfits(layer: Layer) -> tuple[str, ...]:
-    """Return a sentence for each invalid value of ``layer``, with its place, in the file's order."""
-    refused = [key for key, value in layer.values.items() if key in _BY_KEY and _is_misfit(_BY_KEY[key], value)]
-    return tuple(f"{layer.place(key)}: {_BY_KEY[key].misfit(layer.values[key])}" for key in refused)
-
-
-def resolve(layers: Sequence[Layer]) -> Resolution:
-    """Take each setting from the first layer with a valid value; invalid values and unknown keys give warnings.
-
-    ``null`` counts as a missing key, as does an empty text where the default is none.
-    """
-    # The table has checked every value, which mypy cannot see.
-    values: dict[str, Any] = {}
-    sources: dict[str, str] = {}
-    warnings: list[tuple[int, int, str]] = []
-    for rank, layer in enumerate(layers):
-        unknown = layer.values.keys() - _BY_KEY.keys() - {SCHEMA_KEY}
-        warnings += [(rank, layer.lines.get(key, 0), _unknown(layer, key)) for key in unknown]
-    for setting in SETTINGS:
-        value, sources[setting.key], refusing = _choose(setting, layers)
-        values[setting.key] = tuple(value) if isinstance(value, list) else value
-        used = setting.default_text if sources[setting.key] == DEFAULT_SOURCE else _shown(value)
-        for rank in refusing:
-            layer = layers[rank]
-            misfit = setting.misfit(layer.values[setting.key])
-            sentence = f"{layer.place(setting.key)}: {misfit}; using {used}"
-            warnings.append((rank, layer.lines.get(setting.key, 0), sentence))
-    return Resolution(Settings(**values), sources, tuple(sentence for *_, sentence in sorted(warnings)))
-
-
-def _choose(setting: Setting, layers: Sequence[Layer]) -> tuple[JsonValue, str, list[int]]:
-    """Return the effective value, its source, and the indexes of the layers with invalid values."""
-    refusing: list[int] = []
-    for rank, layer in enumerate(layers):
-        value = layer.values.get(setting.key)
-        if _says_nothing(setting, value):
-            continue
-        if setting.accepts(value):
-            return value, layer.place(setting.key), refusing
-        refusing.append(rank)
-    return setting.default, DEFAULT_SOURCE, refusing
-
-
-def _says_nothing(setting: Setting, value: JsonValue) -> bool:
-    return value is None or (value == "" and setting.default is None)
-
-
-def _is_misfit(setting: Setting, value: JsonValue) -> bool:
-    return not _says_nothing(setting, value) and not setting.accepts(value)
-
-
-def _unknown(layer: Layer, key: str) -> str:
-    return f"{layer.place(key)}: unknown setting {_shown(key)}{_suggestion(key)}"
-
-
-def _suggestion(key: str) -> str:
+def suggestion(key: str) -> str:
+    """Return a question about the setting that an unknown key resembles, or an empty text."""
     from difflib import get_close_matches  # noqa: PLC0415 - only a misspelt key needs it, and the start does not
 
-    near = get_close_matches(key.lower(), _BY_KEY, n=1)
-    return f" (did you mean {_shown(near[0])}?)" if near else ""
+    near = get_close_matches(key.lower(), BY_KEY, n=1)
+    return f" (did you mean {shown(near[0])}?)" if near else ""
 
 
-def _shown(value: JsonValue) -> str:
+def shown(value: JsonValue) -> str:
+    """Return a value as JSON, shortened, for a sentence."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"

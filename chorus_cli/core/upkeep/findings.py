@@ -37,7 +37,7 @@ _QUESTIONS = {
     Mend.PERMISSIONS: "Take the permissions of other users away?",
     Mend.INDEX: "Make the index again from the log?",
     Mend.CHECKSUMS: "Bring the texts of these messages from the newest backup that has them?",
-    Mend.SALVAGE: "Salvage the log into a new file, together with the newest backup? You are asked again before it is used.",
+    Mend.SALVAGE: "Salvage the log into a new file, with the newest backup? You are asked again before it is used.",
 }
 
 

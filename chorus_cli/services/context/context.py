@@ -7,12 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.cards.macros import sent
 from chorus_cli.core.context import calibration
-from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, text_tokens
+from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, own_tokens
 from chorus_cli.core.context.plan import plan_bounded, plan_fitting, plan_whole
 from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt, system_text
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.log import journal
+from chorus_cli.core.log.attachments import ALL_SENT
 from chorus_cli.core.tools.declaration import NO_OFFER
 from chorus_cli.services.context.prefix import Prefixes
 from chorus_cli.storage.sqlite import meta_rows
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.snapshot import ContextSnapshot
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.context.view import View
+    from chorus_cli.core.log.attachments import Kind
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.personas.persona import Document, Persona
@@ -49,7 +52,8 @@ async def _no_tools(_target: Target, _limit: Limit) -> ToolOffer:
 class Context:
     """Reads snapshots, counts their tokens, and plans requests.
 
-    ``offer`` returns the tools that are offered to the model of a target, which has the given limit.
+    ``offer`` returns the tools that are offered to the model of a target, which has the given limit, ``accepted_by``
+    the kinds of attachments that a model takes.
     """
 
     store: Store
@@ -58,6 +62,7 @@ class Context:
     dollars_per_input_token: Callable[[str], float | None]
     prefixes: Prefixes = field(default_factory=Prefixes)
     offer: Callable[[Target, Limit], Awaitable[ToolOffer]] = _no_tools
+    accepted_by: Callable[[str], frozenset[Kind]] = lambda _model: ALL_SENT
     _system_prompts: dict[tuple[str, tuple[Document, ...]], SystemPrompt] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -75,12 +80,13 @@ class Context:
         if exact and not self.counter.is_ready:
             await asyncio.to_thread(self.counter.load)
         is_exact = self.counter.is_ready
-        limit = await asyncio.to_thread(self.limit_of, target.choice.model)
+        model = target.choice.model
+        limit, accepted = await asyncio.to_thread(lambda: (self.limit_of(model), self.accepted_by(model)))
         chosen = target.persona.settings.context_token_limit
         if chosen is not None:
             limit = replace(limit, tokens=chosen, source="context_token_limit")
         prompt = await self._system_prompt(target.persona)
-        return Frame(target, prompt, limit, await self.offer(target, limit), is_exact)
+        return Frame(target, prompt, limit, await self.offer(target, limit), is_exact, accepted)
 
     async def measured(self, target: Target, text: str, beside_tokens: int) -> tuple[Frame, int]:
         """Return the frame for a message, and its tokens: both upper bounds, if they suffice and are there at once.
@@ -162,7 +168,7 @@ class Context:
             view.summary is None or view.summary.token_count is not None
         ):
             return snapshot
-        return replace(snapshot, view=await self._counted_view(view))
+        return replace(snapshot, view=await self._counted_view(view, snapshot.target.choice.model))
 
     async def learn(self, model: str, estimated_tokens: int, reported_tokens: int) -> None:
         """Remember how far the estimate of a request was off."""
@@ -177,21 +183,22 @@ class Context:
 
     async def _system_prompt(self, persona: Persona) -> SystemPrompt:
         """Measure the system prompt of a persona; the last one is remembered, for documents may be long."""
-        prompt = persona.settings.system_prompt
-        known = self._system_prompts.get((prompt, persona.documents))
+        prompt = sent(persona, persona.settings.system_prompt)
+        documents = tuple(each._replace(content=sent(persona, each.content)) for each in persona.documents)
+        known = self._system_prompts.get((prompt, documents))
         if known is not None:
             return known
-        text = system_text(prompt, persona.documents)
+        text = system_text(prompt, documents)
         if not self.counter.is_ready:
             prompt_tokens, all_tokens = map(self.counter.at_most, (prompt, text))
             return SystemPrompt(text, prompt_tokens, all_tokens - prompt_tokens)
         prompt_tokens, all_tokens = await asyncio.to_thread(lambda: tuple(map(self.counter.count, (prompt, text))))
         measured = SystemPrompt(text, prompt_tokens, max(0, all_tokens - prompt_tokens))
         self._system_prompts.clear()
-        self._system_prompts[prompt, persona.documents] = measured
+        self._system_prompts[prompt, documents] = measured
         return measured
 
-    async def _counted_view(self, view: View) -> View:
+    async def _counted_view(self, view: View, model: str) -> View:
         summary = view.summary
         if summary is not None and summary.token_count is None:
             tokens = await asyncio.to_thread(self.counter.count, summary.content)
@@ -201,15 +208,15 @@ class Context:
         uncounted = [row for row in view.messages if row.token_count is None]
         if not uncounted:
             return replace(view, summary=summary)
-        counts = await asyncio.to_thread(self._counts, uncounted)
+        counts = await asyncio.to_thread(self._counts, uncounted, model)
         # It only saves the next counting; a view must not fail for it.
         with suppress(StorageError):
             await self.store.write(message_rows.store_token_counts, counts)
         messages = tuple(row._replace(token_count=counts.get(row.id, row.token_count)) for row in view.messages)
         return replace(view, messages=messages, summary=summary)
 
-    def _counts(self, messages: Sequence[Message]) -> dict[int, int]:
-        return {row.id: text_tokens(row, self.counter.count) for row in messages}
+    def _counts(self, messages: Sequence[Message], model: str) -> dict[int, int]:
+        return {row.id: own_tokens(row, self.counter.count, model) for row in messages}
 
 
 def _learn(connection: Connection, key: str, estimated_tokens: int, reported_tokens: int) -> None:

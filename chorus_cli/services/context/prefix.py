@@ -100,7 +100,7 @@ class Prefixes:
             snapshot.newest_operation_id,
             known.made_at if known is not None and known.window == window else now,
             now,
-            plan.sent[0].id if plan.too_large and plan.sent else None,
+            plan.begins_at,
             snapshot.hot,
             snapshot.view.summary_id,
             target.persona.settings.context_token_limit,

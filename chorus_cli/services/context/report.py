@@ -7,17 +7,21 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.attachments.tokens import attachment_tokens
+from chorus_cli.core.cards.macros import sent_items
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, tokens_of
 from chorus_cli.core.context.memory import MemoryUse, block_tokens, uses
 from chorus_cli.core.context.plan import summary_tokens, usable
 from chorus_cli.core.context.view import Reason
+from chorus_cli.core.log.attachments import as_json
+from chorus_cli.core.log.messages import is_written
 from chorus_cli.core.memory.prompt import tokens_in_request
 from chorus_cli.storage.sqlite.context.thread_counts import count_outside
 from chorus_cli.storage.sqlite.log import message_rows
 from chorus_cli.storage.sqlite.memory import item_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.context.budget import Meter
@@ -118,12 +122,13 @@ async def request_report(context: Context, target: Target, now: datetime) -> Req
 
 def _read(
     connection: Connection, context: Context, frame: Frame, now: datetime
-) -> tuple[ContextSnapshot, Mapping[Reason, Outside], list[Item]]:
+) -> tuple[ContextSnapshot, Mapping[Reason, Outside], Sequence[Item]]:
     """Read the snapshot, the rest of the thread and the memory in one transaction, so that nothing falls between."""
     snapshot = context.read(connection, frame, now)
     target = frame.target
     outside = count_outside(connection, target.persona.slug, target.thread_id, snapshot.view)
-    return snapshot, outside, item_rows.listing(connection, target.persona.slug)
+    items = sent_items(target.persona, item_rows.listing(connection, target.persona.slug))
+    return snapshot, outside, items
 
 
 def _read_with_moments(
@@ -143,8 +148,7 @@ def _omissions(
         messages[reason] += found.messages
         tokens[reason] += found.tokens + found.messages * TOKENS_PER_MESSAGE
     for reason, row in left_out:
-        # The empty row of a reply that never came is no message.
-        if row.content or row.tool_calls:
+        if is_written(row):
             messages[reason] += 1
             tokens[reason] += tokens_of(row)
     corrected = plan.snapshot.budget.corrected
@@ -174,15 +178,31 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
     if hot := plan.snapshot.hot:
         yield "memory", block_tokens(hot), f"HOT items {', '.join(f'#{item.id}' for item in hot)}"
     since = " since the boundary" if view.boundary is not None else ""
-    number = sum(row.id in view.kept for row in plan.sent)
-    by_operations = f", {number} kept whatever their age" if number else ""
+    number, pinned = (sum(row.id in ids for row in plan.sent) for ids in (view.kept, view.pinned))
+    by_operations = f", {number - pinned} kept whatever their age" if number > pinned else ""
+    by_operations += f", {pinned} pinned" if pinned else ""
     cut = f", {len(plan.cut)} of them without the middle" if plan.cut else ""
     hours = persona.settings.context_hours
+    attached = min(plan.message_tokens, sum(_attached_tokens(plan)))
     yield (
         "messages",
-        plan.message_tokens,
+        plan.message_tokens - attached,
         f"{len(plan.sent) - number} in the {hours}h window{since}{by_operations}{cut}",
     )
+    if labels := _labels(plan):
+        yield "attachments", attached, ", ".join(labels)
+
+
+def _attached_tokens(plan: RequestPlan) -> Iterator[int]:
+    model = plan.snapshot.target.choice.model
+    return (attachment_tokens(row.attachments, model) for row in plan.sent if row.attachments)
+
+
+def _labels(plan: RequestPlan) -> list[str]:
+    """Return names and sizes of the attachments, each once; of a kind that the model does not take only the name."""
+    accepted = plan.snapshot.frame.accepted
+    attached = {each: None for row in plan.sent for each in row.attachments}
+    return [each.label if each.kind in accepted else f"{each.label} (only its name)" for each in attached]
 
 
 def _memory_as_json(use: MemoryUse) -> dict[str, object]:
@@ -198,6 +218,8 @@ def _memory_as_json(use: MemoryUse) -> dict[str, object]:
 
 def _as_json(message: PromptMessage) -> dict[str, object]:
     shown: dict[str, object] = {"role": message.role, "content": message.content}
+    if message.attachments:
+        shown["attachments"] = [as_json(each) for each in message.attachments]
     if message.tool_calls:
         shown["tool_calls"] = json.loads(message.tool_calls)
     if message.tool_call_id:

@@ -148,7 +148,7 @@ def _stored(member: Member, rows: dict[int, Message], thread_id: int) -> int | M
     if isinstance(member, Kept):
         return member.message_id
     if isinstance(member, Added):
-        return MessageContent(thread_id, member.role, member.text, member.timestamp)
+        return MessageContent(thread_id, member.role, member.text, member.timestamp, attachments=member.attachments)
     row = rows[member.message_id]
     return MessageContent(
         thread_id,
@@ -159,4 +159,5 @@ def _stored(member: Member, rows: dict[int, Message], thread_id: int) -> int | M
         revises=row.id,
         preamble=row.preamble,
         model=row.model,
+        attachments=member.attachments,
     )

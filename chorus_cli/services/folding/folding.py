@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.context import folding
 from chorus_cli.core.context.plan import usable
-from chorus_cli.core.context.view import Summary
+from chorus_cli.core.context.summaries import Summary
 from chorus_cli.core.errors import MessageRefusedError
 from chorus_cli.core.log.acts import Fold
 from chorus_cli.core.log.operations import NewOperation
@@ -119,7 +119,7 @@ class Folding:
         """
         async with self._lock(target):
             snapshot = await self._snapshot(target)
-            messages = tuple(row for group in folding.foldable(snapshot.view.verbatim) for row in group)
+            messages = tuple(row for group in folding.foldable(snapshot.view.unfolded) for row in group)
             if not usable(messages):
                 return Compacted(None, 0, extends=False)
             summary = await self._carried_out(PlannedFold(snapshot, messages), focus, automatic=False)

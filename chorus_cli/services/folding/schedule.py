@@ -14,8 +14,8 @@ from chorus_cli.storage.sqlite.context import summary_rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from chorus_cli.core.context.summaries import Summary
     from chorus_cli.core.context.target import Target
-    from chorus_cli.core.context.view import Summary
     from chorus_cli.services.folding.folding import Folding
     from chorus_cli.storage.sqlite.store import Store
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import JournalError, SettingsError
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Clear, Fork, Redo, Subject, Undo, Window
+from chorus_cli.core.log.imports import Import
 from chorus_cli.core.log.memory_acts import MemoryAct
 from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.storage.sqlite.context import fork_rows
 from chorus_cli.storage.sqlite.context.window_changes import put_window_back
-from chorus_cli.storage.sqlite.log import message_rows, operation_rows
+from chorus_cli.storage.sqlite.log import message_rows, operation_rows, spoken, thread_lists, thread_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -188,7 +189,7 @@ class Journal:
         """Return whether a message followed, in any thread, since an undo that concerns them all."""
         if undone.thread_id is not None:
             return False
-        return await self.context.store.read(message_rows.is_spoken_after, target.persona.slug, undone.after_message_id)
+        return await self.context.store.read(spoken.is_spoken_after, target.persona.slug, undone.after_message_id)
 
     async def _question(self, turn_id: int) -> Message:
         found = await self.context.store.read(message_rows.rows, [turn_id])
@@ -217,6 +218,8 @@ class Journal:
                 await self.memory.put_back(change, new)
             case Window():
                 await self._put_window_back(change, new)
+            case Import():
+                await self.context.store.write(_reverse_import, new, target.thread_id)
             case Fork():
                 await self.context.store.write(fork_rows.reverse, new, chosen)
             case _:
@@ -241,6 +244,14 @@ def _introduce(connection: Connection, new: NewOperation, members: Sequence[int]
     for unknown in set(members) - known:
         raise JournalError(f"There is no message #{unknown} in this thread. /search shows the numbers of messages.")
     return operation_rows.introduce(connection, new)
+
+
+def _reverse_import(connection: Connection, new: NewOperation, here: int) -> None:
+    """Store the undo or redo of an import; its threads without other messages are closed, but for the one in focus."""
+    operation_rows.introduce_reversal(connection, new)
+    undone = operation_rows.undone_imports(connection, new.persona)
+    withdrawn = thread_lists.withdrawn_threads(connection, new.persona, undone)
+    thread_rows.close(connection, withdrawn - {here}, new.created_at)
 
 
 def _with_undone_turns(connection: Connection, target: Target) -> tuple[list[Operation], dict[int, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import CommandError
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Messages of a persona, of one thread (``None``: all), after a time (``None``: all)."""
+    """Messages of a persona, of one thread (``None``: all), after a time (``None``: all) and after a message's id."""
 
     persona: str
     thread_id: int | None = None
     since: datetime | None = None
+    after_id: int = 0
 
 
 async def selected(store: Store, persona: str, thread_number: int | None, since: datetime | None) -> Selection:
@@ -43,6 +44,13 @@ async def selected(store: Store, persona: str, thread_number: int | None, since:
     if thread_number is None:
         return Selection(persona, since=since)
     return Selection(persona, (await store.read(thread_rows.had, persona, thread_number)).id, since)
+
+
+async def newest_of(store: Store, selection: Selection, number: int) -> Selection:
+    """Narrow a selection to its newest messages, as many as ``number`` says."""
+    thread_id, since = selection.thread_id, selection.since
+    after_id = await store.read(message_rows.id_before_newest, selection.persona, thread_id, since, number)
+    return replace(selection, after_id=after_id)
 
 
 async def operations_of(store: Store, selection: Selection) -> list[Operation]:
@@ -66,7 +74,8 @@ async def transcript(
     boundaries = [operation for operation in journal.effective(operations) if operation.act.is_boundary]
     if selection.since is not None:
         boundaries = [boundary for boundary in boundaries if boundary.created_at > selection.since]
-    after = 0
+    after = selection.after_id
+    boundaries = [boundary for boundary in boundaries if boundary.after_message_id > after or not after]
     while page := await store.read(
         message_rows.history, selection.persona, selection.thread_id, selection.since, after
     ):

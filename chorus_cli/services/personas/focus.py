@@ -91,14 +91,14 @@ class Focus:
         """Switch to the thread of the persona in focus that the log has as the last used."""
         await self._enter(self.slug)
 
-    def use_model(self, slug: str, model: str | None) -> None:
+    def use_model(self, slug: str, model: str | None, reason: str = "set by /model") -> None:
         """Let ``model`` answer for the persona ``slug`` in this run, before the environment and the files.
 
         ``None`` removes the choice.
         """
         self._set_by_hand.pop(slug, None)
         if model:
-            self._set_by_hand[slug] = ModelChoice(model, "set by /model")
+            self._set_by_hand[slug] = ModelChoice(model, reason)
 
     async def notices(self) -> tuple[str, ...]:
         """Return the notices for a user who turns to the persona and thread in focus."""

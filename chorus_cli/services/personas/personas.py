@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
 from chorus_cli.core.personas.names import checked_name, folded
 from chorus_cli.core.personas.persona import DEFAULT_PERSONA, Persona
-from chorus_cli.core.settings import table as settings
+from chorus_cli.core.settings.layers import Layer, resolve
 from chorus_cli.storage.files import persona_files, settings_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from chorus_cli.core.settings.jsonc import JsonValue
     from chorus_cli.core.settings.table import Settings
     from chorus_cli.storage.files.persona_files import Fingerprint
+
+THIS_RUN = "this run"
+"""The source of a value that holds until the end of the run."""
 
 
 class Personas:
@@ -30,6 +34,7 @@ class Personas:
         self.config_file = config_file
         self._wall_clock_ns = wall_clock_ns
         self._loaded: dict[str, tuple[Fingerprint, Persona]] = {}
+        self._for_this_run: dict[str, dict[str, JsonValue]] = {}
 
     def slugs(self) -> tuple[str, ...]:
         """Return the slugs of the personas in use."""
@@ -150,12 +155,21 @@ class Personas:
             self._loaded[slug] = fingerprint, persona
         return persona
 
+    def set_for_this_run(self, slug: str, key: str, value: JsonValue) -> None:
+        """Let a setting have a value until the end of this run, before those of the files; ``None`` ends that."""
+        self._for_this_run[slug] = {**self.set_in_this_run(slug), key: value}
+        self._loaded.pop(slug, None)
+
+    def set_in_this_run(self, slug: str) -> Mapping[str, JsonValue]:
+        """Return the settings of a persona that have a value for this run."""
+        return {key: value for key, value in self._for_this_run.get(slug, {}).items() if value is not None}
+
     def _read(self, slug: str) -> tuple[Persona, bool]:
         """Read a persona's files; return also whether each of them could be read."""
         own, own_warnings = settings_file.read_layer(self.settings_path(slug))
         defaults, default_warnings = settings_file.read_defaults(self.config_file)
-        resolved = settings.resolve([own, defaults])
-        without_own = settings.resolve([defaults])
+        resolved = resolve([Layer(THIS_RUN, self.set_in_this_run(slug)), own, defaults])
+        without_own = resolve([defaults])
         documents, document_warnings = persona_files.documents(self.folder, slug)
         unreadable = tuple(layer.name for layer in (own, defaults) if not layer.readable)
         persona = Persona(
@@ -167,13 +181,19 @@ class Personas:
             default_sources=without_own.sources,
             warnings=(*own_warnings, *default_warnings, *resolved.warnings, *document_warnings),
             unreadable=unreadable,
+            has_card=persona_files.has_card(self.folder, slug),
         )
         return persona, not unreadable and not document_warnings
+
+    def defaults(self) -> Settings:
+        """Return the settings of a persona whose own file sets nothing."""
+        defaults, _ = settings_file.read_defaults(self.config_file)
+        return resolve([defaults]).settings
 
     def own_settings(self, slug: str) -> Settings:
         """Return the settings of a persona's own file, without defaults and warnings: cheap, for lists."""
         own, _ = settings_file.read_layer(self.settings_path(slug))
-        return settings.resolve([own]).settings
+        return resolve([own]).settings
 
     def settings_path(self, slug: str) -> Path:
         """Return the path of a persona's settings."""

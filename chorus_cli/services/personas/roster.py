@@ -17,6 +17,7 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.storage.files import persona_files
 from chorus_cli.storage.sqlite import persona_rows
 from chorus_cli.storage.sqlite.log import operation_rows
+from chorus_cli.storage.sqlite.persona_rows import NewPersona
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,7 +105,7 @@ class Roster:
         checked = self.personas.check_name(None, name)
         slug = slug_of(checked, self.personas.names_taken())
         boundary = NewOperation(slug, Clear(begins=True), self.clock.now())
-        await self.store.write(persona_rows.create, self.personas.folder, slug, template(checked), boundary)
+        await self.store.write(persona_rows.create, self.personas.folder, NewPersona(slug, template(checked)), boundary)
         return slug
 
     async def had_a_namesake(self, slug: str) -> bool:

@@ -11,8 +11,9 @@ from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.settings import jsonc
 from chorus_cli.core.settings import table as settings
 from chorus_cli.core.settings.jsonc_reader import BYTE_ORDER_MARK
+from chorus_cli.core.settings.layers import Layer, misfits
 from chorus_cli.core.settings.schema import template
-from chorus_cli.core.settings.table import SETTINGS, Layer, Setting
+from chorus_cli.core.settings.table import SETTINGS, Setting
 from chorus_cli.storage.files import settings_file
 from chorus_cli.storage.files.settings_file import ABSENT
 from chorus_cli.storage.sqlite.context import window_changes
@@ -243,9 +244,9 @@ def _checked_values(name: str, draft: str) -> Mapping[str, JsonValue]:
         document = jsonc.parse_object(draft)
     except JsoncError as error:
         raise error.named(name) from error
-    misfits = settings.misfits(Layer(name, document.values, document.lines))
-    if misfits:
-        raise SettingsError("\n".join(f"{misfit}." for misfit in misfits))
+    refused = misfits(Layer(name, document.values, document.lines))
+    if refused:
+        raise SettingsError("\n".join(f"{misfit}." for misfit in refused))
     return document.values
 
 

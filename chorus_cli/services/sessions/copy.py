@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.log.messages import Role, Status
+from chorus_cli.core.log.messages import Role, Status, is_filled
 from chorus_cli.core.sessions.format import SavedThread
 from chorus_cli.core.time.window import cutoff
-from chorus_cli.storage.sqlite.log import operation_rows, thread_rows
+from chorus_cli.storage.sqlite.log import operation_rows, thread_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,7 +108,7 @@ def _read(connection: Connection, context: Context, frame: Frame, since: datetim
     """Read all rows in one transaction, so that a session is of one moment."""
     target = frame.target
     # A thread with a cached window start has a request of the last minutes, so it is newer than ``since`` anyway.
-    titles = thread_rows.titles_in_context(connection, target.persona.slug, target.thread_id, since)
+    titles = thread_lists.titles_in_context(connection, target.persona.slug, target.thread_id, since)
     targets = {each: replace(target, thread_id=each.id, thread_number=each.number) for each in titles}
     snapshots = tuple(
         (title, context.read(connection, replace(frame, target=targets[each]), now)) for each, title in titles.items()
@@ -124,7 +124,7 @@ def _saved_thread(thread_id: int, title: str, view: View) -> SavedThread:
 
 def _can_be_saved(message: Message) -> bool:
     """Leave out replies in progress and those that failed before their first word; a tool's result may be empty."""
-    is_something = bool(message.content.strip()) or message.role in _TOOL_ROLES
+    is_something = is_filled(message) or message.role in _TOOL_ROLES
     return message.status is not Status.STREAMING and is_something
 
 

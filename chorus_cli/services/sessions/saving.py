@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.attachments.tokens import attachment_tokens
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, tokens_of
 from chorus_cli.core.errors import ModelError, SessionError
-from chorus_cli.core.log.messages import content_of
+from chorus_cli.core.log.messages import content_of, words_of
 from chorus_cli.core.sessions import summary as session_summary
 from chorus_cli.core.sessions.format import Session
 from chorus_cli.core.sessions.names import slug, stem
@@ -186,7 +187,8 @@ class SessionSaving:
 
     def _tokens(self, messages: Iterable[MessageContent]) -> int:
         count = self.context.counter.count
-        return sum(count(each.preamble) + count(each.content) + TOKENS_PER_MESSAGE for each in messages)
+        texts = sum(count(each.preamble) + count(each.content) + TOKENS_PER_MESSAGE for each in messages)
+        return texts + sum(attachment_tokens(each.attachments, "") for each in messages if each.attachments)
 
 
 def _holds(copy: ContextCopy, old: Session) -> bool:
@@ -197,11 +199,11 @@ def _holds(copy: ContextCopy, old: Session) -> bool:
 
 def _each_once(messages: Iterable[MessageContent]) -> list[MessageContent]:
     """Return the messages without those of a fork that its origin has too."""
-    return list({(each.role, each.timestamp, each.content): each for each in messages}.values())
+    return list({(each.role, each.timestamp, words_of(each)): each for each in messages}.values())
 
 
 def _key(message: MessageContent) -> tuple[int, str, datetime, str]:
-    return message.thread_id, message.role, message.timestamp, message.content
+    return message.thread_id, message.role, message.timestamp, words_of(message)
 
 
 def _merged(

@@ -10,15 +10,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.core.context.target import Target
+    from chorus_cli.core.log.attachments import Attachment
     from chorus_cli.services.editing.drafts import UnsentDrafts
 
 
 class Unsent(NamedTuple):
-    """A message that is not stored yet; ``draft`` is its file, ``None`` if it has none."""
+    """A message that is not stored yet; ``draft`` is the file of its text, ``None`` if it has none."""
 
     target: Target
     text: str
     draft: Path | None = None
+    attachments: tuple[Attachment, ...] = ()
 
 
 class Outbox:

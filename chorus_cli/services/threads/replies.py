@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.core.context.target import Target
+    from chorus_cli.core.log.attachments import Attachment
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.services.turns.conversation import Conversation
 
@@ -85,12 +86,14 @@ class Replies:
         """Return the oldest turn of a thread that is being answered or that the user has not seen, to be followed."""
         return self._unseen.pop(thread_id, None) or self._turns.get(thread_id)
 
-    async def send(self, target: Target, text: str, draft: Path | None = None) -> RunningTurn | None:
+    async def send(
+        self, target: Target, text: str, draft: Path | None = None, attachments: tuple[Attachment, ...] = ()
+    ) -> RunningTurn | None:
         """Begin the turn of a message, and delete its ``draft`` when it is stored.
 
         Return ``None`` if the message waits for the end of another turn of its thread.
         """
-        sent = Unsent(target, text, draft)
+        sent = Unsent(target, text, draft, attachments)
         if target.thread_id in self._turns:
             sent = await self._outbox.kept(sent)
         if target.thread_id in self._turns:
@@ -99,13 +102,13 @@ class Replies:
         self._unseen.pop(target.thread_id, None)
         return self._begin(sent)
 
-    async def send_aside(self, target: Target, text: str) -> None:
+    async def send_aside(self, target: Target, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
         """Begin the turn of a message in a new thread, which is closed again if the message is refused.
 
         Nobody follows it, so the message is a draft until it is stored.
         """
-        sent = await self._outbox.kept(Unsent(target, text))
-        self._begun(target, text, self._answered_in_new_thread(sent))
+        sent = await self._outbox.kept(Unsent(target, text, attachments=attachments))
+        self._begun(sent, self._answered_in_new_thread(sent))
 
     def retry(self, target: Target) -> RunningTurn:
         """Begin to answer the last message of a thread again.
@@ -119,7 +122,14 @@ class Replies:
                 f"The last message of thread #{number} is being answered now. /thread {number} shows the reply; "
                 "Ctrl-C stops it there."
             )
-        return self._begun(target, "", self._conversation.retry(target))
+        return self._begun(Unsent(target, ""), self._conversation.retry(target))
+
+    def attached_in(self, thread_id: int) -> tuple[Attachment, ...]:
+        """Return the attachments of the newest message that waits in a thread."""
+        waiting, turn = self._outbox.waiting_in(thread_id), self._turns.get(thread_id)
+        if waiting:
+            return waiting[-1].attachments
+        return turn.attachments if turn is not None and turn.is_waiting else ()
 
     async def take_back(self, thread_id: int) -> str:
         """Return the newest message that waits in a thread, which then is not sent; empty if there is none."""
@@ -173,18 +183,18 @@ class Replies:
         return closing_lines(running, unsent)
 
     def _begin(self, sent: Unsent) -> RunningTurn:
-        return self._begun(sent.target, sent.text, self._answered(sent))
+        return self._begun(sent, self._answered(sent))
 
-    def _begun(self, target: Target, text: str, events: AsyncGenerator[TurnEvent, None]) -> RunningTurn:
-        turn = RunningTurn(target, text, self._while_busy(events), self._ended)
-        self._turns[target.thread_id] = turn
+    def _begun(self, sent: Unsent, events: AsyncGenerator[TurnEvent, None]) -> RunningTurn:
+        turn = RunningTurn(sent.target, sent.text, self._while_busy(events), self._ended, sent.attachments)
+        self._turns[sent.target.thread_id] = turn
         return turn
 
     async def _answered(self, sent: Unsent) -> AsyncGenerator[TurnEvent, None]:
         """Answer a message; it is stored with the first event, and also when it is cancelled, unless that is a wait."""
         is_waiting = False
         try:
-            async with aclosing(self._conversation.answer(sent.target, sent.text)) as events:
+            async with aclosing(self._conversation.answer(sent.target, sent.text, sent.attachments)) as events:
                 async for event in events:
                     is_waiting = isinstance(event, WaitBegun)
                     sent = await self._outbox.kept(sent) if is_waiting else self._outbox.drop_draft(sent)

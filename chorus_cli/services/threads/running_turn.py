@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from chorus_cli.core.context.target import Target
+    from chorus_cli.core.log.attachments import Attachment
     from chorus_cli.core.models.events import TurnEvent
 
 
 class RunningTurn:
     """A turn to ``target``, answered in a task of its own, whose events can be followed by one listener at a time.
 
-    ``text`` is the message, empty if the last one is answered again. ``ended`` is called with the turn when it
-    ``is_over``; ``next`` is then the turn of a message that has waited for it.
+    ``text`` is the message, empty if the last one is answered again; ``attachments`` are its files. ``ended`` is called
+    with the turn when it ``is_over``; ``next`` is then the turn of a message that has waited for it.
     """
 
     def __init__(
@@ -29,9 +30,11 @@ class RunningTurn:
         text: str,
         events: AsyncGenerator[TurnEvent, None],
         ended: Callable[[RunningTurn], None],
+        attachments: tuple[Attachment, ...] = (),
     ) -> None:
         self.target = target
         self.text = text
+        self.attachments = attachments
         self.is_followed = False
         self.is_over = False
         self.is_stopped = False

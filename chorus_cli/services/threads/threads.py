@@ -17,7 +17,7 @@ from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.log.transcript import Selection, transcript
 from chorus_cli.storage.sqlite.context.thread_views import newest_in_context, number_in_view
-from chorus_cli.storage.sqlite.log import operation_rows, thread_rows
+from chorus_cli.storage.sqlite.log import operation_rows, thread_lists, thread_rows
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -45,6 +45,10 @@ class ThreadActivity:
     is_alive: Callable[[str], bool]
     waiting: Callable[[int], int]
     stop: Callable[[int], Awaitable[object]]
+
+
+MOST_CLOSED = 200
+"""The largest number of closed threads in a list: an import may close thousands."""
 
 
 class ListedThread(NamedTuple):
@@ -83,18 +87,20 @@ class Threads:
     async def all(self) -> list[Thread]:
         """Return all threads, also closed ones, oldest first."""
         slug = self._focus.slug
-        found = await self._context.store.read(thread_rows.all_threads, slug)
+        found = await self._context.store.read(thread_lists.all_threads, slug)
         self._offers = slug, found
         return found
 
     async def open_threads(self) -> list[Thread]:
         """Return the open threads, oldest first."""
-        return [thread for thread in await self.all() if thread.closed_at is None]
+        return await self._context.store.read(thread_lists.open_threads, self._focus.slug)
 
     async def listed(self, *, closed: bool) -> list[ListedThread]:
-        """Return the open threads with their states, with ``closed`` also the closed ones, oldest first."""
+        """Return the open threads with their states, with ``closed`` also the newest closed ones, oldest first."""
         target, now = self._focus.target(), self._now()
-        threads = await (self.all() if closed else self.open_threads())
+        threads = (
+            core_threads.with_newest_closed(await self.all(), MOST_CLOSED) if closed else await self.open_threads()
+        )
         waiting = {thread.id: self._activity.waiting(thread.id) for thread in threads}
         return await self._context.store.read(self._read, target, threads, waiting, now)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.jobs.output import readable
 from chorus_cli.core.jobs.wording import elapsed
 from chorus_cli.core.log.marks import log_marks
-from chorus_cli.core.log.messages import Role, Status
+from chorus_cli.core.log.messages import Role, Status, is_filled, words_of
 from chorus_cli.core.memory.items import ItemType, checked_type
 from chorus_cli.core.memory.prompt import kept_line, memory_lines, written
 from chorus_cli.core.text.cutting import cut_to_characters
@@ -203,7 +203,7 @@ def _is_worth_telling(match: Match, caller: Caller) -> bool:
 
 
 def _is_said(row: Message) -> bool:
-    return row.role in _SPOKEN and bool(row.content.strip()) and row.status is not Status.STREAMING
+    return row.role in _SPOKEN and is_filled(row) and row.status is not Status.STREAMING
 
 
 def _found(match: Match, name: str) -> str:
@@ -212,7 +212,7 @@ def _found(match: Match, name: str) -> str:
 
 
 def _entry(row: Message, name: str) -> str:
-    return f"[{_stamp(row)}] {_speaker(row, name)}: {row.content}"
+    return f"[{_stamp(row)}] {_speaker(row, name)}: {words_of(row)}"
 
 
 def _stamp(row: Message) -> str:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.budget import text_tokens
+from chorus_cli.core.attachments.tokens import attachment_tokens
+from chorus_cli.core.context.budget import own_tokens
 from chorus_cli.core.context.preamble import pause_notice
 from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError, ThreadBusyError
 from chorus_cli.core.log.acts import Retry
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.jobs.states import RunningJob
+    from chorus_cli.core.log.attachments import Attachment
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.services.context.context import Context
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.turns.rounds import Rounds
     from chorus_cli.storage.sqlite.store import Connection
 
+    _Files = tuple[Attachment, ...]
     _Storing = Callable[[], Awaitable[OpenedTurn]]
 
 _ALTERED = "Some characters of your message are not valid text and were replaced."
@@ -72,8 +75,10 @@ class Conversation:
     news: NewsDesk
     jobs: Callable[[str], Sequence[RunningJob]] = lambda _persona: ()
 
-    async def answer(self, target: Target, text: str) -> AsyncGenerator[TurnEvent, None]:
+    async def answer(self, target: Target, text: str, attachments: _Files = ()) -> AsyncGenerator[TurnEvent, None]:
         """Store ``text``, ask the model, and yield the events of the turn; the last one is ``TurnDone``.
+
+        The bytes of ``attachments`` are stored already.
 
         When the caller stops listening or is cancelled, the reply is kept as ``interrupted`` as far as it has come; a
         message that was handed over is stored first, however early that happens, except between ``WaitBegun`` and
@@ -86,7 +91,8 @@ class Conversation:
         """
         content, altered = cleaned_input(text)
         notices = (_ALTERED,) if altered else ()
-        async with aclosing(self._turn(target.thread_id, partial(self._open, target, content, notices))) as events:
+        store = partial(self._open, target, content, attachments, notices)
+        async with aclosing(self._turn(target.thread_id, store)) as events:
             async for event in events:
                 yield event
 
@@ -137,16 +143,16 @@ class Conversation:
         if stopped:
             raise asyncio.CancelledError
 
-    async def _open(self, target: Target, content: str, notices: tuple[str, ...]) -> OpenedTurn:
+    async def _open(self, target: Target, content: str, files: _Files, notices: tuple[str, ...]) -> OpenedTurn:
         """Store the question and its empty reply; news of jobs that cannot go with it wait for the next one.
 
         ``notices`` come before those about the turn.
         """
-        refuse_unreadable(content)
+        refuse_unreadable(content, is_alone=not files)
         refuse_unreadable_settings(target.persona)
         news = self.news.take(target.thread_id)
         try:
-            opened = await self._opened(target, content, news)
+            opened = await self._opened(target, content, files, news)
         except BaseException:
             self.news.put_back(news)
             raise
@@ -154,11 +160,12 @@ class Conversation:
             self.news.sent(news, opened.reply.turn_id)
         return replace(opened, notices=(*notices, *opened.notices))
 
-    async def _opened(self, target: Target, content: str, news: News) -> OpenedTurn:
+    async def _opened(self, target: Target, content: str, files: _Files, news: News) -> OpenedTurn:
+        attached = attachment_tokens(files, target.choice.model)
         try:
-            frame, count = await self.context.measured(target, content, OTHER_TOKENS)
-            now = self.answering.outside.clock.now()
-            question = MessageContent(target.thread_id, Role.USER, content, now, token_count=count)
+            frame, count = await self.context.measured(target, content, OTHER_TOKENS + attached)
+            now, tokens = self.answering.outside.clock.now(), count + attached
+            question = MessageContent(target.thread_id, Role.USER, content, now, token_count=tokens, attachments=files)
             beside = JobsBeside(self.jobs(target.persona.slug), news)
             return await self.memory.access.write(self._store_turn, frame, question, beside)
         except (StorageError, ModelError) as error:
@@ -221,7 +228,8 @@ class Conversation:
         asked = last_question(snapshot.view.messages)
         question, replies = snapshot.view.messages[asked], snapshot.view.messages[asked + 1 :]
         try:
-            refuse_unfitting(snapshot, text_tokens(question, self.answering.outside.counter.count))
+            counter, model = self.answering.outside.counter, frame.target.choice.model
+            refuse_unfitting(snapshot, own_tokens(question, counter.count, model))
         except MessageRefusedError as error:
             raise JournalError(
                 f"Your last message no longer fits {frame.target.choice.model}, so it cannot be answered again. It "

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 LARGEST_MESSAGE_BYTES = 8_000_000
 
 
-def refuse_unreadable(content: str) -> None:
-    """Refuse a message that is empty or larger than anything is made for.
+def refuse_unreadable(content: str, *, is_alone: bool = True) -> None:
+    """Refuse a message that is empty or larger than anything is made for; one with attachments may have no words.
 
     Raises:
         MessageRefusedError: the message is empty or too large.
     """
-    if not content.strip():
+    if is_alone and not content.strip():
         raise MessageRefusedError("The message is empty, so there is nothing to send.")
     size = len(content.encode())
     if size > LARGEST_MESSAGE_BYTES:

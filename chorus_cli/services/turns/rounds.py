@@ -80,8 +80,7 @@ class _Turn:
         if self.called is None:
             return snapshot
         view = replace(snapshot.view, messages=(*snapshot.view.messages, *self.called.round.rows))
-        first = self.plan.sent[0].id if self.plan.too_large and self.plan.sent else None
-        return replace(snapshot, view=view, first_message_id=first)
+        return replace(snapshot, view=view, first_message_id=self.plan.begins_at)
 
     def offer_nothing(self) -> None:
         """Go on without tools."""
@@ -196,8 +195,7 @@ class Rounds:
 
 def _begins_anew(plan: RequestPlan, before: RequestPlan) -> bool:
     """Return whether a fold, or turns left out, have changed the beginning of a request, so that the cache is lost."""
-    first = plan.sent[0].id if plan.too_large and plan.sent else None
-    return (first, plan.snapshot.view.summary_id) != (
+    return (plan.begins_at, plan.snapshot.view.summary_id) != (
         before.snapshot.first_message_id,
         before.snapshot.view.summary_id,
     )

@@ -28,7 +28,7 @@ _STALE_DAYS = 8
 
 
 class Folders(NamedTuple):
-    """The folders that belong to the user alone: of the data, the settings and the state, and those of rescued texts."""
+    """The folders of the data, the settings, the state and the rescued texts, which belong to the user alone."""
 
     data: Path
     config: Path
@@ -129,7 +129,9 @@ def _rescued(folder: Path) -> Finding:
     if not found.texts:
         return fine("rescue", "There is no text that could not be stored.")
     since = f"{timestamps.local(found.texts[0].at):%Y-%m-%d %H:%M}"
-    return wrong("rescue", f"{_texts(found.texts)} that could not be stored since {since}: /rescue in the chat shows them.")
+    return wrong(
+        "rescue", f"{_texts(found.texts)} that could not be stored since {since}: /rescue in the chat shows them."
+    )
 
 
 def _texts(texts: Sequence[object]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -14,10 +13,11 @@ from chorus_cli.storage.sqlite.migrations import is_newer
 from chorus_cli.storage.sqlite.upkeep import checksums, copying, examination, soundness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from chorus_cli.storage.backups.places import Places
+    from chorus_cli.storage.sqlite.upkeep.copying import OpenDatabase
 
 _MOST_NAMED = 5
 
@@ -40,7 +40,7 @@ def check_log(places: Places) -> Iterator[Finding]:
         yield wrong("log", str(error), Mend.SALVAGE)
 
 
-def _pages(connection: sqlite3.Connection, path: Path) -> Iterator[Finding]:
+def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
     """Yield the findings about the file.
 
     Raises:
@@ -58,7 +58,7 @@ def _pages(connection: sqlite3.Connection, path: Path) -> Iterator[Finding]:
         yield fine("log", f"{path} is sound: {extent}, {size_in_words(path.stat().st_size)}.")
 
 
-def _rows(connection: sqlite3.Connection, places: Places) -> Iterator[Finding]:
+def _rows(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
     checked = checksums.checked(connection)
     if checked.changed:
         ids = _some([f"#{id_}" for id_ in checked.changed])
@@ -77,19 +77,15 @@ def _rows(connection: sqlite3.Connection, places: Places) -> Iterator[Finding]:
     yield from _attachments(connection, places)
 
 
-def _index(connection: sqlite3.Connection) -> Iterator[Finding]:
-    try:
-        damaged = examination.damaged_indexes(connection)
-    except sqlite3.OperationalError as error:
-        yield note("index", f"The index cannot be checked now: {error}.")
-        return
+def _index(connection: OpenDatabase) -> Iterator[Finding]:
+    damaged = examination.damaged_indexes(connection)
     if damaged:
         yield wrong("index", f"The index of the {enumerated(damaged)} is damaged; no message is concerned.", Mend.INDEX)
     else:
         yield fine("index", "The indexes of search and memory are sound.")
 
 
-def _sessions(connection: sqlite3.Connection, places: Places) -> Iterator[Finding]:
+def _sessions(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
     listed = examination.sessions(connection)
     problems = []
     for persona, session_id in listed:
@@ -103,7 +99,7 @@ def _sessions(connection: sqlite3.Connection, places: Places) -> Iterator[Findin
         yield fine("sessions", f"{counted(len(listed), 'saved session')} can be read.")
 
 
-def _attachments(connection: sqlite3.Connection, places: Places) -> Iterator[Finding]:
+def _attachments(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
     named = {each.sha256: each.message_id for each in examination.named_attachments(connection)}
     problems = []
     for digest, message_id in named.items():
@@ -126,7 +122,7 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _some(sentences: list[str] | tuple[str, ...], between: str = ", ") -> str:
+def _some(sentences: Sequence[str], between: str = ", ") -> str:
     """Join the first few of some sentences and count the others."""
     more = f"{between}and {len(sentences) - _MOST_NAMED:,} more" if len(sentences) > _MOST_NAMED else ""
     return between.join(sentences[:_MOST_NAMED]) + more

@@ -76,7 +76,7 @@ def staged(places: Places, typed: str | Path, now: datetime) -> Iterator[Staged]
 
 @contextmanager
 def salvaged(places: Places) -> Iterator[Salvaged]:
-    """Salvage the log into a new one, with the newest backup that is sound; unless put in place it is deleted in the end.
+    """Salvage the log into a new one, with the newest sound backup; unless put in place it is deleted in the end.
 
     Raises:
         BackupError: there is no room for it.
@@ -98,7 +98,7 @@ def salvaged(places: Places) -> Iterator[Salvaged]:
 
 
 def newest_sound_log(places: Places, target: Path) -> Path | None:
-    """Unpack the log of the newest backup whose log is sound to ``target`` and return the backup; ``None`` if none is."""
+    """Unpack the log of the newest sound backup to ``target`` and return the backup, ``None`` if there is none."""
     for each in reversed(daily.listed(places)):
         target.unlink(missing_ok=True)
         try:

@@ -1,10 +1,12 @@
-"""Documents that the user has imported into the memory: the reading of them."""
+"""Files that the user names: documents for the memory, and attachments of messages."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from chorus_cli.core.errors import CommandError
+from chorus_cli.core.attachments.recognition import LARGEST_BYTES as LARGEST_ATTACHMENT
+from chorus_cli.core.attachments.recognition import refuse_large
+from chorus_cli.core.errors import AttachmentError, CommandError
 
 ENDINGS = frozenset({".md", ".markdown", ".txt"})
 LARGEST_BYTES = 10_000_000
@@ -31,3 +33,29 @@ def read(typed: str) -> tuple[str, str]:
     except (OSError, ValueError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise CommandError(f"{typed} cannot be read: {reason}.") from error
+
+
+def is_file(typed: str) -> bool:
+    """Return whether a path, relative to the current folder, is that of a file."""
+    try:
+        return Path(typed).expanduser().is_file()
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def read_bytes(typed: str) -> tuple[str, bytes]:
+    """Return the name and the bytes of a file to be attached, its path relative to the current folder.
+
+    Raises:
+        AttachmentError: it cannot be read, or is too large.
+    """
+    try:
+        path = Path(typed).expanduser()
+        if not path.is_file():
+            raise AttachmentError(f"{path} {'is not a regular file' if path.exists() else 'does not exist'}.")
+        refuse_large(path.name, path.stat().st_size)
+        with path.open("rb") as file:
+            return path.name, file.read(LARGEST_ATTACHMENT + 1)
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise AttachmentError(f"{typed} cannot be read: {reason}.") from error

@@ -39,8 +39,8 @@ def file_for(typed: str, new_name: str) -> Path:
     return path
 
 
-def offered(typed: str, endings: frozenset[str] = _WRITTEN) -> list[str]:
-    """Return the completions of a path: folders, with a slash, and files with one of the endings.
+def offered(typed: str, endings: frozenset[str] | None = _WRITTEN) -> list[str]:
+    """Return the completions of a path: folders, with a slash, and files with one of the endings, ``None`` for any.
 
     There are none for a folder that cannot be read, and not all for a very large one.
     """
@@ -59,7 +59,7 @@ def offered(typed: str, endings: frozenset[str] = _WRITTEN) -> list[str]:
     return [lead + name for name in sorted(found, key=str.casefold)[:_MOST_OFFERED]]
 
 
-def write(path: Path, text: str, *, replace: bool) -> None:
+def write(path: Path, text: str | bytes, *, replace: bool) -> None:
     """Write a document to a file, whole or not at all.
 
     Raises:
@@ -86,13 +86,13 @@ def write(path: Path, text: str, *, replace: bool) -> None:
         raise OutputError(f"{path} cannot be written: {reason}. Nothing was written.") from error
 
 
-def _may_be_meant(entry: os.DirEntry[str], begun: str, endings: frozenset[str]) -> bool:
+def _may_be_meant(entry: os.DirEntry[str], begun: str, endings: frozenset[str] | None) -> bool:
     name = entry.name
     if not name.casefold().startswith(begun) or not name.isprintable():
         return False
     if not begun and name.startswith(_NOT_OFFERED_UNASKED):
         return False
-    return Path(name).suffix.lower() in endings or _is_folder(entry)
+    return endings is None or Path(name).suffix.lower() in endings or _is_folder(entry)
 
 
 def _name(entry: os.DirEntry[str]) -> str:

@@ -1,4 +1,4 @@
-"""Personas as folders: ``system.jsonc``, ``docs/*.md`` and, later, ``sessions/``.
+"""Personas as folders: ``system.jsonc``, ``docs/*.md``, ``card.json`` and, later, ``sessions/``.
 
 An archived persona keeps its folder and all files in it, beside a marker file. So a conversation with it that is open
 in another Chorus can go on.
@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from chorus_cli.core.errors import HomeError, PersonaError
@@ -18,14 +19,17 @@ from chorus_cli.core.personas.persona import Document
 from chorus_cli.storage.files.durable_files import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
 SETTINGS_FILE = "system.jsonc"
 SCHEMA_FILE = "schema.json"
 DOCUMENTS_FOLDER = "docs"
+CARD_FILE = "card.json"
+"""The character card that the persona was made of."""
 _ARCHIVED = ".archived"
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+_NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 _TRUSTED_AFTER_NS = 2_000_000_000
 """Longer than any file system's clock takes to tick: two changes within a tick leave the same times."""
 
@@ -51,8 +55,8 @@ def names_taken(personas: Path) -> frozenset[str]:
     return frozenset(entry.name for entry in personas.iterdir()) if personas.is_dir() else frozenset()
 
 
-def create(personas: Path, slug: str, settings: str) -> None:
-    """Make the folder of a new persona, whole or not at all.
+def create(personas: Path, slug: str, settings: str, files: Mapping[str, bytes] = _NO_FILES) -> None:
+    """Make the folder of a new persona, whole or not at all; ``files`` are more files in it, by their paths.
 
     Raises:
         PersonaError: it is there already, or cannot be made.
@@ -63,6 +67,8 @@ def create(personas: Path, slug: str, settings: str) -> None:
         try:
             (draft / DOCUMENTS_FOLDER).mkdir(mode=0o700)
             write_atomically(draft / SETTINGS_FILE, settings)
+            for name, content in files.items():
+                write_atomically(draft / name, content)
             _move_in(draft, folder)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -117,9 +123,19 @@ def move_away(personas: Path, slug: str, deleted: Path, now: datetime) -> Path:
     return target
 
 
+def commands_folder(folder: Path, slug: str) -> Path:
+    """Return the folder of the user's own commands in a chat with a persona."""
+    return folder / slug / "commands"
+
+
 def settings_path(personas: Path, slug: str) -> Path:
     """Return the path of a persona's settings."""
     return personas / slug / SETTINGS_FILE
+
+
+def has_card(personas: Path, slug: str) -> bool:
+    """Return whether a persona was made of a character card."""
+    return (personas / slug / CARD_FILE).is_file()
 
 
 def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[str, ...]]:
@@ -154,7 +170,7 @@ def fingerprint(personas: Path, slug: str, config_file: Path, now_ns: int) -> Fi
         return None
     folder = own / DOCUMENTS_FOLDER
     states = []
-    for path in (config_file, own / SETTINGS_FILE, folder, *_document_paths(folder)):
+    for path in (config_file, own / SETTINGS_FILE, own / CARD_FILE, folder, *_document_paths(folder)):
         try:
             found = path.stat()
         except OSError as error:

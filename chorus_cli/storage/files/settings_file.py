@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.settings import jsonc
-from chorus_cli.core.settings.table import SCHEMA_KEY, Layer
+from chorus_cli.core.settings.layers import Layer
+from chorus_cli.core.settings.table import SCHEMA_KEY
 from chorus_cli.storage.files.durable_files import write_atomically
 from chorus_cli.storage.files.file_lock import locked
 

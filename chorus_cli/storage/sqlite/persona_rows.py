@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.files import persona_files
@@ -41,14 +42,24 @@ def traces(connection: sqlite3.Connection) -> Mapping[str, Traces]:
 
 
 def last_spoken_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
-    """Return the time of a persona's newest message in any thread, ``None`` if it has none."""
+    """Return the time of a persona's newest message in any thread that was not imported, ``None`` if it has none."""
     row = connection.execute(
-        "SELECT timestamp FROM messages WHERE persona = ? ORDER BY timestamp DESC LIMIT 1", (persona,)
+        "SELECT timestamp FROM messages WHERE persona = :persona AND (introduced_by IS NULL OR introduced_by NOT IN "
+        "(SELECT id FROM operations WHERE persona = :persona AND kind = 'import')) ORDER BY timestamp DESC LIMIT 1",
+        {"persona": persona},
     ).fetchone()
     return timestamps.from_text(row[0]) if row else None
 
 
-def create(connection: Connection, personas: Path, slug: str, settings: str, boundary: NewOperation) -> None:
+class NewPersona(NamedTuple):
+    """The files of a persona about to be made: its settings and, by their paths in its folder, others."""
+
+    slug: str
+    settings: str
+    files: Mapping[str, bytes] = MappingProxyType({})
+
+
+def create(connection: Connection, personas: Path, new: NewPersona, boundary: NewOperation) -> None:
     """Make a persona's folder, and store ``boundary`` if there was an earlier persona of that slug, to hide its memory.
 
     All or nothing: without the boundary, the messages of the earlier persona would be in context.
@@ -60,11 +71,11 @@ def create(connection: Connection, personas: Path, slug: str, settings: str, bou
         "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :slug) OR "
         "EXISTS(SELECT 1 FROM operations WHERE persona = :slug) OR "
         "EXISTS(SELECT 1 FROM context_items WHERE persona = :slug)",
-        {"slug": slug},
+        {"slug": new.slug},
     ).fetchone()
     if known[0]:
-        item_rows.hide_all(connection, slug, operation_rows.introduce(connection, boundary).id)
-    thread_rows.leave_behind(connection, slug, boundary.created_at)
-    session_rows.forget(connection, slug)
-    persona_files.create(personas, slug, settings)
-    connection.unless_committed(lambda: persona_files.discard(personas, slug))
+        item_rows.hide_all(connection, new.slug, operation_rows.introduce(connection, boundary).id)
+    thread_rows.leave_behind(connection, new.slug, boundary.created_at)
+    session_rows.forget(connection, new.slug)
+    persona_files.create(personas, new.slug, new.settings, new.files)
+    connection.unless_committed(lambda: persona_files.discard(personas, new.slug))

@@ -283,3 +283,6 @@ IMPORTS: tuple[str, ...] = (
 
 An imported message that is ``superseded`` is on another branch than the one its conversation ended with.
 """
+
+BRANCHES: tuple[str, ...] = ("ALTER TABLE imported_messages ADD COLUMN parent TEXT",)
+"""Imported messages with the message before each on its branch, so that an export has the branches again."""

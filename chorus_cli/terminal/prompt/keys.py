@@ -7,7 +7,7 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.application import get_app, run_in_terminal
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import Condition, emacs_mode, has_focus, has_selection, is_searching, vi_navigation_mode
 from prompt_toolkit.input.vt100_parser import Vt100Parser
@@ -15,6 +15,8 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.utils import is_dumb_terminal, suspend_to_background_supported
 
+from chorus_cli.core.attachments.mentions import dropped_path, mention_of
+from chorus_cli.storage.files.document_files import is_file
 from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
 from chorus_cli.terminal.prompt.output import is_too_tall
 
@@ -45,13 +47,16 @@ class Line:
 
     ``is_over``: Ctrl-C was pressed on an empty line less than ``leaving_seconds`` ago and nothing was typed since, so
     that a second one quits. ``offered``: the text that "/" replaces. ``is_too_tall``: the sent message does not fit
-    into the window.
+    into the window. ``pasted``: the texts that were pasted into it. ``dropped``: a pasted text that is the path of a
+    file, and that path.
     """
 
     def __init__(self, leaving_seconds: float = _LEAVING_SECONDS) -> None:
         self.is_over = False
         self.offered = ""
         self.is_too_tall = False
+        self.pasted: list[str] = []
+        self.dropped: tuple[str, str] | None = None
         self._leaving_seconds = leaving_seconds
         self._timer: asyncio.TimerHandle | None = None
 
@@ -66,6 +71,18 @@ class Line:
         self.is_over = True
         self._timer = asyncio.get_running_loop().call_later(self._leaving_seconds, go_on)
 
+    def paste(self, pressed: str) -> str:
+        """Remember a pasted text, and return it with line feeds only."""
+        text = pressed.replace("\r\n", "\n").replace("\r", "\n")
+        path = dropped_path(text)
+        self.dropped = (text, path) if path is not None and is_file(path) else None
+        self.pasted.append(text)
+        return text
+
+    def offers_to_attach(self, before_cursor: str) -> bool:
+        """Return whether the text before the cursor ends with the path of a file that was pasted."""
+        return self.dropped is not None and before_cursor.endswith(self.dropped[0])
+
     def go_on(self) -> None:
         """Have the next Ctrl-C not quit."""
         self.is_over = False
@@ -78,6 +95,7 @@ def key_bindings(line: Line) -> KeyBindings:
     """Return the bindings, which share the state ``line``."""
     bindings = KeyBindings()
     _bind_typing(bindings, line)
+    _bind_pasting(bindings, line)
     _bind_editor(bindings)
     _bind_leaving(bindings, line)
     _bind_suspending(bindings)
@@ -115,6 +133,24 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
 
     # Programs that type into a dumb terminal, such as Emacs's shell mode, send this for Enter.
     bindings.add("c-j", filter=_TYPING & Condition(is_dumb_terminal))(_send)
+
+
+def _bind_pasting(bindings: KeyBindings, line: Line) -> None:
+    @bindings.add(Keys.BracketedPaste, filter=_TYPING)
+    def _paste(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text(line.paste(event.data))
+
+    @Condition
+    def is_offered() -> bool:
+        return line.offers_to_attach(get_app().current_buffer.document.text_before_cursor)
+
+    @bindings.add("tab", filter=_TYPING & is_offered)
+    def _attach(event: KeyPressEvent) -> None:
+        if line.dropped is not None:
+            text, path = line.dropped
+            event.current_buffer.delete_before_cursor(len(text))
+            event.current_buffer.insert_text(f"{mention_of(path)} ")
+            line.dropped = None
 
 
 def _bind_editor(bindings: KeyBindings) -> None:

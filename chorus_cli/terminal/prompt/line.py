@@ -17,8 +17,10 @@ from prompt_toolkit.output import create_output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import is_dumb_terminal
 
+from chorus_cli.core.attachments.mentions import begun_mention, mention_of
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import safe_line, safe_text
+from chorus_cli.storage.files import export_files
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
 from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses, text_of
 from chorus_cli.terminal.prompt.output import Echo, draw_whole, prompt_output
@@ -46,6 +48,7 @@ _SIGN = "❯"
 _PLAIN_SIGN = ">"
 _ANSWERS = ("y", "yes", "n", "no", "t", "text", "d", "discard")
 _OFFERS = {"t": ", t to keep it as text", "d": ", or d to discard it"}
+_ATTACHES = " Tab attaches this file"
 _AGAIN = " Press Ctrl-C again to quit"
 _OWN_GROUND = "fg:default bg:default"
 _MENU_LINES, _LINES_BESIDE_MENU = 8, 3
@@ -67,17 +70,21 @@ STYLE = Style.from_dict(
 )
 
 
-class CommandCompleter(Completer):
-    """Completes commands; ``services`` is called, and the commands are imported, when the first one is typed."""
+class LineCompleter(Completer):
+    """Completes commands, and the paths of files that a message names.
+
+    ``services`` is called, and the commands are imported, when the first one is typed.
+    """
 
     def __init__(self, services: Callable[[], Services]) -> None:
         self._services = services
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """Yield the possible completions of a line that begins with a slash, each with its description."""
+        """Yield the completions of a line that begins with a slash, each with its description, or of a file's name."""
         del complete_event
         line = document.text_before_cursor
         if not line.startswith("/") or "\n" in document.text:
+            yield from _files(line)
             return
         from chorus_cli.commands.framework.command_line import completions  # noqa: PLC0415 - not at the first prompt
 
@@ -85,6 +92,15 @@ class CommandCompleter(Completer):
         found = completions(services.registry, services, line)
         for candidate in found.candidates:
             yield Completion(candidate.text, found.start - len(line), display_meta=candidate.description)
+
+
+def _files(before_cursor: str) -> Iterator[Completion]:
+    """Yield the completions of a file's name behind an at sign; that of a folder can be gone on with."""
+    begun = begun_mention(before_cursor) if "@" in before_cursor else None
+    for path in export_files.offered(begun.path, None) if begun else ():
+        is_quoted = begun is not None and (begun.is_quoted or " " in path)
+        written = f'@"{path}' if is_quoted and path.endswith("/") else mention_of(path)
+        yield Completion(written, -begun.length if begun else 0, display=path)
 
 
 class Prompt:
@@ -107,7 +123,7 @@ class Prompt:
             multiline=True,
             prompt_continuation="  ",
             # A dumb terminal cannot show the menu.
-            completer=None if self._echo else CommandCompleter(services),
+            completer=None if self._echo else LineCompleter(services),
             complete_while_typing=True,
             key_bindings=key_bindings(self._line),
             input_processors=[Revealing()],
@@ -142,6 +158,11 @@ class Prompt:
         return text_of(keys)
 
     @property
+    def pasted(self) -> tuple[str, ...]:
+        """The texts that were pasted into the line."""
+        return tuple(self._line.pasted)
+
+    @property
     def typed(self) -> str:
         """The unfinished text at the prompt; empty if it was sent."""
         return self._session.default_buffer.text if self._is_reading else ""
@@ -158,6 +179,8 @@ class Prompt:
         """
         self._line.is_too_tall = False
         self._line.offered = typed if gives_way else ""
+        if not typed:
+            self._line.pasted.clear()
         self._session.default_buffer.history = history
         self._session.app.erase_when_done = False
         self._use_keys_of(persona.settings.editing_mode)
@@ -241,6 +264,8 @@ class Prompt:
         # During a search Ctrl-C only ends the search.
         if self._line.is_over and not self._session.app.layout.is_searching:
             return FormattedText([("", _AGAIN)])
+        if self._line.offers_to_attach(self._session.default_buffer.document.text_before_cursor):
+            return FormattedText([("", _ATTACHES)])
         return FormattedText(self._toolbar(self._session.app.output.get_size().columns))
 
     def _make_fit(self, _application: Application[str]) -> None:

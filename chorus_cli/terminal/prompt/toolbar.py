@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.models.costs import dollars
+from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.text.safe_text import safe_line
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.terminal.screen.painted_rows import widest
@@ -20,28 +21,40 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.target import Target
 
     Measure = Callable[[Target], Awaitable[Meter]]
+    Price = Callable[[Target], Awaitable[float | None]]
     Piece = tuple[int, str]
 
 _RENEWED_SECONDS = 60.0
 _SEPARATOR, _PLAIN_SEPARATOR = " · ", " | "
 _GAUGE_WIDTH = 8
+_PRICE_RANK = 8
 
 
 class Background(NamedTuple):
-    """The numbers of replies and jobs that run in the background, and of messages that wait for a reply to end."""
+    """The numbers of replies and jobs that run in the background, and of messages that wait for a reply to end.
+
+    ``attached`` are the names of the files that wait for the next message.
+    """
 
     replies: int = 0
     jobs: int = 0
     waiting: int = 0
+    attached: tuple[str, ...] = ()
 
 
 NOTHING = Background()
 
 
+async def _no_price(_target: Target) -> float | None:
+    """Return no price."""
+    return None
+
+
 class Toolbar:
     """The text of the line, kept up to date by a background task.
 
-    ``background`` is called whenever the line is drawn, so it must be quick.
+    ``background`` is called whenever the line is drawn, so it must be quick. ``price`` returns the price of the last
+    reply in USD, if it is to be shown.
 
     Tokens are counted with each new prompt, and once a minute because the window slides; the first count waits for
     ``settling_seconds``, because it needs a vocabulary that the first message does without. The model is named once
@@ -53,12 +66,15 @@ class Toolbar:
         measure: Measure,
         report_bug: Callable[[Exception], object],
         background: Callable[[], Background] = lambda: NOTHING,
+        price: Price = _no_price,
         settling_seconds: float = 0.0,
     ) -> None:
         self.names_model = False
         self._background = background
         self._settling_seconds = settling_seconds
         self._measure = measure
+        self._price_of = price
+        self._price: float | None = None
         self._report_bug = report_bug
         self._target: Target | None = None
         self._meter: Meter | None = None
@@ -68,7 +84,7 @@ class Toolbar:
     def show(self, target: Target) -> None:
         """Show another target, or the same one after a line was handled."""
         if self._target is None or (target.persona.slug, target.thread_id) != _key(self._target):
-            self._meter = None
+            self._meter = self._price = None
         self._target = target
         self.renew()
 
@@ -94,6 +110,8 @@ class Toolbar:
         unicode = knows_unicode()
         separator = _SEPARATOR if unicode else _PLAIN_SEPARATOR
         pieces = ranked(self._target, self._meter, self._background(), unicode=unicode, names_model=self.names_model)
+        if self._price is not None:
+            pieces = (*pieces, (_PRICE_RANK, dollars(self._price)))
         is_full = self._meter is not None and self._meter.is_full
         return [("class:warning" if is_full else "", f" {separator.join(fitting(pieces, columns, len(separator)))}")]
 
@@ -118,26 +136,32 @@ class Toolbar:
         target = self._target
         if target is None:
             return
-        meter = await self._measure(target)
+        meter, price = await self._measure(target), await self._price_of(target)
         if self._target is target:
-            self._meter = meter
+            self._meter, self._price = meter, price
 
 
 def ranked(
     target: Target, meter: Meter | None, background: Background = NOTHING, *, unicode: bool, names_model: bool
 ) -> tuple[Piece, ...]:
-    """Return the pieces in display order, each with its rank; rank 0 is dropped last."""
+    """Return the pieces in display order, each with its rank; the lowest is dropped last."""
     pieces = (
         (2, safe_line(target.persona.name)),
         (6, safe_line(target.choice.model) if names_model else ""),
         (1, f"{target.persona.settings.context_hours}h"),
         (0, metered(meter, unicode=unicode) if meter else ""),
         (7, f"thread {target.thread_number}"),
+        (-1, attached(background.attached)),
         (3, f"{background.replies} running" if background.replies else ""),
         (5, counted(background.jobs, "job") if background.jobs else ""),
         (4, f"{background.waiting} waiting" if background.waiting else ""),
     )
     return tuple(piece for piece in pieces if piece[1])
+
+
+def attached(names: tuple[str, ...]) -> str:
+    """Return the name of the file that waits for the next message, or the number of them; empty for none."""
+    return f"+ {shortened(safe_line(names[0]), 30)}" if len(names) == 1 else f"+ {len(names)} files" if names else ""
 
 
 def fitting(pieces: Iterable[Piece], columns: int, separator_columns: int) -> list[str]:

@@ -9,11 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.adapters.models.token_counter import VocabularyCounter, shipped_vocabularies
 from chorus_cli.core.errors import ModelError
+from tests.amount import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +69,7 @@ def test_counting_in_slices_is_off_by_less_than_one_in_a_thousand() -> None:
     )
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.text(st.characters(codec=None, exclude_categories=()), max_size=100))
 def test_every_text_can_be_counted(text: str) -> None:
     assert 0 <= COUNTER.count(text) <= 4 * len(text)

@@ -12,6 +12,7 @@ from chorus_cli.adapters.models.local.files import LocalFiles
 from chorus_cli.adapters.models.model_map import ModelMap
 from chorus_cli.adapters.models.router import ElizaClient, ModelRouter
 from chorus_cli.adapters.models.wire.client import WireClient
+from tests.attached_files import loaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,12 +24,16 @@ MODEL_MAP = ModelMap()
 
 
 def by_litellm(environment: Mapping[str, str], first_token_seconds: float, gap_seconds: float) -> LiteLLMClient:
-    return LiteLLMClient(environment, MODEL_MAP, first_token_seconds=first_token_seconds, gap_seconds=gap_seconds)
+    return LiteLLMClient(
+        environment, MODEL_MAP, first_token_seconds=first_token_seconds, gap_seconds=gap_seconds, load=loaded
+    )
 
 
 def over_wire(environment: Mapping[str, str], first_token_seconds: float, gap_seconds: float) -> ModelRouter:
     """Return all clients as in a run: models that the wire does not reach go to litellm."""
-    wire = WireClient(environment, MODEL_MAP, first_token_seconds=first_token_seconds, gap_seconds=gap_seconds)
+    wire = WireClient(
+        environment, MODEL_MAP, first_token_seconds=first_token_seconds, gap_seconds=gap_seconds, load=loaded
+    )
     litellm = by_litellm(environment, first_token_seconds, gap_seconds)
     return ModelRouter(ElizaClient(SystemClock()), LocalClient(environment, MODEL_MAP, LocalFiles()), wire, litellm)
 

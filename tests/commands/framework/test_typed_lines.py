@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.commands.framework.arguments import Candidate
@@ -12,6 +12,7 @@ from chorus_cli.commands.framework.replies import Exit, Text
 from chorus_cli.core.errors import ChorusError, TimeSpanError
 from chorus_cli.core.models.events import TextDelta
 from chorus_cli.services.threads.running_turn import RunningTurn
+from tests.amount import examples
 from tests.commands.framework.example_commands import NOW, REGISTRY, Desk, window
 
 
@@ -131,7 +132,7 @@ def test_what_is_echoed_is_short() -> None:
     assert len(_refusal("/quit " + "x" * 10_000)) < 120
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.text() | st.text(alphabet="context semry 24h", max_size=20))
 def test_no_line_raises_anything_but_a_sentence(text: str) -> None:
     try:

@@ -30,6 +30,7 @@ class Said:
     turn: int
     at: datetime
     introduced_by: int | None = None
+    superseded: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Deed:
     subject: tuple[str, int] | None = None
     hours: tuple[int, int] | None = None
     threads: tuple[tuple[int, int], ...] = ()
+    moved: tuple[tuple[int, bool], ...] = ()
 
 
 Past = list[Said | Deed]
@@ -105,7 +107,8 @@ def naive_view(past: Past, place: Place, now: datetime, hours: int) -> list[int]
     retries = [deed for deed in standing(deeds) if deed.kind == "retry" and deed in newer]
     keeping = [deed for deed in standing(deeds) if deed.kind == "keep" and deed in newer]
     kept = {row.id: row for deed in keeping for row in put_into(deed, place.thread, past)}
-    allowed = {None, *(deed.id for deed in retries)}
+    imports = [deed for deed in standing(deeds) if deed.kind == "import" and deed in newer]
+    allowed = {None, *(deed.id for deed in retries + imports)}
     spoken = [
         row
         for row in ({row.id: row for row in rows} | kept).values()
@@ -120,7 +123,9 @@ def naive_view(past: Past, place: Place, now: datetime, hours: int) -> list[int]
             )
         )
     ]
-    gone = {row for deed in retries for row in deed.replaced}
+    moved = dict(move for deed in imports for move in deed.moved)
+    off = {row.id for row in spoken if moved.get(row.id, row.superseded)}
+    gone = {row for deed in retries for row in deed.replaced} | off - set(kept)
     turns = {row.id: row.turn for row in (*members, *spoken)}
     return [
         row

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.context.budget import (
@@ -14,17 +14,19 @@ from chorus_cli.core.context.budget import (
     Budget,
     Limit,
     Room,
-    text_tokens,
+    own_tokens,
     tokens_of,
 )
 from chorus_cli.core.context.plan import LEAD, RequestPlan, plan_request
 from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, SystemPrompt
+from chorus_cli.core.context.summaries import Summary
 from chorus_cli.core.context.target import Target
-from chorus_cli.core.context.view import Summary, View
+from chorus_cli.core.context.view import View
 from chorus_cli.core.log.messages import Message, Role, Status
 from chorus_cli.core.models.choice import ModelChoice
 from chorus_cli.core.personas.persona import Persona
 from chorus_cli.core.settings.table import Settings
+from tests.amount import examples
 from tests.fakes import START, WordCounter
 
 COUNT = WordCounter().count
@@ -57,7 +59,7 @@ def message(id_: int, role: Role, content: str, turn: int, status: Status = Stat
         id_, "frodo", 1, turn, role, content, START + timedelta(seconds=id_), status=status, tool_calls=calls,
         tool_call_id=call_id,
     )  # fmt: skip
-    return row._replace(token_count=text_tokens(row, COUNT))
+    return row._replace(token_count=own_tokens(row, COUNT))
 
 
 def talk(*turns: str) -> list[Message]:
@@ -205,7 +207,7 @@ SUMMARIES = st.none() | st.integers(1, 300).map(
 )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(conversations(), SUMMARIES, st.integers(0, 300), st.integers(0, 1000), st.none() | st.integers(1, 40))
 def test_any_conversation_fits_any_room_that_its_newest_question_fits(
     view: list[Message], summary: Summary | None, spare: int, half: int, begins_at: int | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chorus_cli.core.context.view import Summary, standing
+from chorus_cli.core.context.summaries import Summary, standing
 from chorus_cli.core.log.runs import runs
 from tests.fakes import START
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # What could be taken for a part of the format, and what some programs take for the end of a line.
 NASTY_LINES = (
+    "[attachment: a.png 1 kB]",
+    "\\[attachment: a.png 1 kB] ",
     "",
     " ",
     "\t ",
@@ -57,7 +59,15 @@ NASTY_LINES = (
 LINES = st.sampled_from(NASTY_LINES) | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"))
 BODIES = st.lists(LINES, max_size=6).map("\n".join)
 TIMES = st.datetimes().map(lambda moment: moment.isoformat(" ", "seconds"))
-BLOCKS = st.builds(Block, st.sampled_from([Role.USER, Role.ASSISTANT, Role.TOOL_USE]), TIMES, BODIES, st.just(0))
+ATTACHMENT_LINES = st.lists(st.sampled_from(["[attachment: a.png 1 kB]", "[attachment: b c.pdf 2 MB, 2]"]), max_size=2)
+BLOCKS = st.builds(
+    Block,
+    st.sampled_from([Role.USER, Role.ASSISTANT, Role.TOOL_USE]),
+    TIMES,
+    BODIES,
+    st.just(0),
+    ATTACHMENT_LINES.map(tuple),
+)
 BLOCK_LISTS = st.lists(BLOCKS, max_size=4)
 
 

@@ -7,13 +7,15 @@ from datetime import timedelta, timezone
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.editing.format import parse
 from chorus_cli.core.editing.lines import CONTEXT_LINE, END_LINE
 from chorus_cli.core.editing.matching import ContextEdit, Kept, Reworded, Sheet, laid_out, matched
+from chorus_cli.core.log.attachments import Attachment
 from chorus_cli.core.log.messages import Message, Role
+from tests.amount import examples
 from tests.core.editing.edit_sheets import CALL, MOMENTS, NOON, ZONES, edited, kept, said, sheet_of
 from tests.core.editing.edit_texts import BODIES, LOSSLESS_EDITORS, without_trailing_blanks
 
@@ -27,6 +29,12 @@ EDITORS: dict[str, Callable[[str], str]] = {
     "trailing blanks stripped": without_trailing_blanks,
     "trailing blanks stripped, CRLF": lambda text: without_trailing_blanks(text).replace("\n", "\r\n"),
 }
+
+
+# Two of them have the same line, if it were not for a number.
+ATTACHMENTS = st.sampled_from(
+    [Attachment(name, "image/png", 1_200_000, digit * 64) for name, digit in (("a", "0"), ("a", "1"), ("b]\n[c", "2"))]
+)
 
 
 @st.composite
@@ -45,12 +53,13 @@ def rows(draw: st.DrawFn) -> list[Message]:
         timestamp=moments,
         tool_calls=st.none() | st.just(CALL) | texts,
         tool_call_id=st.none() | st.sampled_from("ab"),
+        attachments=st.lists(ATTACHMENTS, max_size=2, unique=True).map(tuple),
     )
     return [row._replace(id=number) for number, row in enumerate(draw(st.lists(row, max_size=8)), start=1)]
 
 
 @given(rows(), st.integers(0, 8), ZONES, st.text(max_size=5))
-@settings(max_examples=200)
+@examples(200)
 def test_what_was_not_changed_is_unchanged_through_any_editor(
     log: list[Message], split: int, zone: timezone | None, name: str
 ) -> None:
@@ -121,7 +130,7 @@ def trimmed(text: str) -> str:
 
 
 @given(fates(), st.integers(0, 7))
-@settings(max_examples=200)
+@examples(200)
 def test_deleting_moving_and_rewording_do_exactly_that(messages: list[Fate], split: int) -> None:
     log = [fate.row for fate in messages]
     sheet = sheet_of(log[:split], log[split:])

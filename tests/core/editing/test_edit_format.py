@@ -6,13 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chorus_cli.core.editing.format import Block, ParsedEdit, parse, render, shown_name
 from chorus_cli.core.editing.lines import CONTEXT_LINE, END_LINE
 from chorus_cli.core.errors import EditFormatError
 from chorus_cli.core.log.messages import Role
+from tests.amount import examples
 from tests.core.editing.edit_texts import BLOCK_LISTS, LINES, LOSSLESS_EDITORS, without_trailing_blanks
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def test_no_editor_takes_a_message_for_its_settings(name: str, before: list[Bloc
 
 
 @given(BLOCK_LISTS, BLOCK_LISTS)
-@settings(max_examples=200)
+@examples(200)
 def test_reading_back_gives_exactly_what_was_written(before: list[Block], context: list[Block]) -> None:
     text = render(NAME, before, context)
     for edited in (editor(text) for editor in LOSSLESS_EDITORS.values()):
@@ -131,11 +132,12 @@ def test_lines_are_counted_as_an_editor_counts_them(before: list[Block], context
     assert lines[parsed.context_line - 1] == CONTEXT_LINE
 
 
+@pytest.mark.parametrize("length", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "line", ["x", "\n", "\\\n", " \n", f"{END_LINE}\n", "[2025-01-18 22:15:03] Human: x\n", "-", "\\"]
 )
-def test_a_megabyte_comes_back(line: str) -> None:
-    large = Block(Role.ASSISTANT, NOON, line * (1_000_000 // len(line)))
+def test_a_megabyte_comes_back(line: str, length: int) -> None:
+    large = Block(Role.ASSISTANT, NOON, line * (length // len(line)))
     small = Block(Role.USER, NOON, "and?")
     assert bare(parse(render(NAME, [large], [small]), NAME).blocks) == [large, small]
 
@@ -250,7 +252,7 @@ def test_what_is_not_understood_is_named_by_its_line(text: str, line: int, words
 
 @given(BLOCK_LISTS, BLOCK_LISTS)
 @example([], [Block(Role.USER, NOON, f"a\n{END_LINE} is what I see")])
-@settings(max_examples=30)
+@examples(30)
 def test_a_text_cut_off_before_its_end_is_refused(before: list[Block], context: list[Block]) -> None:
     text = render(NAME, before, context)
     end = text.rindex(END_LINE) + len("--- end of messages")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.eliza.about import SELF
@@ -11,6 +11,7 @@ from chorus_cli.core.eliza.doctor import DOCTOR
 from chorus_cli.core.eliza.pronouns import PRONOUNS
 from chorus_cli.core.eliza.responder import CLAUSE_WORDS, GREETING, clauses, decomposed, reply
 from chorus_cli.core.eliza.script import ANY, read_script
+from tests.amount import examples
 
 SCRIPT = read_script(DOCTOR + PRONOUNS + SELF)
 WORDS = sorted({word for keyword in SCRIPT.values() for word in (keyword.word, keyword.replacement)})
@@ -249,7 +250,7 @@ def test_decomposition_gives_each_any_as_little_as_it_can(
     assert (None if found is None else [" ".join(part) for part in found]) == parts
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.lists(st.text(), max_size=5))
 def test_any_texts_have_an_answer_and_always_the_same(history: list[str]) -> None:
     answer = reply(history)
@@ -257,7 +258,7 @@ def test_any_texts_have_an_answer_and_always_the_same(history: list[str]) -> Non
     assert reply(list(history)) == answer
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.lists(st.lists(st.sampled_from([*WORDS, *ELEMENTS, ",", "xyz"]), max_size=8).map(" ".join), max_size=6))
 def test_any_mixture_of_the_scripts_words_has_an_answer_without_gaps(history: list[str]) -> None:
     answer = reply(history)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import CommandError
@@ -16,6 +16,7 @@ from chorus_cli.core.log.search_query import (
     search_query,
     set_apart,
 )
+from tests.amount import examples
 
 OPEN, CLOSE = MARKS
 
@@ -69,7 +70,7 @@ def test_signs_of_scripts_without_blanks_are_set_apart(text: str, apart: str) ->
 
 
 @given(st.text())
-@settings(max_examples=200)
+@examples(200)
 def test_setting_apart_adds_nothing_but_separators(text: str) -> None:
     assert set_apart(text).replace(APART, "") == text.replace(APART, "")
 
@@ -85,7 +86,7 @@ def test_an_excerpt_of_a_long_word_is_cut_around_what_was_found() -> None:
 
 
 @given(st.text(alphabet=st.sampled_from(f"ab \n{OPEN}{CLOSE}{APART}"), max_size=600))
-@settings(max_examples=200)
+@examples(200)
 def test_an_excerpt_is_short_and_opens_and_closes_its_marks(marked: str) -> None:
     shown = excerpt(marked)
     assert len(shown) < 250

@@ -162,6 +162,7 @@ def test_pinned_items_come_first_and_of_equal_ones_the_last_accessed() -> None:
     assert [[each.id for each in best_within(items, 10_000, most)] for most in (1, 2, 3)] == [[2], [2, 3], [2, 3, 4]]
 
 
+@pytest.mark.parametrize("length", [100_000, pytest.param(2_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "text",
     [
@@ -174,6 +175,6 @@ def test_pinned_items_come_first_and_of_equal_ones_the_last_accessed() -> None:
         "#" * 10**6,
     ],
 )
-def test_a_megabyte_of_hostile_text_is_read_in_linear_time(text: str) -> None:
-    assert len(meaningful_words(text)) <= 1
-    assert references(text) <= {1}
+def test_a_megabyte_of_hostile_text_is_read_in_linear_time(text: str, length: int) -> None:
+    assert len(meaningful_words(text[:length])) <= 1
+    assert references(text[:length]) <= {1}

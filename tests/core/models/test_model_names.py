@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ModelNameError
 from chorus_cli.core.models.names import doubt_about
+from tests.amount import examples
 
 NAMES = frozenset(
     {
@@ -128,7 +129,7 @@ def test_where_nothing_is_known_what_is_no_name_is_refused_all_the_same() -> Non
         doubt_about("a b", frozenset(), frozenset())
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.text(max_size=40))
 def test_every_text_is_trusted_doubted_or_refused_with_a_sentence_that_can_be_printed(name: str) -> None:
     try:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.commands.persona import GROUP
+from chorus_cli.commands import cards, persona
 from chorus_cli.core.errors import PersonaError
 from chorus_cli.core.personas.names import COMMAND_WORDS, LONGEST_NAME, checked_name, folded, slug_of
 
@@ -66,7 +66,7 @@ def test_a_bad_name_is_refused_with_its_reason(name: str, reason: str) -> None:
 
 
 def test_no_command_of_the_group_can_be_a_name() -> None:
-    assert set(GROUP.words) - {""} == COMMAND_WORDS
+    assert {*persona.GROUP.words, *cards.GROUP.words} - {""} == COMMAND_WORDS
 
 
 def test_a_folder_that_is_taken_gets_a_number() -> None:

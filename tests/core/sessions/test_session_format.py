@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import SessionError
 from chorus_cli.core.log.messages import Message, MessageContent, Role, Status, content_of
 from chorus_cli.core.sessions.format import SavedThread, Session, text_of
 from chorus_cli.core.sessions.reader import Head, head, read
+from tests.amount import examples
 from tests.fakes import START
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ SESSION = Session(
 )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(session=sessions())
 def test_session_json_roundtrip(session: Session) -> None:
     assert read(text_of(session)) == session
@@ -253,7 +254,7 @@ def test_a_file_that_was_cut_anywhere_is_refused() -> None:
             read(text[:length])
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(session=sessions())
 def test_the_beginning_of_a_file_tells_its_time_and_description(session: Session) -> None:
     assert head(text_of(session)) == Head(session.timestamp, session.description)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import islice
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.sessions.names import LONGEST_SLUG, candidates, is_session_id, meant, slug, stem
+from tests.amount import examples
 from tests.fakes import START
 
 
@@ -39,7 +40,7 @@ def test_session_slug_generation_auto(description: str) -> None:
     assert generated == slug("", "Hello") != slug("", "Goodbye")
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(description=st.text(max_size=80), first=st.text(max_size=20))
 def test_every_name_that_is_made_is_a_session_id(description: str, first: str) -> None:
     made = slug(description, first)

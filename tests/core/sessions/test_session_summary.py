@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.log.messages import MessageContent, Role
 from chorus_cli.core.sessions.slices import entries_of, next_slice
 from chorus_cli.core.sessions.summary import FAILED, can_be_extended, extract, short
+from tests.amount import examples
 from tests.fakes import START
 
 
@@ -35,7 +36,7 @@ def test_a_transcript_says_who_speaks() -> None:
     ]
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(entries=st.lists(st.text("ab ", min_size=1, max_size=40), max_size=8), room=st.integers(3, 60))
 def test_slices_fit_and_leave_nothing_out(entries: list[str], room: int) -> None:
     slices = all_slices(entries, room)

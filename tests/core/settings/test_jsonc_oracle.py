@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import jsonyx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import JsoncError
 from chorus_cli.core.settings import jsonc
+from tests.amount import examples
 from tests.core.settings.jsonc_documents import (
     KEYS,
     VALUES,
@@ -68,7 +69,7 @@ def check_removing(specimen: Specimen, key: str) -> None:
     assert (changed == text) == (key not in specimen.value())
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(specimens(), KEYS, VALUES)
 def test_any_document_is_read_and_edited_as_another_reader_understands_it(
     specimen: Specimen, key: str, value: JsonValue
@@ -79,7 +80,7 @@ def test_any_document_is_read_and_edited_as_another_reader_understands_it(
 
 
 @pytest.mark.slow
-@settings(max_examples=10_000)
+@examples(10_000)
 @given(specimens(), KEYS, VALUES)
 def test_very_many_documents_are_read_and_edited_as_another_reader_understands_them(
     specimen: Specimen, key: str, value: JsonValue
@@ -117,7 +118,7 @@ def test_a_number_that_is_too_large_is_refused_although_a_later_one_stands_for_i
         jsonc.parse(text)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(specimens(), st.integers(0, 500), st.integers(0, 2), DAMAGE)
 def test_a_damaged_document_is_refused_where_another_reader_refuses_it(
     specimen: Specimen, cut: int, length: int, put: str
@@ -126,7 +127,7 @@ def test_a_damaged_document_is_refused_where_another_reader_refuses_it(
 
 
 @pytest.mark.slow
-@settings(max_examples=10_000)
+@examples(10_000)
 @given(specimens(), st.integers(0, 500), st.integers(0, 2), DAMAGE)
 def test_very_many_damaged_documents_are_refused_where_another_reader_refuses_them(
     specimen: Specimen, cut: int, length: int, put: str

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import SettingsError
 from chorus_cli.core.settings.jsonc import JsonValue, parse_object, set_key
 from chorus_cli.core.settings.table import SETTINGS, Kind, Setting, setting_of
 from chorus_cli.core.settings.values import as_typed, read_value
+from tests.amount import examples
 from tests.core.settings.setting_strategies import accepted_values
 
 
@@ -112,7 +113,7 @@ def test_any_text_is_read_or_refused_with_a_sentence_that_names_the_key(setting:
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.key)
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_a_value_typed_as_it_is_shown_is_the_same_value(setting: Setting, data: st.DataObject) -> None:
     value = data.draw(accepted_values(setting))
@@ -120,7 +121,7 @@ def test_a_value_typed_as_it_is_shown_is_the_same_value(setting: Setting, data: 
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.key)
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_a_value_that_is_set_is_read_again_and_every_other_byte_stays(setting: Setting, data: st.DataObject) -> None:
     before = f'// first\r\n{{\r\n  "mine": [1,], // mine\r\n  "{setting.key}" : '

@@ -9,16 +9,14 @@ import pytest
 
 from chorus_cli.core.errors import SettingsError
 from chorus_cli.core.settings.jsonc import parse_object
+from chorus_cli.core.settings.layers import Layer, misfits, resolve
 from chorus_cli.core.settings.table import (
     DEFAULT_CONTEXT_HOURS,
     MAXIMUM_CONTEXT_HOURS,
     MINIMUM_CONTEXT_HOURS,
     SETTINGS,
-    Layer,
     Settings,
     check,
-    misfits,
-    resolve,
     setting_of,
 )
 

@@ -6,12 +6,13 @@ import json
 from collections.abc import Callable, Mapping
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.settings.jsonc import JsonValue
 from chorus_cli.core.settings.schema import schema
 from chorus_cli.core.settings.table import SCHEMA_KEY, SETTINGS, Setting
+from tests.amount import examples
 from tests.core.settings.setting_strategies import accepted_values
 
 PROPERTIES = schema()["properties"]
@@ -65,7 +66,7 @@ VALUES: st.SearchStrategy[JsonValue] = (
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.key)
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_the_schema_allows_what_the_setting_accepts_and_null(setting: Setting, data: st.DataObject) -> None:
     rules = described(setting.key)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.text.redaction import REDACTED, redact, secrets_in
+from tests.amount import examples
 
 SECRETS = st.text("abcdefghijklmnopqrstuvwxyz0123456789+/=_-.*\\", min_size=6, max_size=40).filter(
     lambda secret: secret not in REDACTED
@@ -53,14 +54,14 @@ def test_of_two_secrets_of_which_one_holds_the_other_nothing_is_left() -> None:
     assert redact("abcdef and abcdefghi", ("abcdef", "abcdefghi")) == "[redacted] and [redacted]"
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(secrets=st.lists(SECRETS, min_size=1, max_size=3), before=st.text(max_size=20), after=st.text(max_size=20))
 def test_a_known_secret_never_comes_through(secrets: list[str], before: str, after: str) -> None:
     for secret in secrets:
         assert secret not in redact(before + secret + "|" + after, secrets).replace(REDACTED, "")
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.text("abkeyBearsk-_=:&' \"[]0123456789", max_size=60), st.lists(SECRETS, max_size=2))
 def test_redacting_twice_changes_nothing_more(text: str, secrets: list[str]) -> None:
     once = redact(text, secrets)

@@ -8,7 +8,7 @@ import unicodedata
 from itertools import groupby, pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.text.code_points import PLAIN
@@ -20,6 +20,7 @@ from chorus_cli.core.text.safe_text import (
     safe_line,
     safe_text,
 )
+from tests.amount import examples
 from tests.core.text.hostile_text import (
     ACUTE,
     CANCEL,
@@ -156,7 +157,7 @@ def test_plain_characters_are_neither_marks_nor_controls() -> None:
     assert not categories & {"Mn", "Mc", "Me", "Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(text=hostile_texts, cuts=st.lists(st.integers(0, 60), max_size=8))
 def test_the_result_does_not_depend_on_where_the_chunks_end(text: str, cuts: list[int]) -> None:
     bounds = sorted({0, len(text), *(min(cut, len(text)) for cut in cuts)})
@@ -168,14 +169,14 @@ def test_the_result_does_not_depend_on_where_the_chunks_end(text: str, cuts: lis
     assert len({(stream.hidden_count, stream.decoded_tags) for stream in streams}) == 1
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(hostile_texts)
 def test_safe_text_is_safe_already(text: str) -> None:
     once = safe_text(text)
     assert (safe_text(once), hidden_in(once)) == (once, 0)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(hostile_texts)
 def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
     shown = safe_text(text)
@@ -183,7 +184,7 @@ def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", shown)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(hostile_texts)
 def test_no_printable_ascii_is_lost_or_added_but_for_names_of_code_points(text: str) -> None:
     shown = iter(safe_text(text))
@@ -193,7 +194,7 @@ def test_no_printable_ascii_is_lost_or_added_but_for_names_of_code_points(text: 
     assert re.findall(r"[ -~]", safe_text(unnamed)) == re.findall(r"[ -~]", unnamed)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(hostile_texts)
 def test_no_base_carries_more_marks_than_the_limit(text: str) -> None:
     visible = re.sub(f"[{ZWJ}{ZWNJ}]", "", safe_text(text))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.text.surrogates import cleaned_input, join_surrogates
+from tests.amount import examples
 from tests.core.text.hostile_text import CANCEL, FLAG, any_character, fed, tags
 
 
@@ -42,7 +43,7 @@ def test_surrogate_pairs_are_joined_and_lone_ones_replaced(raw: str, joined: str
     assert join_surrogates(raw) == joined
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.text(any_character))
 def test_joined_text_can_be_encoded_and_keeps_what_could_be_already(text: str) -> None:
     joined = join_surrogates(text)

@@ -8,11 +8,12 @@ from time import process_time
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import TimeSpanError
 from chorus_cli.core.time.timespan import format_span, parse, window_hours
+from tests.amount import examples
 from tests.core.time.reading_time import BERLIN, NOW, moment_of
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -31,7 +32,7 @@ CLOCKS = {
 }
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     st.integers(3 * 10**8, 2 * 10**9),
     st.sampled_from(WEEKDAYS),
@@ -56,7 +57,7 @@ def test_a_named_day_is_found_as_by_counting_back(
     assert parse(f"{'last ' * last}{name} {clock}", now, zone).seconds == max(elapsed.total_seconds(), 0.000001)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.dates(date(1900, 1, 1), date(2026, 11, 19)), st.sampled_from(list(CLOCKS)))
 def test_a_date_is_never_taken_for_another(day: date, clock: str) -> None:
     expected = _local(day, CLOCKS[clock], BERLIN)
@@ -79,7 +80,7 @@ TIME_LIKE = (
 )
 
 
-@settings(max_examples=1000)
+@examples(1000)
 @given(st.lists(st.sampled_from(TIME_LIKE), max_size=5), st.sampled_from([" ", ""]))
 def test_no_phrase_of_time_raises_anything_but_a_time_span_error(words: list[str], between: str) -> None:
     text = between.join(words)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import TimeSpanError
 from chorus_cli.core.text.cutting import quoted
 from chorus_cli.core.time.timespan import Span, format_span, parse, window_hours
+from tests.amount import examples
 from tests.core.time.reading_time import DAY, HOUR, NOW, printed
 
 LENGTHS = {
@@ -171,7 +172,7 @@ def test_a_span_may_reach_to_the_beginning_of_the_calendar_but_not_beyond() -> N
         parse("2d", early)
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(st.text() | st.text(alphabet="0123456789.,:+- dhmswayelfotgi", max_size=30))
 def test_no_text_raises_anything_but_a_time_span_error(text: str) -> None:
     try:
@@ -183,14 +184,14 @@ def test_no_text_raises_anything_but_a_time_span_error(text: str) -> None:
         assert 1 <= window_hours(span).hours <= 168
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.integers(1, 10**15))
 def test_what_is_formatted_reads_back_to_the_same_span(microseconds: int) -> None:
     seconds = microseconds / 1_000_000
     assert parse(format_span(seconds), NOW) == Span(seconds)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     st.integers(1, 200),
     st.sampled_from(["s", "m", "h", "d", " weeks", " hours ago"]),

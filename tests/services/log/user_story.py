@@ -21,6 +21,7 @@ from chorus_cli.core.context.target import Target
 from chorus_cli.core.errors import ChorusError, ModelError
 from chorus_cli.core.log.messages import Role
 from chorus_cli.core.models.events import TurnEvent
+from chorus_cli.storage.sqlite.finished_rows import FinishedRows
 from chorus_cli.storage.sqlite.log import operation_rows
 from chorus_cli.storage.sqlite.migrations import migrate
 from chorus_cli.storage.sqlite.store import Connection, Store
@@ -42,6 +43,7 @@ class MemoryStore(Store):
 
     def _open(self) -> None:
         self._connection = sqlite3.connect(":memory:", isolation_level=None, factory=Connection)
+        self._connection.finished_rows = FinishedRows()
         self._connection.execute("PRAGMA foreign_keys = ON")
         migrate(self._connection)
 

@@ -9,11 +9,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import UnknownPersonaError
 from chorus_cli.services.personas.personas import Personas
+from tests.amount import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -168,7 +169,7 @@ def act_on(path: Path, act: str, text: str) -> None:
 
 
 @given(ACTS)
-@settings(max_examples=40)
+@examples(40)
 def test_whatever_is_done_to_the_files_a_persona_is_what_they_say(acts: list[tuple[str, str]]) -> None:
     with TemporaryDirectory() as folder:
         personas = home(Path(folder))

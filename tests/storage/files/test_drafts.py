@@ -10,11 +10,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import EditorError
 from chorus_cli.storage.files import drafts
+from tests.amount import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +52,7 @@ def test_two_drafts_of_one_name_do_not_meet(tmp_path: Path) -> None:
     assert [drafts.read(path) for path in paths] == ["one", "two"]
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.text(st.characters(codec="utf-8")))
 def test_what_is_written_is_read_back_sign_for_sign(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = drafts.create(tmp_path_factory.getbasetemp(), "any.md", text)

@@ -8,11 +8,12 @@ import unicodedata
 from contextlib import closing
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.storage.sqlite.log.search_index import COUNTED, Scope
+from tests.amount import examples
 from tests.fakes import START
 from tests.storage.sqlite.database import database
 from tests.storage.sqlite.indexed_log import find, ids, index_all, put
@@ -99,7 +100,7 @@ def holds(content: str, phrase: str, *, begins: bool) -> bool:
     terms=st.lists(st.tuples(st.lists(WORDS, min_size=1, max_size=2), st.booleans()), min_size=1, max_size=2),
     rows=st.integers(1, 4),
 )
-@settings(max_examples=200)
+@examples(200)
 def test_the_index_finds_what_a_naive_search_finds(
     contents: list[str], terms: list[tuple[list[str], bool]], rows: int
 ) -> None:
@@ -116,7 +117,7 @@ def test_the_index_finds_what_a_naive_search_finds(
 
 
 @given(typed=st.text(max_size=40) | st.text(alphabet="\"'*-:^(){}+,.\0 ANDORTE\ud800日\U0001e900🎉", max_size=40))
-@settings(max_examples=300)
+@examples(300)
 def test_no_text_is_syntax_to_the_index(typed: str) -> None:
     with closing(database()) as connection:
         put(connection, "AND OR NOT NEAR content", typed.encode(errors="replace").decode())

@@ -45,7 +45,7 @@ COLUMNS = {
         "origin_seq"
     ),
     "imported_conversations": "id, persona, source, conversation, thread_id, operation_id",
-    "imported_messages": "conversation_id, message, message_id",
+    "imported_messages": "conversation_id, message, message_id, parent",
     "installation": "origin",
     "context_checkpoints": (
         "id, persona, checkpoint_data, items_count, items_archived, hot_items_retained, token_count, created_at"

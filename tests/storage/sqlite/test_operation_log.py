@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import DatabaseDamagedError
@@ -19,6 +19,7 @@ from chorus_cli.core.log.messages import MessageContent, Role
 from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 from chorus_cli.storage.sqlite.log.operation_rows import all_of, introduce, introduce_reversal, since_boundary
+from tests.amount import examples
 from tests.fakes import START
 from tests.storage.sqlite.database import database
 
@@ -174,7 +175,7 @@ def play(connection: sqlite3.Connection, deeds: list[Deed]) -> None:
             introduce(connection, NewOperation("frodo", act(subject), START, about.thread_id))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(deeds=st.lists(DEEDS, max_size=25))
 def test_what_is_read_is_the_end_of_the_journal_from_its_base_on(deeds: list[Deed]) -> None:
     connection = database()

@@ -12,13 +12,14 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.log import search_index
 from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError
 from chorus_cli.storage.sqlite.log.search_index import begin_anew, index_batch, progress
+from tests.amount import examples
 from tests.storage.sqlite.database import database
 from tests.storage.sqlite.indexed_log import find, ids, index_all, indexed, put
 
@@ -45,7 +46,7 @@ def test_a_reply_that_is_being_written_is_indexed_when_it_has_ended_and_holds_no
 
 
 @given(st.lists(st.sampled_from(["put", "begin", "end", "index", "anew", "new format"]), max_size=40))
-@settings(max_examples=150)
+@examples(150)
 def test_every_row_that_is_not_being_written_is_indexed_once(deeds: list[str]) -> None:
     with closing(database()) as connection:
         for deed in [*deeds, "index"]:

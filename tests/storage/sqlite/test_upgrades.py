@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.context.view import Summary
+from chorus_cli.core.context.summaries import Summary
 from chorus_cli.core.errors import DatabaseTooNewError, StorageError
 from chorus_cli.core.log.acts import ACTS, Clear, Edit, Fold, Subject, Undo
 from chorus_cli.core.log.operations import NewOperation

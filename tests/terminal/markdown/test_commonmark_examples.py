@@ -5,13 +5,15 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.terminal.markdown.commonmark import examples, with_definitions_ahead
+from tests import amount
+from tests.terminal.markdown import commonmark
+from tests.terminal.markdown.commonmark import with_definitions_ahead
 from tests.terminal.markdown.markdown_screens import Size, assert_same, randomly_cut
 
-EXAMPLES = examples()
+EXAMPLES = commonmark.examples()
 COLUMNS = (80, 33, 20)
 
 pytestmark = pytest.mark.usefixtures("true_colours")
@@ -22,15 +24,16 @@ def test_all_examples_are_there() -> None:
     assert EXAMPLES[0] == "\tfoo\tbaz\t\tbim\n"
 
 
-def test_every_example_stands_as_if_it_had_come_at_once() -> None:
+@pytest.mark.parametrize("is_cut_everywhere", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_every_example_stands_as_if_it_had_come_at_once(is_cut_everywhere: bool) -> None:  # noqa: FBT001 - a column
     for number, example in enumerate(EXAMPLES, 1):
         random = Random(number)  # noqa: S311 - the same in each run
         text, size = with_definitions_ahead(example), Size(random.choice(COLUMNS), 24)
-        for chunks in (list(text), randomly_cut(text, random)):
-            assert_same(text, chunks, size, frames_every=random.randint(1, 5), name=f"example {number}: {chunks}")
+        chunks = list(text) if is_cut_everywhere else randomly_cut(text, random)
+        assert_same(text, chunks, size, frames_every=random.randint(1, 5), name=f"example {number}: {chunks}")
 
 
-@settings(max_examples=150)
+@amount.examples(150)
 @given(
     st.lists(st.sampled_from(EXAMPLES), min_size=2, max_size=6),
     st.sampled_from(["", "\n"]),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.terminal.markdown.stream import MarkdownStream
+from tests.amount import examples
 from tests.terminal.markdown.markdown_corpus import DOCUMENTS
 from tests.terminal.markdown.markdown_screens import Size, Window, assert_same, cut, randomly_cut, streamed
 
@@ -78,13 +79,13 @@ pytestmark = pytest.mark.usefixtures("true_colours")
 
 
 @pytest.mark.parametrize("size", [Size(80, 60), Size(20, 120)], ids=["wide", "narrow"])
-@pytest.mark.parametrize("length", [1, 7, 10_000])
+@pytest.mark.parametrize("length", [pytest.param(1, marks=pytest.mark.slow), 7, 10_000])
 @pytest.mark.parametrize("text", DOCUMENTS.values(), ids=DOCUMENTS)
 def test_every_construct_stands_as_if_it_had_come_at_once(text: str, length: int, size: Size) -> None:
     assert_same(text, cut(text, length), size)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     HEADS,
     st.lists(st.sampled_from(LINES), max_size=14),
@@ -113,16 +114,29 @@ TALL = {
     "a quote": "> quoted\n>\n" * 30 + "lazy\n\nend",
     "a table": "| a | b |\n|---|--:|\n" + "".join(f"| {number} | `x` |\n" for number in range(100)) + "\nend",
 }
+MUCH_WORK = ("a paragraph", "a fence whose lexer keeps no states")
 
 
 @pytest.mark.parametrize("size", [Size(80, 24), Size(20, 8)], ids=["usual", "tiny"])
-@pytest.mark.parametrize("text", TALL.values(), ids=TALL)
+@pytest.mark.parametrize(
+    "text",
+    [pytest.param(text, marks=pytest.mark.slow) if name in MUCH_WORK else text for name, text in TALL.items()],
+    ids=TALL,
+)
 def test_what_is_taller_than_the_screen_stands_as_if_it_had_come_at_once(text: str, size: Size) -> None:
     assert_same(text, cut(text, 40), size, frames_every=2)
 
 
 @pytest.mark.parametrize(
-    "form", ["- item {}\n", "{}. item\n", "    line {}\n", "paragraph {}\n\n", "# {}\n", "> {}\n>\n"]
+    "form",
+    [
+        "- item {}\n",
+        pytest.param("{}. item\n", marks=pytest.mark.slow),
+        pytest.param("    line {}\n", marks=pytest.mark.slow),
+        "paragraph {}\n\n",
+        pytest.param("# {}\n", marks=pytest.mark.slow),
+        pytest.param("> {}\n>\n", marks=pytest.mark.slow),
+    ],
 )
 def test_nothing_is_repeated_in_the_scrollback(form: str) -> None:
     numbers = range(1000, 1080)
@@ -182,7 +196,13 @@ def test_what_only_the_parser_decodes_is_filtered_too(text: str, seen: str, hidd
 
 @pytest.mark.parametrize(
     "text",
-    ["word and " * 30_000, "x" * 300_000, "```\n" + "y" * 300_000, "```\n" + "code\n" * 20_000, "> q\n" * 20_000],
+    [
+        "word and " * 30_000,
+        "x" * 300_000,
+        "```\n" + "y" * 300_000,
+        pytest.param("```\n" + "code\n" * 20_000, marks=pytest.mark.slow),
+        pytest.param("> q\n" * 20_000, marks=pytest.mark.slow),
+    ],
 )
 def test_a_reply_that_comes_at_once_is_worked_off_in_steps_and_loses_nothing(text: str) -> None:
     written: list[str] = []
@@ -210,11 +230,20 @@ def test_what_waits_when_the_stream_is_closed_is_left_out_and_counted() -> None:
     assert 0 < len(shown) < 10_000
 
 
-@pytest.mark.parametrize("text", ["and so on it goes " * 3_000, "a | " * 20_000, "x" * 50_000, "```\n" + "y" * 50_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "and so on it goes " * 3_000,
+        pytest.param("a | " * 20_000, marks=pytest.mark.slow),
+        pytest.param("x" * 50_000, marks=pytest.mark.slow),
+        "```\n" + "y" * 50_000,
+    ],
+)
 def test_a_long_text_is_broken_up_where_nobody_sees_it(text: str) -> None:
     assert_same(text, cut(text, 20_000), Size())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["*_[" * 20_000, "![" * 30_000, "| a |\n|---|\n" * 5_000])
 def test_what_is_much_work_for_its_length_is_broken_up_sooner(text: str) -> None:
     stream = MarkdownStream(lambda _: None, size=Size())
@@ -260,7 +289,7 @@ def test_without_colours_the_layout_stays() -> None:
     assert {(cell.fg, cell.bg) for row in plain.rows() for cell in row} == {("default", "default")}
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(st.sampled_from(LINES), max_size=12), st.integers(1, 12), st.integers(2, 8))
 def test_no_window_is_too_small(lines: list[str], columns: int, height: int) -> None:
     text = safe_text("> - " * 6 + "\n".join([*lines, "", "", "the end"]))

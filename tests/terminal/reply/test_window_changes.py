@@ -13,7 +13,8 @@ from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.painted_rows import PaintedRows, Row
 from tests.terminal.markdown.markdown_screens import Size, Window
 
-_DOCUMENTS, _TABLES = 60, 25
+_DOCUMENTS = [range(12), pytest.param(range(12, 60), marks=pytest.mark.slow)]
+_TABLES = [range(6), pytest.param(range(6, 25), marks=pytest.mark.slow)]
 
 FORMS = {
     "code": ("```python\n", "{}\n", "```\n"),
@@ -96,8 +97,9 @@ def streamed_while_resized(text: str, random: Random, sizes: list[Size]) -> Repl
     return reply
 
 
-def test_every_line_stands_there_once() -> None:
-    for seed in range(_DOCUMENTS):
+@pytest.mark.parametrize("seeds", _DOCUMENTS, ids=str)
+def test_every_line_stands_there_once(seeds: range) -> None:
+    for seed in seeds:
         random = Random(seed)  # noqa: S311 - the same in each run
         text, numbers = numbered(random)
         reply = streamed_while_resized(text, random, sizes_of(random))
@@ -106,8 +108,9 @@ def test_every_line_stands_there_once() -> None:
         assert counts == {1} or not reply.shows_all, seed
 
 
-def test_of_a_table_only_the_row_that_was_broken_comes_again() -> None:
-    for seed in range(_TABLES):
+@pytest.mark.parametrize("seeds", _TABLES, ids=str)
+def test_of_a_table_only_the_row_that_was_broken_comes_again(seeds: range) -> None:
+    for seed in seeds:
         random = Random(seed)  # noqa: S311 - the same in each run
         numbers, sizes = range(1000, 1000 + random.randint(1, 9)), sizes_of(random)
         rows = (f"| n{number}e | {' '.join(random.choices(WORDS, k=random.randint(1, 14)))} |\n" for number in numbers)

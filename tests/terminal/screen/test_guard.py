@@ -7,11 +7,12 @@ import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.terminal.screen.guard import TerminalGuard
+from tests.amount import examples
 from tests.core.text.hostile_text import ENGLAND
 
 LONGEST_URL = "https://" + "a" * 2040
@@ -142,7 +143,7 @@ pieces = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(parts=st.lists(pieces, max_size=30), cuts=st.lists(st.integers(0, 60), max_size=6))
 def test_only_our_own_sequences_come_through_however_they_are_split(parts: list[str], cuts: list[int]) -> None:
     text = "".join(parts)
@@ -159,7 +160,7 @@ def test_without_sequences_no_escape_comes_through(text: str) -> None:
     assert "\x1b" not in shown
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.text(st.characters(exclude_categories=())))
 def test_safe_text_passes_unchanged(text: str) -> None:
     safe = safe_text(text)

@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chorus_cli.adapters.machine.clock import Patience, Pauses
 from chorus_cli.adapters.models import providers
-from chorus_cli.adapters.models.chat_messages import (
-    accepted_messages,
-    chat_messages,
-    reply_limit,
-    wants_markers,
-)
+from chorus_cli.adapters.models.attached import not_stored
+from chorus_cli.adapters.models.chat_messages import reply_limit, request_messages
 from chorus_cli.adapters.models.failures import Asked, silence_error
 from chorus_cli.adapters.models.litellm import library
 from chorus_cli.adapters.models.litellm.errors import litellm_error
@@ -21,6 +17,7 @@ from chorus_cli.adapters.models.providers import named
 from chorus_cli.adapters.models.server_addresses import is_ollama, is_on_this_machine, request_address, request_problem
 from chorus_cli.adapters.models.tool_calling import call_pieces, refuses_choice, tool_arguments
 from chorus_cli.core.errors import ModelError
+from chorus_cli.core.models.costs import CACHED, WRITTEN
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.text.redaction import redact, secrets_in
 from chorus_cli.core.text.surrogates import PairJoiner
@@ -29,6 +26,7 @@ from chorus_cli.core.tools.calls import CallAssembly
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, MutableSequence, Sequence
 
+    from chorus_cli.adapters.models.attached import Load
     from chorus_cli.adapters.models.model_map import ModelMap
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
@@ -40,6 +38,7 @@ _SOCKET_TIMEOUT_SECONDS = 600
 _CLOSING_SECONDS = 1.0
 _MOST_CHUNKS = 32
 _VERTEX = ("vertex_ai", "vertex_ai_beta")
+_CACHE_NAMES = {CACHED: "cached_tokens", WRITTEN: "cache_creation_tokens"}
 _USAGE_NAMES = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
@@ -88,7 +87,7 @@ class LiteLLMClient:
 
     litellm reads keys from the process's own environment; ``environment`` holds the servers' addresses and the secrets
     that must not be shown, ``model_map`` tells which models cache prompts. The first token may take
-    ``first_token_seconds``, and no later chunk more than ``gap_seconds``.
+    ``first_token_seconds``, and no later chunk more than ``gap_seconds``. ``load`` returns the bytes of attachments.
     """
 
     def __init__(
@@ -98,7 +97,9 @@ class LiteLLMClient:
         *,
         first_token_seconds: float = 300,
         gap_seconds: float = 60,
+        load: Load = not_stored,
     ) -> None:
+        self._load = load
         self._environment = environment
         self._model_map = model_map
         self._first_token_seconds = first_token_seconds
@@ -167,9 +168,7 @@ class LiteLLMClient:
         """Return the arguments for litellm; its own retries are off, because they would be invisible."""
         arguments: dict[str, object] = {
             "model": request.model,
-            "messages": chat_messages(
-                accepted_messages(request), with_markers=wants_markers(request.model, self._model_map)
-            ),
+            "messages": request_messages(request, self._model_map, self._load),
             "stream": True,
             "stream_options": {"include_usage": True},
             "max_retries": 0,
@@ -292,5 +291,7 @@ def _reported_usage(total: object, chunks: Sequence[_Chunk]) -> dict[str, int]:
     """Return the token counts that the provider reported; none if litellm only estimated them."""
     if not any(getattr(chunk, "usage", None) for chunk in chunks):
         return {}
-    figures = ((name, getattr(total, name, None)) for name in _USAGE_NAMES)
-    return {name: figure for name, figure in figures if isinstance(figure, int)}
+    details = getattr(total, "prompt_tokens_details", None)
+    figures = {name: getattr(total, name, None) for name in _USAGE_NAMES}
+    figures |= {name: getattr(details, theirs, None) or None for name, theirs in _CACHE_NAMES.items()}
+    return {name: figure for name, figure in figures.items() if isinstance(figure, int)}

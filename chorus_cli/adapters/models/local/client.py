@@ -6,6 +6,7 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from chorus_cli.adapters.models.attached import not_stored
 from chorus_cli.adapters.models.local.server import LoadedModel, LocalServer, started
 from chorus_cli.adapters.models.wire.client import WireClient
 from chorus_cli.adapters.models.wire.connection import Connection
@@ -13,6 +14,7 @@ from chorus_cli.adapters.models.wire.connection import Connection
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
+    from chorus_cli.adapters.models.attached import Load
     from chorus_cli.adapters.models.local.files import LocalFiles
     from chorus_cli.adapters.models.model_map import ModelMap
     from chorus_cli.core.models.events import ModelEvent
@@ -24,16 +26,22 @@ _LOOPBACK = "http://127.0.0.1"
 
 
 class LocalClient:
-    """A ``ModelClient`` for local models; their servers are given ``environment``.
+    """A ``ModelClient`` for local models; their servers are given ``environment``, ``load`` the bytes of attachments.
 
     One model is kept in memory: the next one that is asked takes its place, as soon as no reply is being written by it.
     """
 
-    def __init__(self, environment: Mapping[str, str], model_map: ModelMap, files: LocalFiles) -> None:
+    def __init__(
+        self, environment: Mapping[str, str], model_map: ModelMap, files: LocalFiles, load: Load = not_stored
+    ) -> None:
         # No proxy can reach a server on loopback, and none is to see the messages.
         self._connection = Connection(is_direct=True)
         self._wire = WireClient(
-            environment, model_map, first_token_seconds=_FIRST_TOKEN_SECONDS, connection=self._connection
+            environment,
+            model_map,
+            first_token_seconds=_FIRST_TOKEN_SECONDS,
+            connection=self._connection,
+            load=load,
         )
         self._files = files
         self._environment = environment

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from chorus_cli.adapters.models.attached import content_of, not_stored
 from chorus_cli.adapters.models.chat_messages import (
     MarkedMessage,
     accepted_messages,
@@ -19,6 +21,7 @@ from chorus_cli.adapters.models.wire.encoded import EncodedMessages
 from chorus_cli.adapters.models.wire.protocol import Post
 from chorus_cli.adapters.models.wire.received import (
     ReplyParts,
+    cache_counts,
     count_at,
     json_objects,
     object_at,
@@ -32,6 +35,7 @@ from chorus_cli.core.tools.calls import CallPiece, stored_calls
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from chorus_cli.adapters.models.attached import Load, Part
     from chorus_cli.adapters.models.model_map import ModelMap
     from chorus_cli.adapters.models.providers import Endpoint
     from chorus_cli.adapters.models.wire.received import JsonObject
@@ -64,11 +68,14 @@ _PROMPT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_inp
 
 
 class AnthropicMessages:
-    """The protocol of ``anthropic/…``; ``model_map`` tells the longest reply of a model, and what it takes."""
+    """The protocol of ``anthropic/…``; ``model_map`` tells the longest reply of a model, and what it takes.
 
-    def __init__(self, model_map: ModelMap) -> None:
+    ``load`` returns the bytes of attachments.
+    """
+
+    def __init__(self, model_map: ModelMap, load: Load = not_stored) -> None:
         self._model_map = model_map
-        self._encoded = EncodedMessages(_message_json)
+        self._encoded = EncodedMessages(partial(_message_json, load=load))
 
     def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
         """Return the HTTP request that asks for a reply as a stream."""
@@ -183,7 +190,8 @@ class AnthropicReply:
         if not self._counts:
             return {}
         prompt_tokens = sum(count_at(self._counts, name) for name in _PROMPT_COUNTS)
-        return usage_of(prompt_tokens, count_at(self._counts, "output_tokens"))
+        written, cached = (count_at(self._counts, name) for name in _PROMPT_COUNTS[1:])
+        return usage_of(prompt_tokens, count_at(self._counts, "output_tokens")) | cache_counts(cached, written)
 
 
 def _path(address: str) -> str:
@@ -227,23 +235,35 @@ def _is_system(marked: MarkedMessage) -> bool:
     return marked.message.role == "system" and bool(marked.message.content.strip())
 
 
-def _message_json(group: tuple[MarkedMessage, ...]) -> bytes:
+def _message_json(group: tuple[MarkedMessage, ...], load: Load) -> bytes:
     """Return one message of the protocol."""
     role = "assistant" if group[0].message.role == "assistant" else "user"
-    return json_bytes({"role": role, "content": [block for marked in group for block in _blocks(marked)]})
+    return json_bytes({"role": role, "content": [block for marked in group for block in _blocks(marked, load)]})
 
 
-def _blocks(marked: MarkedMessage) -> Iterator[dict[str, object]]:
+def _blocks(marked: MarkedMessage, load: Load) -> Iterator[dict[str, object]]:
     message = marked.message
     if message.role == "tool":
         id_ = _call_id(message.tool_call_id or "")
         yield {"type": "tool_result", "tool_use_id": id_, "content": message.content}
         return
-    if message.content.strip():
+    if message.attachments:
+        content = content_of(message, load)
+        yield from map(_file_block, content.parts)
+        marked = marked._replace(message=message._replace(content=content.text))
+    if marked.message.content.strip():
         yield _text_block(marked)
     for call in stored_calls(message.tool_calls or ""):
         given = argument_object(call.arguments)
         yield {"type": "tool_use", "id": _call_id(call.id), "name": call.name, "input": given}
+
+
+def _file_block(part: Part) -> dict[str, object]:
+    """Return a picture or a PDF as a block; a PDF has its name as a title."""
+    source = {"type": "base64", "media_type": part.attachment.media_type, "data": part.data}
+    if part.is_picture:
+        return {"type": "image", "source": source}
+    return {"type": "document", "source": source, "title": part.attachment.name}
 
 
 def _text_block(marked: MarkedMessage) -> dict[str, object]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
+from chorus_cli.adapters.models.attached import not_stored
 from chorus_cli.adapters.models.chat_messages import (
     accepted_messages,
     chat_message,
@@ -16,7 +18,15 @@ from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
 from chorus_cli.adapters.models.wire.dialects import dialect
 from chorus_cli.adapters.models.wire.encoded import EncodedMessages
 from chorus_cli.adapters.models.wire.protocol import Post
-from chorus_cli.adapters.models.wire.received import ReplyParts, json_objects, object_at, objects_at, text_at
+from chorus_cli.adapters.models.wire.received import (
+    ReplyParts,
+    cache_counts,
+    count_at,
+    json_objects,
+    object_at,
+    objects_at,
+    text_at,
+)
 from chorus_cli.adapters.models.wire.refusals import NEWER_NAMES
 from chorus_cli.adapters.models.wire.thinking import ThinkTags
 from chorus_cli.adapters.models.wire.writing import json_bytes, object_bytes, unsigned
@@ -25,6 +35,7 @@ from chorus_cli.core.tools.calls import CallPiece
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from chorus_cli.adapters.models.attached import Load
     from chorus_cli.adapters.models.chat_messages import MarkedMessage
     from chorus_cli.adapters.models.model_map import ModelMap
     from chorus_cli.adapters.models.providers import Endpoint
@@ -51,12 +62,15 @@ _OPTIONAL = frozenset(
 
 
 class ChatCompletions:
-    """The protocol; ``model_map`` tells how long replies may be, and which models cache prompts."""
+    """The protocol; ``model_map`` tells how long replies may be, and which models cache prompts.
 
-    def __init__(self, model_map: ModelMap) -> None:
+    ``load`` returns the bytes of attachments.
+    """
+
+    def __init__(self, model_map: ModelMap, load: Load = not_stored) -> None:
         self._model_map = model_map
-        self._messages = EncodedMessages(_encoded_message)
-        self._messages_with_thoughts = EncodedMessages(_encoded_with_thoughts)
+        self._messages = EncodedMessages(partial(_encoded_message, load=load))
+        self._messages_with_thoughts = EncodedMessages(partial(_encoded_with_thoughts, load=load))
 
     def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
         """Return the HTTP request that asks for a reply as a stream."""
@@ -124,7 +138,7 @@ class ChatReader:
         for is_reasoning, text in self._tags.rest():
             yield from self._said(text, is_reasoning=is_reasoning)
         usage = {name: figure for name in _USAGE_NAMES if isinstance(figure := self._usage.get(name), int)}
-        yield from self._parts.end(self._finish_reason, usage)
+        yield from self._parts.end(self._finish_reason, usage | cache_counts(*_cached(self._usage)))
 
     def _added(self, choice: JsonObject) -> Iterator[ModelEvent]:
         """Yield the texts of a choice, and keep its calls and its finish reason for the end.
@@ -151,24 +165,31 @@ class ChatReader:
         return self._parts.reasoning(text) if is_reasoning else self._parts.text(text)
 
 
+def _cached(usage: JsonObject) -> tuple[int, int]:
+    """Return the tokens that the cache served and stored: OpenAI, OpenRouter and others say both, DeepSeek one."""
+    details = object_at(usage, "prompt_tokens_details")
+    cached = count_at(details, "cached_tokens") or count_at(usage, "prompt_cache_hit_tokens")
+    return cached, count_at(details, "cache_write_tokens")
+
+
 def _reply_limit_name(spoken: Dialect, endpoint: Endpoint) -> str:
     """Return the parameter that limits the reply: the newer one if the server refuses the older."""
     name = spoken.reply_limit
     return NEWER_NAMES.get(name, name) if name in endpoint.refused else name
 
 
-def _encoded_message(marked: MarkedMessage) -> bytes:
-    return json_bytes(_shaped(marked))
+def _encoded_message(marked: MarkedMessage, load: Load) -> bytes:
+    return json_bytes(_shaped(marked, load))
 
 
-def _encoded_with_thoughts(marked: MarkedMessage) -> bytes:
+def _encoded_with_thoughts(marked: MarkedMessage, load: Load) -> bytes:
     """Return a message for a model that wants its thoughts back: the log has none, and a blank stands for them."""
-    message = _shaped(marked)
+    message = _shaped(marked, load)
     return json_bytes(message | {"reasoning_content": " "} if "tool_calls" in message else message)
 
 
-def _shaped(marked: MarkedMessage) -> dict[str, object]:
-    return chat_message(marked._replace(message=unsigned(marked.message)))
+def _shaped(marked: MarkedMessage, load: Load) -> dict[str, object]:
+    return chat_message(marked._replace(message=unsigned(marked.message)), load)
 
 
 def _texts(content: object) -> Iterator[tuple[bool, str]]:

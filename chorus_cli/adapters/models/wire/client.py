@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.adapters.machine.clock import Patience, Pauses
 from chorus_cli.adapters.models import providers
+from chorus_cli.adapters.models.attached import not_stored
 from chorus_cli.adapters.models.failures import Asked, FailedError, Failure, Trouble, model_error, silence_error
 from chorus_cli.adapters.models.server_addresses import is_on_this_machine, request_problem
 from chorus_cli.adapters.models.wire.anthropic import AnthropicMessages
@@ -24,6 +25,7 @@ from chorus_cli.core.text.redaction import redact, secrets_in
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 
+    from chorus_cli.adapters.models.attached import Load
     from chorus_cli.adapters.models.model_map import ModelMap
     from chorus_cli.adapters.models.providers import Endpoint
     from chorus_cli.adapters.models.wire.events import EventStream
@@ -43,7 +45,7 @@ class WireClient:
 
     ``environment`` holds the addresses and keys; with ``CHORUS_WIRE=off`` the wire reaches no model. The first token
     may take ``first_token_seconds``, and no later chunk more than ``gap_seconds``. ``connection`` is one of its own if
-    none is given.
+    none is given. ``load`` returns the bytes of attachments.
     """
 
     def __init__(
@@ -54,12 +56,13 @@ class WireClient:
         first_token_seconds: float = 300,
         gap_seconds: float = 60,
         connection: Connection | None = None,
+        load: Load = not_stored,
     ) -> None:
         self._environment = environment
         self._protocols: Mapping[providers.ProtocolName, WireProtocol] = {
-            providers.ProtocolName.CHAT_COMPLETIONS: ChatCompletions(model_map),
-            providers.ProtocolName.ANTHROPIC: AnthropicMessages(model_map),
-            providers.ProtocolName.GEMINI: GeminiContents(model_map),
+            providers.ProtocolName.CHAT_COMPLETIONS: ChatCompletions(model_map, load),
+            providers.ProtocolName.ANTHROPIC: AnthropicMessages(model_map, load),
+            providers.ProtocolName.GEMINI: GeminiContents(model_map, load),
         }
         self._connection = connection or Connection()
         self._first_token_seconds = first_token_seconds

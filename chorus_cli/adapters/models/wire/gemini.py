@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
+from chorus_cli.adapters.models.attached import content_of, not_stored
 from chorus_cli.adapters.models.failures import FailedError, Failure
 from chorus_cli.adapters.models.wire.encoded import EncodedMessages
 from chorus_cli.adapters.models.wire.protocol import Post
 from chorus_cli.adapters.models.wire.received import (
     JsonObject,
     ReplyParts,
+    cache_counts,
     count_at,
     json_objects,
     object_at,
@@ -34,6 +37,7 @@ from chorus_cli.core.tools.calls import CallPiece, stored_calls
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from chorus_cli.adapters.models.attached import Load
     from chorus_cli.adapters.models.model_map import ModelMap
     from chorus_cli.adapters.models.providers import Endpoint
     from chorus_cli.core.models.events import ModelEvent
@@ -68,11 +72,14 @@ class _Part(NamedTuple):
 
 
 class GeminiContents:
-    """The protocol of ``gemini/…``; ``model_map`` tells which models know system messages."""
+    """The protocol of ``gemini/…``; ``model_map`` tells which models know system messages.
 
-    def __init__(self, model_map: ModelMap) -> None:
+    ``load`` returns the bytes of attachments.
+    """
+
+    def __init__(self, model_map: ModelMap, load: Load = not_stored) -> None:
         self._model_map = model_map
-        self._encoded = EncodedMessages(_content_json)
+        self._encoded = EncodedMessages(partial(_content_json, load=load))
 
     def post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
         """Return the HTTP request that asks for a reply as a stream."""
@@ -194,20 +201,23 @@ def _grouped(messages: Sequence[PromptMessage], *, has_ids: bool) -> Iterator[tu
         yield tuple(_Part(message, names.get(message.tool_call_id or "", "tool"), has_ids) for message in group)
 
 
-def _content_json(group: tuple[_Part, ...]) -> bytes:
+def _content_json(group: tuple[_Part, ...], load: Load) -> bytes:
     """Return one content of the protocol."""
     role = "model" if group[0].message.role == "assistant" else "user"
-    return json_bytes({"role": role, "parts": [part for message in group for part in _parts(message)]})
+    return json_bytes({"role": role, "parts": [part for message in group for part in _parts(message, load)]})
 
 
-def _parts(part: _Part) -> Iterator[dict[str, object]]:
+def _parts(part: _Part, load: Load) -> Iterator[dict[str, object]]:
     message = part.message
     if message.role == "tool":
         result: dict[str, object] = {"name": part.tool, "response": _response(message.content)}
         yield {"functionResponse": result | _id(message.tool_call_id or "", part)}
         return
-    if message.content.strip():
-        yield {"text": message.content}
+    content = content_of(message, load)
+    for each in content.parts:
+        yield {"inlineData": {"mimeType": each.attachment.media_type, "data": each.data}}
+    if content.text.strip():
+        yield {"text": content.text}
     for call in stored_calls(message.tool_calls or ""):
         called = {"name": call.name, "args": argument_object(call.arguments)}
         signature = signature_in(call.id) or (_UNSIGNED if part.has_ids else "")
@@ -230,4 +240,5 @@ def _usage(counts: JsonObject) -> dict[str, int]:
     completion_tokens = count_at(counts, "candidatesTokenCount")
     if prompt_tokens + completion_tokens != total_tokens:
         completion_tokens += count_at(counts, "thoughtsTokenCount")
-    return usage_of(prompt_tokens + count_at(counts, "toolUsePromptTokenCount"), completion_tokens, total_tokens)
+    usage = usage_of(prompt_tokens + count_at(counts, "toolUsePromptTokenCount"), completion_tokens, total_tokens)
+    return usage | cache_counts(count_at(counts, "cachedContentTokenCount"))

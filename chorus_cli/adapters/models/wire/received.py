@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
+from chorus_cli.core.models.costs import CACHED, WRITTEN
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.core.text.surrogates import PairJoiner
 from chorus_cli.core.tools.calls import CallAssembly
@@ -65,6 +66,12 @@ def count_at(value: Mapping[str, object], name: str) -> int:
     """Return the number of tokens under ``name``, 0 without one."""
     found = value.get(name)
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
+
+
+def cache_counts(cached_tokens: int, written_tokens: int = 0) -> dict[str, int]:
+    """Return the tokens of the prompt that the provider's cache served and stored, as far as there are any."""
+    counts = {CACHED: cached_tokens, WRITTEN: written_tokens}
+    return {name: count for name, count in counts.items() if count}
 
 
 def usage_of(prompt_tokens: int, completion_tokens: int, total_tokens: int = 0) -> dict[str, int]:

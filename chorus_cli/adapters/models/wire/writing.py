@@ -44,7 +44,7 @@ def argument_object(arguments: str) -> dict[str, object]:
 
 def is_filled(message: PromptMessage) -> bool:
     """Return whether a message has content that providers accept: an empty text is refused, an empty result is not."""
-    return message.role == "tool" or bool(message.tool_calls or message.content.strip())
+    return message.role == "tool" or bool(message.tool_calls or message.attachments or message.content.strip())
 
 
 def signed_id(id_: str, signature: str) -> str:

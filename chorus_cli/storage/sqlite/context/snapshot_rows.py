@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.cards.macros import sent_items
 from chorus_cli.core.context import calibration
 from chorus_cli.core.context.calibration import Calibration
 from chorus_cli.core.context.memory import MOST_HOT, chosen_hot, contents, ids_held, without_forgotten
@@ -17,7 +18,7 @@ from chorus_cli.core.settings.table import setting_of
 from chorus_cli.core.time.window import cutoff
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.context import summary_rows
-from chorus_cli.storage.sqlite.log import message_rows, operation_rows
+from chorus_cli.storage.sqlite.log import message_rows, operation_rows, spoken
 from chorus_cli.storage.sqlite.memory import item_rows
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def read_snapshot(
     seen = _view(connection, frame.target.thread_id, operations, start, until)
     # The memory items of the last request stay, unless a fold has changed its beginning.
     held = start.hot if start.summary_id == seen.summary_id else None
-    last_spoken = message_rows.last_spoken_at(connection, frame.target.thread_id) or _last_of_fork(seen)
+    last_spoken = spoken.last_spoken_at(connection, frame.target.thread_id) or _last_of_fork(seen)
     stored = meta_rows.value(connection, meta_rows.calibration_key(frame.target.choice.model))
     learned = calibration.read(stored) if stored else Calibration()
     allowed = frame.budget(learned, fold_is_undone=journal.fold_is_undone(operations))
@@ -117,4 +118,6 @@ def _last_of_fork(seen: View) -> datetime | None:
 def _chosen_hot(connection: sqlite3.Connection, frame: Frame, allowed: Budget, seen: View) -> tuple[Item, ...]:
     """Choose the memory items of the system message anew."""
     items = item_rows.hot(connection, frame.target.persona.slug, MOST_HOT)
-    return chosen_hot(items, allowed, contents(seen.verbatim)) if items else ()
+    if not items:
+        return ()
+    return chosen_hot(sent_items(frame.target.persona, items), allowed, contents(seen.verbatim))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.view import Summary
+from chorus_cli.core.context.summaries import Summary
 from chorus_cli.core.log.runs import expanded
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.context.view import Reason, put_in
 from chorus_cli.core.log import journal
+from chorus_cli.core.log.imports import Import
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import operation_rows
 from chorus_cli.storage.sqlite.log.message_columns import counted_moment
@@ -57,7 +58,8 @@ SELECT
     COUNT(*),
     COALESCE(SUM(token_count), 0)
 FROM messages
-WHERE (thread_id = :thread OR id IN brought) AND (content <> '' OR tool_calls IS NOT NULL) AND id NOT IN known
+WHERE (thread_id = :thread OR id IN brought)
+AND (content <> '' OR tool_calls IS NOT NULL OR attachments IS NOT NULL) AND id NOT IN known
     AND (revises IS NULL OR (thread_id <> :thread AND revises NOT IN brought))
 GROUP BY reason
 """
@@ -113,11 +115,13 @@ def window_fill(
         "earliest": timestamps.to_text(earliest),
         "after": boundary.after_message_id if boundary else 0,
         "put_in": json.dumps(list(within_reach)),
+        "imports": json.dumps([each.id for each in journal.effective(operations) if isinstance(each.act, Import)]),
     }
     reachable, held, oldest = connection.execute(
         "SELECT COUNT(*), COALESCE(SUM(timestamp > :since), 0), MIN(timestamp) FROM messages "
         "INDEXED BY messages_of_thread WHERE thread_id = :thread_id AND timestamp > :earliest AND id > :after "
-        "AND introduced_by IS NULL AND content <> '' AND id NOT IN (SELECT value FROM json_each(:put_in))",
+        "AND (introduced_by IS NULL OR introduced_by IN (SELECT value FROM json_each(:imports)) AND NOT superseded) "
+        "AND (content <> '' OR attachments IS NOT NULL) AND id NOT IN (SELECT value FROM json_each(:put_in))",
         values,
     ).fetchone()
     held += len(put_in(thread_id, operations, since))
@@ -132,3 +136,13 @@ def window_fill(
     in_reach = entered if entered and entered > earliest else None
     moments = [moment for moment in (counted_moment(oldest), in_reach) if moment is not None]
     return WindowFill(held, reachable, min(moments, default=None), said)
+
+
+def has_older(connection: sqlite3.Connection, thread_id: int, after: int, since: datetime) -> bool:
+    """Return whether a thread has a message with a larger id than ``after`` that is older than ``since``."""
+    row = connection.execute(
+        "SELECT EXISTS(SELECT 1 FROM messages INDEXED BY messages_of_thread "
+        "WHERE thread_id = ? AND timestamp <= ? AND id > ? AND content <> '')",
+        (thread_id, timestamps.to_text(since), after),
+    ).fetchone()
+    return bool(row[0])

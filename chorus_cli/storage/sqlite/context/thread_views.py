@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _AT_FIRST = 8
 _EVER = datetime.min.replace(tzinfo=UTC)
 _LATEST = datetime.max.replace(tzinfo=UTC)
-_SHAPE = "id, thread_id, COALESCE(turn_id, id), introduced_by"
+_SHAPE = "id, thread_id, COALESCE(turn_id, id), introduced_by, superseded"
 
 
 def number_in_view(
@@ -48,9 +48,11 @@ def number_in_view(
     return len(view(thread_id, rows, operations, since).messages)
 
 
-def _shape(id_: int, thread_id: int, turn_id: int, introduced_by: int | None) -> Message:
+def _shape(id_: int, thread_id: int, turn_id: int, introduced_by: int | None, superseded: int) -> Message:
     """Return a row as far as the view depends on it; it is younger than the window, or its age does not matter."""
-    return Message(id_, "", thread_id, turn_id, Role.USER, "", _LATEST, introduced_by=introduced_by)
+    return Message(
+        id_, "", thread_id, turn_id, Role.USER, "", _LATEST, introduced_by=introduced_by, superseded=bool(superseded)
+    )
 
 
 def newest_in_context(

@@ -15,6 +15,7 @@ from chorus_cli.core.errors import DatabaseDamagedError, JournalError
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.act import Inclusion
 from chorus_cli.core.log.acts import ACTS, Clear, Fork, Redo, Restore, Subject, Undo
+from chorus_cli.core.log.imports import Import
 from chorus_cli.core.log.memory_acts import MemoryAct
 from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.core.time import timestamps
@@ -161,6 +162,24 @@ def forks_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> li
         {"persona": persona, "thread": thread_id},
     ).fetchall()
     return [_operation(connection, row) for row in found]
+
+
+def imports_of(connection: sqlite3.Connection, persona: str | None = None) -> list[Operation]:
+    """Return the imports of a persona or of all, with every undo and redo of them, oldest first."""
+    of_persona = "persona = :persona" if persona is not None else "TRUE"
+    imports = f"{of_persona} AND kind = '{Import.kind}'"
+    found = connection.execute(
+        f"SELECT {_COLUMNS} FROM operations WHERE {imports} OR ({of_persona} "
+        f"AND kind IN ('{Undo.kind}', '{Redo.kind}') AND {_SUBJECT} IN (SELECT id FROM operations WHERE {imports})) "
+        "ORDER BY id",
+        {"persona": persona},
+    ).fetchall()
+    return [_operation(connection, row) for row in found]
+
+
+def undone_imports(connection: sqlite3.Connection, persona: str | None = None) -> frozenset[int]:
+    """Return the imports of a persona or of all that are undone, by their ids."""
+    return frozenset(subject.operation_id or 0 for subject in journal.undone(imports_of(connection, persona)))
 
 
 def undone(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[int]:

@@ -16,10 +16,12 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.log.attachments import from_text, with_lines
+from chorus_cli.core.log.messages import words_of
 from chorus_cli.core.log.search_query import MARKS, excerpt, marked_literals, set_apart
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
-from chorus_cli.storage.sqlite.log import message_rows
+from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 from chorus_cli.storage.sqlite.log.index_renewal import MESSAGES, IndexDamagedError, damage_told, replace
 
 if TYPE_CHECKING:
@@ -147,7 +149,7 @@ def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Fo
     with damage_told() if query.expression else nullcontext():
         ids = _matching(connection, query, scope)
     shown = message_rows.rows(connection, ids[: scope.limit])[::-1]
-    excerpts = _excerpts({message.id: message.content for message in shown}, query)
+    excerpts = _excerpts({message.id: words_of(message) for message in shown}, query)
     if len(excerpts) < len(shown):
         raise IndexDamagedError
     hits = tuple(Hit(message, excerpts[message.id]) for message in shown)
@@ -155,7 +157,11 @@ def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Fo
 
 
 def _matching(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> list[int]:
-    """Return the ids of the messages found, newest first: up to the limit, and ``COUNTED`` + 1 more."""
+    """Return the ids of the messages found, newest first: up to the limit, and ``COUNTED`` + 1 more.
+
+    Those of imports that are undone are not among them.
+    """
+    withdrawn = [*operation_rows.undone_imports(connection)]
     # CROSS JOIN keeps SQLite to this order: the index first, which gives the rows from the newest on.
     source = "message_words CROSS JOIN messages ON id = message_words.rowid" if query.expression else "messages"
     order = "message_words.rowid" if query.expression else "id"
@@ -165,9 +171,11 @@ def _matching(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) 
         "persona = :persona" if scope.persona is not None else "",
         f"{order} > :after",
         # A list and no chain of conditions, whose length SQLite limits.
-        "NOT EXISTS (SELECT 1 FROM json_each(:literals) WHERE instr(messages.content, value) = 0)"
+        "NOT EXISTS (SELECT 1 FROM json_each(:literals) WHERE instr(messages.content, value) = 0 "
+        "AND COALESCE(instr(messages.attachments, value), 0) = 0)"
         if query.literals
         else "",
+        "COALESCE(introduced_by, 0) NOT IN (SELECT value FROM json_each(:withdrawn))" if withdrawn else "",
     ]
     found = connection.execute(
         f"SELECT id FROM {source} WHERE {' AND '.join(filter(None, conditions))} ORDER BY {order} DESC LIMIT :rows",
@@ -177,6 +185,7 @@ def _matching(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) 
             "persona": scope.persona,
             "after": scope.after_id,
             "literals": json.dumps(query.literals),
+            "withdrawn": json.dumps(withdrawn),
             "rows": scope.limit + COUNTED + 1,
         },
     ).fetchall()
@@ -208,22 +217,32 @@ def _next_rows(
 ) -> tuple[Sequence[tuple[int, str]], tuple[int, ...], int]:
     """Return the next rows to index, the ids of the replies among them in progress, and the last id."""
     cursor = connection.execute(
-        "SELECT id, content, status = 'streaming' FROM messages WHERE id > ? ORDER BY id LIMIT ?", (after, rows)
+        "SELECT id, content, attachments, status = 'streaming' FROM messages WHERE id > ? ORDER BY id LIMIT ?",
+        (after, rows),
     )
     fresh: list[tuple[int, str]] = []
     begun: list[int] = []
     through, characters = after, 0
-    for id_, content, is_written in cursor:
+    for id_, content, attached, is_written in cursor:
         through = id_
         if is_written:
             begun.append(id_)
             continue
-        fresh.append((id_, content))
+        fresh.append((id_, f"{content}\n{_names(attached)}" if attached else content))
         characters += len(content)
         if characters >= BATCH_CHARACTERS:
             break
     cursor.close()
     return fresh, tuple(begun), through
+
+
+def _names(attached: str) -> str:
+    """Return the lines that stand for the attachments of a row."""
+    try:
+        return with_lines("", from_text(attached))
+    except (ValueError, TypeError):
+        # The row itself is told as damaged when it is read.
+        return ""
 
 
 def _no_longer_written(connection: sqlite3.Connection, waiting: Sequence[int]) -> Mapping[int, str]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ThreadError, UnknownThreadError
-from chorus_cli.core.log.acts import ACTS, Fork, Restore
-from chorus_cli.core.log.threads import Thread
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.log import message_rows
@@ -19,12 +16,12 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.log.messages import Message
 
-_FIRST_WORDS = (
+FIRST_WORDS = (
     "(SELECT SUBSTR(content, 1, 400) FROM messages INDEXED BY messages_of_thread "
     "WHERE thread_id = {thread} AND role = 'user' ORDER BY timestamp, id LIMIT 1)"
 )
 """The beginning of a thread's first message: the name of a thread without a title."""
-_OWN = "id > COALESCE((SELECT value FROM meta WHERE key = :before), 0) + 0"
+OWN = "id > COALESCE((SELECT value FROM meta WHERE key = :before), 0) + 0"
 """The threads of a persona, without those of an earlier one of its folder."""
 
 
@@ -72,7 +69,7 @@ def numbered(connection: sqlite3.Connection, persona: str, number: int) -> Threa
         UnknownThreadError: there is none.
     """
     row = connection.execute(
-        f"SELECT id, number FROM threads WHERE persona = :persona AND number = :number AND {_OWN}",
+        f"SELECT id, number FROM threads WHERE persona = :persona AND number = :number AND {OWN}",
         {"persona": persona, "number": number, "before": meta_rows.threads_before_key(persona)},
     ).fetchone()
     if row is None:
@@ -85,7 +82,7 @@ def number_and_name(connection: sqlite3.Connection, thread_id: int) -> tuple[int
     number, name = connection.execute(
         "SELECT COALESCE((SELECT number FROM threads WHERE id = :id), :id), "
         "COALESCE(NULLIF((SELECT title FROM threads WHERE id = :id), ''), "
-        f"{_FIRST_WORDS.format(thread=':id')}, '')",
+        f"{FIRST_WORDS.format(thread=':id')}, '')",
         {"id": thread_id},
     ).fetchone()
     return int(number), str(name)
@@ -152,7 +149,7 @@ def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadK
 def reopen(connection: sqlite3.Connection, persona: str, thread_id: int) -> bool:
     """Open a closed thread of a persona again, unless it is one of an earlier persona; return whether it was closed."""
     cursor = connection.execute(
-        f"UPDATE threads SET closed_at = NULL WHERE id = :id AND closed_at IS NOT NULL AND {_OWN}",
+        f"UPDATE threads SET closed_at = NULL WHERE id = :id AND closed_at IS NOT NULL AND {OWN}",
         {"id": thread_id, "before": meta_rows.threads_before_key(persona)},
     )
     return cursor.rowcount > 0
@@ -190,20 +187,6 @@ def had(connection: sqlite3.Connection, persona: str, number: int, after: int = 
     return ThreadKey(known[number], number)
 
 
-def all_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
-    """Return the threads of a persona, also closed ones, oldest first; not those of an earlier one of its folder."""
-    found = connection.execute(
-        "SELECT id, number, title, "
-        f"{_FIRST_WORDS.format(thread='threads.id')}, "
-        "created_at, closed_at, (SELECT COUNT(*) FROM messages WHERE thread_id = threads.id), "
-        "(SELECT MAX(timestamp) FROM messages WHERE thread_id = threads.id) "
-        f"FROM threads WHERE persona = :persona AND {_OWN} "
-        "ORDER BY id",
-        {"persona": persona, "before": meta_rows.threads_before_key(persona)},
-    ).fetchall()
-    return [_thread(*row) for row in found]
-
-
 def writers(connection: sqlite3.Connection) -> list[tuple[int, str]]:
     """Return the threads with a reply in progress, each with the run that writes it: one look at an index."""
     return connection.execute(
@@ -231,61 +214,5 @@ def newest_ids(connection: sqlite3.Connection, thread_id: int, after: int, numbe
     return [id_ for (id_,) in found]
 
 
-def titles_in_context(
-    connection: sqlite3.Connection, persona: str, active_thread_id: int, since: datetime
-) -> dict[ThreadKey, str]:
-    """Return the titles of the open threads that may have messages in context, always with the active one.
-
-    The members of a boundary are as old as it, those of any other operation stay whatever their age. The cost grows
-    with the window and the operations, not with the number of threads or messages.
-    """
-    found = connection.execute(
-        "SELECT thread_id, COALESCE(number, thread_id), COALESCE(title, '') FROM ("
-        "SELECT :active AS thread_id "
-        "UNION SELECT thread_id FROM messages INDEXED BY messages_of_persona "
-        "WHERE persona = :persona AND timestamp > :since "
-        "UNION SELECT messages.thread_id FROM operations "
-        "JOIN operation_members ON operation_id = operations.id JOIN messages ON messages.id = message_id "
-        "WHERE operations.persona = :persona "
-        "AND (operations.created_at > :since OR kind NOT IN (SELECT value FROM json_each(:boundaries))) "
-        # A fork, or a restore of one, puts messages of one thread into another.
-        f"UNION SELECT thread_id FROM operations WHERE persona = :persona AND kind = '{Fork.kind}' "
-        "AND created_at > :since "
-        "UNION SELECT json_extract(threads.value, '$[0]') FROM operations, json_each(detail, '$.threads') AS threads "
-        f"WHERE persona = :persona AND kind = '{Restore.kind}' AND created_at > :since"
-        ") LEFT JOIN threads ON threads.id = thread_id WHERE closed_at IS NULL OR thread_id = :active "
-        "ORDER BY thread_id",
-        {
-            "persona": persona,
-            "active": active_thread_id,
-            "since": timestamps.to_text(since),
-            "boundaries": json.dumps([kind for kind, act in ACTS.items() if act.is_boundary]),
-        },
-    ).fetchall()
-    return {ThreadKey(thread_id, number): title for thread_id, number, title in found}
-
-
 def _key(connection: sqlite3.Connection, thread_id: int) -> ThreadKey:
     return ThreadKey(*connection.execute("SELECT id, number FROM threads WHERE id = ?", (thread_id,)).fetchone())
-
-
-def _thread(
-    id_: int,
-    number: int,
-    title: str,
-    first_words: str | None,
-    created_at: str,
-    closed_at: str | None,
-    *said: int | str | None,
-) -> Thread:
-    messages, last_spoken = said
-    return Thread(
-        id=id_,
-        number=number,
-        title=title,
-        first_words=first_words or "",
-        created_at=timestamps.from_text(created_at),
-        closed_at=timestamps.from_text(closed_at) if closed_at else None,
-        messages=int(messages or 0),
-        last_spoken=timestamps.from_text(str(last_spoken)) if last_spoken else None,
-    )

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 
 class NewItem(NamedTuple):
-    """An item about to be stored; ``token_count`` counts its content."""
+    """An item about to be stored; ``token_count`` counts its content. One that is known is not ``pinned`` by it."""
 
     item_type: ItemType
     content: str
     token_count: int | None = None
     source_message_id: int | None = None
+    pinned: bool = False
 
 
 class Addition(NamedTuple):
@@ -76,7 +77,8 @@ def add(connection: sqlite3.Connection, addition: Addition) -> Added:
         present = _known(connection, addition.persona, new.content)
         if present is None:
             ids.append(_insert(connection, addition, new))
-            changes.append(ItemChange(ids[-1], ItemState(visible=False), ItemState(visible=True)))
+            shown = ItemState(visible=True, pinned=True if new.pinned else None)
+            changes.append(ItemChange(ids[-1], ItemState(visible=False), shown))
         elif addition.by_hand and present.item.id not in ids:
             ids.append(present.item.id)
             known |= {present.item.id} if present.state.visible else set()

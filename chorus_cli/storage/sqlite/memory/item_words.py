@@ -48,6 +48,20 @@ def matching(connection: sqlite3.Connection, persona: str, expression: str, limi
     return [id_ for (id_,) in found]
 
 
+def beginning_with(connection: sqlite3.Connection, persona: str, word: str) -> list[int]:
+    """Return the ids of the items of any tier whose first word this is, in their order.
+
+    Raises:
+        IndexDamagedError: the index cannot be read.
+    """
+    with damage_told():
+        found = connection.execute(
+            f"SELECT context_items.id {_FOUND} ORDER BY context_items.id",
+            {"expression": f'^ "{word}"', "persona": persona},
+        ).fetchall()
+    return [id_ for (id_,) in found]
+
+
 def frequencies(connection: sqlite3.Connection, persona: str, terms: Iterable[str], most: int) -> Mapping[str, int]:
     """Return the number of a persona's items that have each term, counted up to ``most``.
 

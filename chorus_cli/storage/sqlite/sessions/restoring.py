@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.context.view import Summary
+from chorus_cli.core.context.summaries import Summary
 from chorus_cli.core.log.acts import Fold, Restore
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.log.runs import runs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError
 from chorus_cli.storage.sqlite.errors import storage_error
@@ -14,6 +14,8 @@ from chorus_cli.storage.sqlite.migrations import APPLICATION_ID
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+OpenDatabase: TypeAlias = sqlite3.Connection
 
 _STEP_PAGES = 1000
 """Pages of 4 kB that are copied at a time: some milliseconds, in which nobody else can commit."""

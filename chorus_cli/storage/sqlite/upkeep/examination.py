@@ -103,4 +103,3 @@ def renew_indexes(connection: sqlite3.Connection) -> None:
                 connection.execute("ROLLBACK")
             raise
     connection.execute("VACUUM")
-

@@ -132,6 +132,7 @@ CLAUDES_USAGE = {
     "cache_read_input_tokens": 100,
     "output_tokens": 1,
 }
+WHOLE_USAGE = {"prompt_tokens": 127, "completion_tokens": 3, "total_tokens": 130}
 CLAUDES_REPLY = (
     {"type": "message_start", "message": {"id": "m", "model": "c", "content": [], "usage": CLAUDES_USAGE}},
     {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
@@ -209,5 +210,5 @@ async def test_what_claude_has_kept_counts_as_a_part_of_the_prompt(
     _, events = await asked_of_claude(make_client, ANTHROPIC, test_key, monkeypatch)
     assert events == [
         TextDelta("hi"),
-        ReplyEnd("stop", {"prompt_tokens": 127, "completion_tokens": 3, "total_tokens": 130}),
+        ReplyEnd("stop", WHOLE_USAGE | {"cached_tokens": 100, "cache_write_tokens": 20}),
     ]

@@ -107,6 +107,11 @@ def test_a_call_that_is_signed_but_has_no_id_gets_one_of_its_own() -> None:
     assert bare_id(first) != bare_id(second)
 
 
+def test_tokens_that_the_cache_served_are_told_apart() -> None:
+    counts = USAGE | {"cachedContentTokenCount": 8}
+    assert end_of(reply({"usageMetadata": counts}, NO_CONTENT)).usage["cached_tokens"] == 8
+
+
 @pytest.mark.parametrize(
     ("counts", "usage"),
     [

@@ -1,0 +1,104 @@
+"""Importing a gigabyte of ChatGPT's shards: memory, time for a message, and a search in what came in."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import time
+import zipfile
+from contextlib import closing
+from typing import TYPE_CHECKING, NamedTuple
+
+from benchmarks.chatgpt_export import write_export
+from benchmarks.figures import Figure, figure
+from benchmarks.program import CHORUS
+from benchmarks.surroundings import isolated, temporary_folder
+from chorus_cli.core.log.search_query import search_query
+from chorus_cli.storage.sqlite.log import search_index
+from chorus_cli.storage.sqlite.log.search_index import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from benchmarks.figures import Pair
+
+MEMORY_CEILING_MEBIBYTES = 300
+TIME_GOAL = 15
+SEARCH_GOAL = 0.1
+WHOLE_BYTES, QUICK_BYTES = 1_000_000_000, 30_000_000
+_KIBIBYTES_PER_MEBIBYTE = 1024
+_MICROSECONDS = 1_000_000
+_ROUNDS = 5
+_SCOPE = Scope(None, None, 10)
+_WORDS = "ferryman impossible thirteen"
+_WITH_ALL = "FROM messages WHERE content LIKE ? AND content LIKE ? AND content LIKE ?"
+
+
+class _Imported(NamedTuple):
+    """An import: its seconds, the most memory that it held, and its report."""
+
+    seconds: float
+    mebibytes: float
+    report: dict[str, int]
+
+
+def measure(*, quick: bool) -> Iterator[Figure]:
+    """Import an export into an empty home, and search it."""
+    return compare(QUICK_BYTES if quick else WHOLE_BYTES)
+
+
+def compare(least_bytes: int) -> Iterator[Figure]:
+    """Yield the figures of an import of shards of at least so many bytes together.
+
+    Raises:
+        RuntimeError: other amounts came in than were written.
+    """
+    with temporary_folder() as folder:
+        written = write_export(folder / "export.zip", least_bytes)
+        begun = time.perf_counter()
+        _parse(folder / "export.zip")
+        parsed = time.perf_counter() - begun
+        imported = _import(folder / "home", folder / "export.zip")
+        if imported.report["new_messages"] != written.messages:
+            raise RuntimeError(f"Of {written.messages} messages {imported.report['new_messages']} came in.")
+        name = f"{written.json_bytes / 1e6:,.0f} MB of ChatGPT, {written.messages:,} messages"
+        memory, ceiling = imported.mebibytes, MEMORY_CEILING_MEBIBYTES
+        yield Figure(f"memory of importing {name}", memory, "the ceiling", ceiling, "MiB", memory / ceiling, 1)
+        each, bare = (_MICROSECONDS * seconds / written.messages for seconds in (imported.seconds, parsed))
+        speed = f"import and index a message, {written.messages / imported.seconds:,.0f} a second"
+        yield Figure(speed, each, "json.loads of its shard", bare, "µs", each / bare, TIME_GOAL)
+        with closing(sqlite3.connect(folder / "home" / "chorus.db", isolation_level=None)) as connection:
+            pairs = [_searched(connection) for _ in range(_ROUNDS + 1)][1:]
+        yield figure("search the imported messages for three words", "LIKE", pairs, SEARCH_GOAL)
+
+
+def _parse(archive: Path) -> None:
+    with zipfile.ZipFile(archive) as opened:
+        for name in opened.namelist():
+            json.loads(opened.read(name))
+
+
+def _import(home: Path, export: Path) -> _Imported:
+    begun = time.perf_counter()
+    with subprocess.Popen(
+        [*CHORUS, "import", str(export), "--json"],
+        env=isolated(os.environ, home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        report = json.loads(process.stdout.read() if process.stdout else b"{}")
+        _, _, usage = os.wait4(process.pid, 0)
+    return _Imported(time.perf_counter() - begun, usage.ru_maxrss / _KIBIBYTES_PER_MEBIBYTE, report)
+
+
+def _searched(connection: sqlite3.Connection) -> Pair:
+    begun = time.perf_counter()
+    search_index.find(connection, search_query(_WORDS), _SCOPE)
+    between = time.perf_counter()
+    likes = [f"%{word}%" for word in _WORDS.split()]
+    connection.execute(f"SELECT id {_WITH_ALL} ORDER BY id DESC LIMIT 10", likes).fetchall()
+    connection.execute(f"SELECT COUNT(*) {_WITH_ALL}", likes).fetchone()
+    return between - begun, time.perf_counter() - between

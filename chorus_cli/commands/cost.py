@@ -1,0 +1,93 @@
+"""``/cost``: the costs of replies; and the question before a message once the budget of a day is spent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from chorus_cli.commands.framework.arguments import Candidate, Parameter
+from chorus_cli.commands.framework.registry import CommandGroup
+from chorus_cli.commands.framework.replies import Report, Table, Text
+from chorus_cli.commands.framework.services import Services
+from chorus_cli.commands.wording import local
+from chorus_cli.core.models.costs import CostLine, DaySpending, without_price
+from chorus_cli.core.time import timespan
+from chorus_cli.services.log.costs import CostReport, Grouping
+
+GROUP: CommandGroup[Services] = CommandGroup("")
+
+_BY = re.compile(rf"(?:(?P<time>.*\S)\s+|)by\s+(?P<grouping>{'|'.join(Grouping)})", re.DOTALL | re.IGNORECASE)
+_SINCE = re.compile(r"since\s+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCost:
+    """The time from which on costs are summed, ``None`` for all, and their grouping."""
+
+    since: datetime | None = None
+    grouping: Grouping = Grouping.MODEL
+
+
+def _asked_cost(text: str, now: datetime) -> AskedCost:
+    match = _BY.fullmatch(text.strip())
+    grouping = Grouping(match["grouping"].casefold()) if match else Grouping.MODEL
+    time = _SINCE.sub("", (match["time"] or "") if match else text.strip(), count=1)
+    return AskedCost(timespan.parse(time, now, after_since=True).before(now) if time else None, grouping)
+
+
+def _offered(_services: object, text: str) -> Sequence[Candidate]:
+    before = text.removesuffix(text.rpartition("by")[2]).removesuffix("by")
+    return [Candidate(f"{before}by {grouping}", f"a line for each {grouping}") for grouping in Grouping]
+
+
+WANTED = Parameter(
+    f"time] [by {'|'.join(Grouping)}",
+    _asked_cost,
+    "since when, such as 7d or since monday; at the end by and the kind of lines",
+    _offered,
+)
+
+
+@GROUP.command("cost")
+async def cost(services: Services, wanted: Annotated[AskedCost | None, WANTED] = None) -> Report:
+    """Show the cost of replies, as far as prices are known, and how much of the prompts came from a cache.
+
+    It is computed from the tokens that providers reported and litellm's prices. Summaries are not counted.
+
+    Examples:
+        /cost
+        /cost 7d by day
+        /cost by persona
+    """
+    asked = wanted or AskedCost()
+    report = await services.log.costs.report(asked.grouping, asked.since)
+    return Report((*cost_report(report).parts, Text(await _today(services))))
+
+
+def cost_report(report: CostReport) -> Report:
+    """Return a report as a table with the total in its last row."""
+    since = f" since {local(report.since)}" if report.since else ""
+    if not report.lines:
+        return Report((Text(f"No reply with a known number of tokens{since}."),))
+    heads = (report.grouping.capitalize(), "Replies", "Prompt", "From cache", "Reply", "Cost")
+    lines = [*report.lines, *([report.total] if len(report.lines) > 1 else [])]
+    table = Table(f"Cost of replies{since}, in tokens and USD", heads, tuple(map(_row, lines)))
+    unknown = without_price(report.total)
+    return Report((table, *([Text(unknown)] if unknown else [])))
+
+
+def _row(line: CostLine) -> tuple[str, ...]:
+    tokens = line.tokens
+    figures = (line.replies, tokens.prompt, tokens.cached, tokens.completion)
+    return (line.key, *(f"{figure:,}" for figure in figures), line.cost_text)
+
+
+async def _today(services: Services) -> str:
+    today = await services.log.costs.today()
+    budget = services.focus.target().persona.settings.budget
+    if budget is None:
+        return f"Today: {today.cost_text}. /settings set budget 5 warns you when a day has cost that much."
+    return DaySpending(today.cost or 0.0, budget).sentence

@@ -1,0 +1,112 @@
+r"""Files that a message names: ``@photo.png``, ``@"my photo.png"``, ``@my\ photo.png``; ``\@`` is an at sign.
+
+A mention begins a word. It stays in the text, as the model reads it there; only the backslash of ``\@`` goes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+_BEFORE = r"(?<![^\s(\[{'\"])"
+_QUOTED = r'"(?P<double>[^"\n]+)"|\'(?P<single>[^\'\n]+)\''
+_BARE = r"(?P<bare>(?:\\.|[^\s\\])+)"
+_MENTION = re.compile(rf"{_BEFORE}@(?:{_QUOTED}|{_BARE})")
+_ESCAPED_AT = re.compile(rf"{_BEFORE}\\@")
+_ESCAPED = re.compile(r"\\(.)")
+_TO_ESCAPE = re.compile(r"([\s\\'\"])")
+_BEGUN = re.compile(rf'{_BEFORE}@(?:"(?P<double>[^"\n]*)|(?P<bare>(?:\\.|[^\s\\"])*))\Z')
+_CLOSING = ".,;:!?…)]}'\""
+
+
+class Mentions(NamedTuple):
+    """The text of a message as it is sent, and the paths of the files that it names, each once."""
+
+    text: str
+    paths: tuple[str, ...]
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text is the address of a file on the web."""
+    return text.casefold().startswith(("http://", "https://"))
+
+
+class Begun(NamedTuple):
+    """A mention that is being typed: the path so far, the length of its written form, and whether it is quoted."""
+
+    path: str
+    length: int
+    is_quoted: bool
+
+
+def mentions(text: str, is_file: Callable[[str], bool], pasted: Collection[str] = ()) -> Mentions:
+    """Return the files that ``text`` names, by paths for which ``is_file`` holds; other words are text.
+
+    ``pasted`` are the texts that were pasted into it: a mention in one of them is text.
+    """
+    blocks = [place for block in pasted for place in _places(block, text)]
+    paths: dict[str, None] = {}
+    for position, candidates in _candidates(text):
+        if not any(position in block for block in blocks):
+            found = next(filter(is_file, candidates), None)
+            paths |= {found: None} if found is not None else {}
+    return Mentions(_ESCAPED_AT.sub("@", text), tuple(paths))
+
+
+def mention_of(path: str) -> str:
+    """Return the mention of a path, quoted if it has to be."""
+    if not _TO_ESCAPE.search(path):
+        return f"@{path}"
+    return f'@"{path}"' if '"' not in path else "@" + _TO_ESCAPE.sub(r"\\\1", path)
+
+
+def begun_mention(before_cursor: str) -> Begun | None:
+    """Return the mention that the text before the cursor ends with, ``None`` if it ends with none."""
+    found = _BEGUN.search(before_cursor)
+    if found is None:
+        return None
+    quoted = found["double"]
+    path = _ESCAPED.sub(r"\1", found["bare"]) if quoted is None else quoted
+    return Begun(path, len(found[0]), quoted is not None)
+
+
+def dropped_path(pasted: str) -> str | None:
+    """Return the path that a pasted text may be as a whole, as terminals paste a file that is dropped on them.
+
+    They quote it, put backslashes before blanks, or paste an address of a file.
+    """
+    text = pasted.strip()
+    if not text or "\n" in text:
+        return None
+    if text[0] == text[-1] and text[0] in "'\"" and len(text) > 1:
+        return text[1:-1]
+    if text.startswith("file://"):
+        return unquote(urlsplit(text).path)
+    return _ESCAPED.sub(r"\1", text) if text.startswith(("/", "~/")) else None
+
+
+def _places(block: str, text: str) -> Iterator[range]:
+    """Yield the places of a block in a text."""
+    start = text.find(block) if block else -1
+    while start >= 0:
+        yield range(start, start + len(block))
+        start = text.find(block, start + len(block))
+
+
+def _candidates(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the position of each mention, and the paths that it may mean, the longest first."""
+    for match in _MENTION.finditer(text):
+        if match["bare"] is None:
+            yield match.start(), [match["double"] or match["single"]]
+            continue
+        bare, paths = match["bare"], []
+        while bare:
+            paths.append(_ESCAPED.sub(r"\1", bare))
+            if bare[-1] not in _CLOSING:
+                break
+            bare = bare[:-1]
+        yield match.start(), paths

@@ -1,0 +1,1 @@
+"""Character cards: personas as other programs exchange them."""

@@ -1,0 +1,103 @@
+"""Our own Markdown: front matter for the conversation, and a comment above each message that holds its facts.
+
+A line of a message that would be read as such a comment is written with a backslash before it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.core.imports import own
+from chorus_cli.core.log.messages import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from chorus_cli.core.imports.conversation import ForeignConversation, ForeignMessage
+
+BEGINNING = f"---\n{own.MARK}:"
+ATTACHMENTS = "attachments"
+"""The folder of the attachments, beside the files of the conversations."""
+
+_COMMENT = re.compile(r"^<!-- message (\{.*\}) -->$", re.MULTILINE)
+_LIKE_A_COMMENT = re.compile(r"^(\\*<!-- message )", re.MULTILINE)
+_WRITTEN_WITH_A_BACKSLASH = re.compile(r"^\\(\\*<!-- message )", re.MULTILINE)
+_SPEAKERS = {
+    Role.USER: "Human",
+    Role.ASSISTANT: "Assistant",
+    Role.TOOL_USE: "A tool is called",
+    Role.TOOL_RESULT: "The tool answers",
+}
+
+
+def as_markdown(conversation: ForeignConversation) -> str:
+    """Write a conversation."""
+    live = frozenset(conversation.live)
+    facts = "".join(f"{name}: {_json(value)}\n" for name, value in own.header(conversation).items())
+    title = " ".join(conversation.title.split())
+    blocks = (_block(message, is_live=message.key in live) for message in conversation.messages)
+    return "\n".join([f"---\n{facts}---\n", *([f"# {title}\n"] if title else []), *blocks])
+
+
+def conversation_in(text: str) -> ForeignConversation:
+    """Read a conversation back.
+
+    Raises:
+        ImportFormatError: the front matter is not whole, or of a newer version.
+    """
+    head, found, _ = text.removeprefix("---\n").partition("\n---\n")
+    if not found:
+        raise ImportFormatError("Its front matter has no end.")
+    facts = dict(_fact(line) for line in head.split("\n"))
+    return own.conversation_of(facts, _messages(text))
+
+
+def _block(message: ForeignMessage, *, is_live: bool) -> str:
+    facts = own.fields(message, is_live=is_live)
+    facts.pop("content")
+    at = f", {message.timestamp:%Y-%m-%d %H:%M:%S} UTC" if message.timestamp else ""
+    aside = "" if is_live else " (on another branch)"
+    links = [f"[{_label(file.name)}]({ATTACHMENTS}/{file.entry})" for file in message.files]
+    content = _LIKE_A_COMMENT.sub(r"\\\1", message.content)
+    parts = [f"## {_SPEAKERS[message.role]}{at}{aside}", *(["\n".join(links)] if links else []), content]
+    # A comment ends at the first sign that is greater.
+    written = _json(facts).replace(">", "\\u003e")
+    return f"<!-- message {written} -->\n" + "\n\n".join(parts) + "\n"
+
+
+def _messages(text: str) -> Iterator[object]:
+    comments = [*_COMMENT.finditer(text)]
+    ends = [each.start() - 1 for each in comments[1:]] + [len(text)]
+    for comment, end in zip(comments, ends, strict=False):
+        facts = _value(comment[1])
+        if isinstance(facts, dict):
+            body = text[comment.end() + 1 : end].removesuffix("\n")
+            files = facts.get("files")
+            parts = body.split("\n\n", 2 if files else 1)
+            content = parts[-1] if len(parts) == (3 if files else 2) else ""
+            yield facts | {"content": _WRITTEN_WITH_A_BACKSLASH.sub(r"\1", content)}
+        else:
+            yield None
+
+
+def _label(name: str) -> str:
+    return " ".join(name.split()).replace("[", "(").replace("]", ")")
+
+
+def _fact(line: str) -> tuple[str, object]:
+    name, _, value = line.partition(":")
+    return name.strip(), _value(value.strip())
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

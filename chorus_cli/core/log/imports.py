@@ -1,0 +1,55 @@
+"""The act by which conversations of other programs come into the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from chorus_cli.core.log.act import Act
+from chorus_cli.core.text.phrases import counted, enumerated
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from chorus_cli.core.log.runs import Runs
+    from chorus_cli.core.settings.jsonc import JsonValue
+
+_MOVED = ("supersedes", "revives")
+
+
+@dataclass(frozen=True, slots=True)
+class Import(Act):
+    """Conversations of other programs, each in a thread of its own; ``sources`` names the programs.
+
+    The rows say which import put them in. A newer export may show that a conversation went on from another branch:
+    ``supersedes`` are earlier rows that left the live branch, ``revives`` those that came back to it.
+    """
+
+    kind = "import"
+    breaks_prefix = False
+    sources: tuple[str, ...] = ()
+    conversations: int = 0
+    messages: int = 0
+    supersedes: Runs = ()
+    revives: Runs = ()
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Import:
+        """Read the counts and the ids."""
+        moved = (tuple((int(first), int(last)) for first, last in detail.get(key, ())) for key in _MOVED)
+        return cls(tuple(detail.get("sources", ())), int(detail["conversations"]), int(detail["messages"]), *moved)
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Write the counts and the ids."""
+        counts: dict[str, JsonValue] = {
+            "sources": [*self.sources],
+            "conversations": self.conversations,
+            "messages": self.messages,
+        }
+        moved = zip(_MOVED, (self.supersedes, self.revives), strict=True)
+        return counts | {key: [[first, last] for first, last in ids] for key, ids in moved if ids}
+
+    def describe(self) -> str:
+        """Name the act with the numbers of conversations and messages."""
+        amount = f"{counted(self.messages, 'message')} in {counted(self.conversations, 'conversation')}"
+        return f"import of {amount} from {enumerated(self.sources)}"

@@ -1,0 +1,16 @@
+"""Acts that put single messages into a context and keep them there."""
+
+from __future__ import annotations
+
+from chorus_cli.core.log.act import Inclusion
+
+
+class Greeting(Inclusion):
+    """A greeting of the persona's character card, which it says before the user says anything."""
+
+    __slots__ = ()
+    kind = "greeting"
+
+    def describe(self) -> str:
+        """Name the act."""
+        return "greeting of the character card"

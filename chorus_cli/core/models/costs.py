@@ -1,0 +1,164 @@
+"""Costs of replies: tokens as providers report them, priced per token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.text.phrases import enumerated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from datetime import datetime
+
+    from chorus_cli.core.settings.jsonc import JsonValue
+
+CACHED, WRITTEN = "cached_tokens", "cache_write_tokens"
+"""Names in a usage for the part of the prompt that the provider's cache served, and for the part it stored."""
+
+_WARNING_SHARE = 0.8
+_SMALLEST_SHOWN = 0.01
+
+
+class Prices(NamedTuple):
+    """Prices of a model in USD per token: of prompt, reply, and prompt that the cache served or stored."""
+
+    prompt: float
+    completion: float
+    cached: float
+    written: float
+
+
+class TokenUse(NamedTuple):
+    """Numbers of tokens; those ``cached`` and ``written`` are part of those of the ``prompt``."""
+
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+    written: int = 0
+
+    def plus(self, other: TokenUse) -> TokenUse:
+        """Return the sum of both."""
+        return TokenUse(*map(sum, zip(self, other, strict=True)))
+
+    def cost(self, prices: Prices) -> float:
+        """Return the price in USD."""
+        plain = max(0, self.prompt - self.cached - self.written)
+        return (
+            plain * prices.prompt
+            + self.cached * prices.cached
+            + self.written * prices.written
+            + self.completion * prices.completion
+        )
+
+
+_NO_TOKENS = TokenUse()
+
+
+class ModelUse(NamedTuple):
+    """The tokens of replies of one model in one thread, in one minute; ``model`` is empty where no row names one."""
+
+    persona: str
+    thread_id: int
+    model: str
+    at: datetime
+    replies: int
+    tokens: TokenUse
+
+
+@dataclass(frozen=True, slots=True)
+class CostLine:
+    """The cost of replies with the same ``key`` in USD.
+
+    ``cost`` is ``None`` where no price of their models is known; ``unpriced`` names the models without one.
+    """
+
+    key: str
+    replies: int = 0
+    tokens: TokenUse = _NO_TOKENS
+    cost: float | None = None
+    unpriced: tuple[str, ...] = ()
+
+    def with_use(self, use: ModelUse, prices: Prices | None) -> CostLine:
+        """Return the line with more replies."""
+        replies, tokens = self.replies + use.replies, self.tokens.plus(use.tokens)
+        if prices is None:
+            unpriced = tuple(dict.fromkeys((*self.unpriced, use.model)))
+            return CostLine(self.key, replies, tokens, self.cost, unpriced)
+        return CostLine(self.key, replies, tokens, (self.cost or 0.0) + use.tokens.cost(prices), self.unpriced)
+
+    @property
+    def cost_text(self) -> str:
+        """The cost for people: a sum that lacks models without a price is marked by a plus sign."""
+        return "unknown" if self.cost is None else f"{dollars(self.cost)}{'+' if self.unpriced else ''}"
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Return the line as a JSON object."""
+        return {
+            "key": self.key,
+            "replies": self.replies,
+            "prompt_tokens": self.tokens.prompt,
+            CACHED: self.tokens.cached,
+            WRITTEN: self.tokens.written,
+            "completion_tokens": self.tokens.completion,
+            "cost_usd": self.cost,
+            "unpriced_models": list(self.unpriced),
+        }
+
+
+def use_of(usage: Mapping[str, int]) -> TokenUse:
+    """Return the tokens of a usage as it is stored with a reply."""
+    names = ("prompt_tokens", "completion_tokens", CACHED, WRITTEN)
+    return TokenUse(*(usage.get(name, 0) for name in names))
+
+
+def cost_lines(
+    uses: Iterable[ModelUse], prices: Callable[[str], Prices | None], key: Callable[[ModelUse], str]
+) -> list[CostLine]:
+    """Return a line for each key, in the order of the keys."""
+    lines: dict[str, CostLine] = {}
+    for use in uses:
+        named = key(use)
+        lines[named] = lines.get(named, CostLine(named)).with_use(use, prices(use.model))
+    return [lines[named] for named in sorted(lines)]
+
+
+def total(uses: Iterable[ModelUse], prices: Callable[[str], Prices | None]) -> CostLine:
+    """Return the line of all replies."""
+    return next(iter(cost_lines(uses, prices, lambda _use: "total")), CostLine("total", cost=0.0))
+
+
+def dollars(amount: float) -> str:
+    """Return an amount in USD with cents, or with three digits where it is less than a cent."""
+    return f"${amount:,.2f}" if amount >= _SMALLEST_SHOWN or not amount else f"${amount:.3g}"
+
+
+class DaySpending(NamedTuple):
+    """The cost of the replies of a day and its budget, in USD."""
+
+    spent: float
+    budget: float
+
+    @property
+    def is_near(self) -> bool:
+        """Whether 80 % of the budget are spent."""
+        return self.spent >= _WARNING_SHARE * self.budget
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the budget is spent."""
+        return self.spent >= self.budget
+
+    @property
+    def sentence(self) -> str:
+        """The state of the budget for the user."""
+        share = f"{self.spent / self.budget:.0%}"
+        return (
+            f"The replies of today have cost {dollars(self.spent)}, {share} of your budget of {dollars(self.budget)}."
+        )
+
+
+def without_price(line: CostLine) -> str:
+    """Name the models without a known price, in a sentence; empty if there are none."""
+    named = [model or "an unnamed model" for model in line.unpriced]
+    return f"No price is known of {enumerated(named)}." if named else ""

@@ -1,0 +1,127 @@
+"""Files that are attached: recognised, stored, and kept waiting for the next message."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.attachments.mentions import mentions
+from chorus_cli.core.attachments.recognition import recognised
+from chorus_cli.core.errors import AttachmentError
+from chorus_cli.core.log.attachments import Attachment, Kind
+from chorus_cli.core.text.phrases import enumerated
+from chorus_cli.core.text.surrogates import join_surrogates
+from chorus_cli.storage.files import attachments as stored
+from chorus_cli.storage.files import document_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+    from pathlib import Path
+
+    from chorus_cli.ports import TokenCounter
+
+_NAMES = {Kind.TEXT: "files", Kind.PICTURE: "pictures", Kind.PDF: "PDF files", Kind.OTHER: "such files"}
+
+
+class Prepared(NamedTuple):
+    """A message that can be sent: its text, and its attachments, which are stored."""
+
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+
+
+class Attachments:
+    """Stores files in ``folder``; ``accepted_by`` returns the kinds of attachments that a model takes.
+
+    Those that wait go with the next message of this run, in whichever thread it is sent.
+    """
+
+    def __init__(self, folder: Path, counter: TokenCounter, accepted_by: Callable[[str], frozenset[Kind]]) -> None:
+        self._folder = folder
+        self._counter = counter
+        self._accepted_by = accepted_by
+        self._waiting: list[Attachment] = []
+        self._given_back: tuple[Attachment, ...] = ()
+
+    @property
+    def waiting(self) -> tuple[Attachment, ...]:
+        """The attachments that wait for the next message, in the order in which they were attached."""
+        return tuple(self._waiting)
+
+    def wait(self, attachments: Iterable[Attachment]) -> None:
+        """Let attachments wait for the next message, each once."""
+        self._waiting = _once([*self._waiting, *attachments])
+
+    def give_back(self, attachments: tuple[Attachment, ...]) -> None:
+        """Let the attachments of a message wait that the user has again, in place of those given back before."""
+        self._waiting = [each for each in self._waiting if each not in self._given_back]
+        self._given_back = attachments
+        self.wait(attachments)
+
+    def clear(self) -> tuple[Attachment, ...]:
+        """Let nothing wait any longer, and return the attachments that did."""
+        waiting, self._waiting = self.waiting, []
+        return waiting
+
+    async def of_file(self, path: str) -> Attachment:
+        """Store a file, its path relative to the current folder.
+
+        Raises:
+            AttachmentError: it cannot be read, is of no kind that a model is sent, or cannot be stored.
+        """
+        name, data = await asyncio.to_thread(document_files.read_bytes, path)
+        return await self.of_bytes(name, data)
+
+    async def of_bytes(self, name: str, data: bytes) -> Attachment:
+        """Store the bytes of a file called ``name``.
+
+        Raises:
+            AttachmentError: they are of no kind that a model is sent, or cannot be stored.
+        """
+        return await asyncio.to_thread(self._stored, join_surrogates(name), data)
+
+    async def prepared(self, text: str, model: str, *, pasted: Collection[str] = ()) -> Prepared:
+        """Return a message to ``model`` with the files that it names and those that wait, which wait no longer.
+
+        Mentions in texts that were ``pasted`` are text.
+
+        Raises:
+            AttachmentError: a file cannot be attached, or the model does not take it; those that wait still do.
+        """
+        found = mentions(text, document_files.is_file, pasted) if "@" in text else None
+        named = [await self.of_file(path) for path in found.paths] if found else []
+        attachments = _once([*self._waiting, *named])
+        if attachments:
+            await self.refuse_untaken(model, attachments)
+        self._waiting, self._given_back = [], ()
+        return Prepared(found.text if found else text, tuple(attachments))
+
+    async def refuse_untaken(self, model: str, attachments: Sequence[Attachment]) -> None:
+        """Check that ``model`` takes attachments.
+
+        Raises:
+            AttachmentError: it does not take one of them.
+        """
+        # The first question about a model reads a large file.
+        accepted = await asyncio.to_thread(self._accepted_by, model)
+        untaken = [each for each in attachments if each.kind not in accepted]
+        if untaken:
+            names = enumerated([each.name for each in untaken])
+            raise AttachmentError(
+                f"{model} takes no {_NAMES[untaken[0].kind]}. Choose a model that does with /model NAME, or leave out "
+                f"{names}; nothing was sent."
+            )
+
+    def _stored(self, name: str, data: bytes) -> Attachment:
+        facts = recognised(name, data)
+        tokens = 0
+        if facts.media_type == "text/plain":
+            tokens = self._counter.count(data.decode("utf-8-sig"))
+        digest = stored.store(self._folder, data)
+        sides = facts.width, facts.height
+        return Attachment(name, facts.media_type, len(data), digest, *sides, facts.pages, tokens)
+
+
+def _once(attachments: Iterable[Attachment]) -> list[Attachment]:
+    """Return attachments without those that repeat the bytes of an earlier one."""
+    return list({each.sha256: each for each in reversed(list(attachments))}.values())[::-1]

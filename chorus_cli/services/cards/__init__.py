@@ -1,0 +1,1 @@
+"""Character cards: personas made of them, and written as them."""

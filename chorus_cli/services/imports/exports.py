@@ -1,0 +1,61 @@
+"""Exports of whole logs: each conversation in a file of its own, which an import reads back exactly."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chorus_cli.storage.files.imports import own_export
+from chorus_cli.storage.sqlite.imports import whole_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from chorus_cli.ports import Clock
+    from chorus_cli.storage.sqlite.store import Store
+
+ENDINGS = ("md", "jsonl")
+_TELLING_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class Exported:
+    """The amounts of an export; ``missing`` counts attachments whose bytes are gone."""
+
+    conversations: int = 0
+    messages: int = 0
+    attachments: int = 0
+    missing: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Exports:
+    """Writes conversations to files; the bytes of attachments are in the folder ``attachments``."""
+
+    store: Store
+    clock: Clock
+    attachments: Path
+
+    async def export_all(self, folder: Path, ending: str, persona: str | None, tell: Callable[[str], None]) -> Exported:
+        """Write every conversation of a persona, or of all, as Markdown (``md``) or ``jsonl``.
+
+        Raises:
+            OutputError: a file cannot be written.
+        """
+        exported, told = Exported(), self.clock.monotonic()
+        threads = await self.store.read(whole_threads.threads, persona)
+        for thread in threads:
+            found = await self.store.read(whole_threads.conversation, thread)
+            await asyncio.to_thread(own_export.write, folder, found, ending)
+            for digest in {file.entry for message in found.messages for file in message.files}:
+                is_there = await asyncio.to_thread(own_export.copy_attachment, folder, self.attachments, digest)
+                exported.attachments += is_there
+                exported.missing += not is_there
+            exported.conversations += 1
+            exported.messages += len(found.messages)
+            if self.clock.monotonic() - told >= _TELLING_SECONDS:
+                told = self.clock.monotonic()
+                tell(f"{exported.conversations:,} of {len(threads):,} conversations are written.")
+        return exported

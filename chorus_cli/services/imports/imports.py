@@ -1,0 +1,144 @@
+"""Imports: files of other programs are read on a thread of their own, and stored conversation by conversation."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import PersonaError
+from chorus_cli.services.cancellation import run_to_completion
+from chorus_cli.services.imports.report import ImportReport
+from chorus_cli.storage.files.imports import reading
+from chorus_cli.storage.files.imports.detection import FORMATS
+from chorus_cli.storage.sqlite.imports import import_rows, known_conversations, other_log
+from chorus_cli.storage.sqlite.imports.import_rows import Operations
+from chorus_cli.storage.sqlite.imports.known_conversations import Incoming
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Sequence
+    from datetime import tzinfo
+    from pathlib import Path
+
+    from chorus_cli.ports import Clock
+    from chorus_cli.services.personas.roster import Roster
+    from chorus_cli.storage.files.imports.reading import Batch, Read
+    from chorus_cli.storage.sqlite.store import Connection, Store
+
+ALL_FORMATS = (other_log.FORMAT, *FORMATS)
+
+_FIRST_TOLD_SECONDS, _MOST_SILENT_SECONDS = 1.0, 15.0
+
+
+class Wanted(NamedTuple):
+    """Files and folders to be imported.
+
+    ``persona`` is the slug of the one that gets all conversations, ``None`` for those that the files name and, where
+    they name none, ``otherwise``. ``zone`` is that of times without one, ``None`` being the system's.
+    """
+
+    paths: Sequence[Path]
+    otherwise: str
+    persona: str | None = None
+    zone: tzinfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Imports:
+    """Takes conversations of other programs into the log; their attachments go to the folder ``attachments``."""
+
+    store: Store
+    clock: Clock
+    roster: Roster
+    attachments: Path
+
+    async def preview(self, wanted: Wanted) -> ImportReport:
+        """Read everything and change nothing.
+
+        Raises:
+            ImportFormatError: a file cannot be read, or is of no known format.
+        """
+        report = ImportReport(is_dry=True)
+        async with aclosing(_batches(wanted, None)) as batches:
+            async for batch in batches:
+                report.skipped.update(batch.skipped)
+                incoming = [Incoming(_named(wanted, read), *read) for read in batch.read]
+                for each in incoming:
+                    report.count(each.persona, each.conversation)
+                report.known += await self.store.read(_number_known, incoming)
+        return report
+
+    async def take_in(self, wanted: Wanted, report: ImportReport, tell: Callable[[str], None]) -> None:
+        """Store everything that is new and count it in ``report``; ``tell`` gets lines about the progress.
+
+        A caller that is cancelled leaves whole conversations, and the next import goes on from there.
+
+        Raises:
+            ImportFormatError: a file cannot be read, or is of no known format.
+            AttachmentError: an attachment cannot be stored.
+            StorageError: the log cannot be written.
+        """
+        operations, slugs = Operations(self.clock.now()), dict[str, str]()
+        begun = told = self.clock.monotonic()
+        silent = _FIRST_TOLD_SECONDS
+        async with aclosing(_batches(wanted, self.attachments)) as batches:
+            async for batch in batches:
+                for named in {_named(wanted, read) for read in batch.read} - slugs.keys():
+                    slugs[named] = await self._persona(named) or wanted.otherwise
+                incoming = [Incoming(slugs[_named(wanted, read)], *read) for read in batch.read]
+                await self._store(batch, incoming, operations, report)
+                now = self.clock.monotonic()
+                if now - told >= silent:
+                    told, silent = now, min(2 * silent, _MOST_SILENT_SECONDS)
+                    tell(_progress(report, now - begun))
+
+    async def _store(
+        self, batch: Batch, incoming: Sequence[Incoming], operations: Operations, report: ImportReport
+    ) -> None:
+        """Store a batch and count it, even if the caller is cancelled meanwhile."""
+        added, is_cancelled = await run_to_completion(self.store.write(import_rows.store, incoming, operations))
+        report.skipped.update(batch.skipped)
+        for each in incoming:
+            report.count(each.persona, each.conversation)
+            report.attachments += sum(map(len, each.attachments.values()))
+        report.add(added)
+        if is_cancelled:
+            raise asyncio.CancelledError
+
+    async def _persona(self, named: str) -> str | None:
+        """Return the slug of the persona that a file names, made if there is none; ``None`` if it cannot be made."""
+        if named in self.roster.personas.slugs() or named in self.roster.personas.archived():
+            return named
+        try:
+            return await self.roster.create(named)
+        except PersonaError:
+            return None
+
+
+def _named(wanted: Wanted, read: Read) -> str:
+    return wanted.persona or read.conversation.persona or wanted.otherwise
+
+
+async def _batches(wanted: Wanted, folder: Path | None) -> AsyncGenerator[Batch, None]:
+    """Read batches on one thread, which some files are bound to."""
+    found = reading.batches(wanted.paths, wanted.zone, folder, ALL_FORMATS)
+    loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, "import")
+    try:
+        while (batch := await loop.run_in_executor(thread, next, found, None)) is not None:
+            yield batch
+    finally:
+        thread.submit(found.close)
+        thread.shutdown(wait=False)
+
+
+def _number_known(connection: Connection, incoming: Sequence[Incoming]) -> int:
+    return sum(known_conversations.number_known(connection, each) for each in incoming)
+
+
+def _progress(report: ImportReport, seconds: float) -> str:
+    speed = report.messages / max(seconds, 0.001)
+    return (
+        f"{report.conversations:,} conversations, {report.messages:,} messages so far ({speed:,.0f} messages a second)"
+    )

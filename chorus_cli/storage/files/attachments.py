@@ -1,0 +1,89 @@
+"""The bytes of attachments: each file once, under the SHA-256 of its bytes, whichever messages name it."""
+
+from __future__ import annotations
+
+import stat
+from contextlib import suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import AttachmentError
+from chorus_cli.core.log.attachments import is_sha256
+from chorus_cli.storage.files.durable_files import sync_folder, write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_PREFIX_LENGTH = 2
+
+
+def store(folder: Path, data: bytes) -> str:
+    """Store ``data`` durably, readable by its owner only, unless it is stored already; return its SHA-256.
+
+    Raises:
+        AttachmentError: it cannot be written.
+    """
+    digest = sha256(data).hexdigest()
+    path = path_of(folder, digest)
+    try:
+        # A power cut may have left a shorter file, and a backup that was cut short too.
+        if not _is_whole(path, len(data)):
+            _make_private(folder)
+            _make_private(path.parent)
+            write_atomically(path, data)
+    except OSError as error:
+        raise AttachmentError(f"The attachment cannot be kept in {folder}: {error.strerror}.") from error
+    return digest
+
+
+def read(folder: Path, digest: str) -> bytes:
+    """Return the bytes whose SHA-256 is ``digest``.
+
+    Raises:
+        AttachmentError: they are gone, changed, or cannot be read.
+    """
+    path = path_of(folder, digest)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise AttachmentError(f"{path} is gone, and with it an attachment.") from error
+    except OSError as error:
+        raise AttachmentError(f"{path} cannot be read: {error.strerror}.") from error
+    if sha256(data).hexdigest() != digest:
+        raise AttachmentError(f"{path} is damaged: its bytes have changed since it was stored.")
+    return data
+
+
+def stored(folder: Path) -> Iterator[tuple[str, int]]:
+    """Yield the SHA-256 and the size in bytes of each attachment that is stored."""
+    for path in sorted(folder.glob(f"{'[0-9a-f]' * _PREFIX_LENGTH}/*")):
+        # It may have been deleted meanwhile.
+        with suppress(OSError):
+            if is_sha256(path.name):
+                yield path.name, path.stat().st_size
+
+
+def path_of(folder: Path, digest: str) -> Path:
+    """Return the path of the bytes with this SHA-256, below a folder of its first two digits.
+
+    Raises:
+        AttachmentError: it is no SHA-256.
+    """
+    if not is_sha256(digest):
+        raise AttachmentError(f"{digest!r} is no SHA-256 in hexadecimal digits, so no attachment has it.")
+    return folder / digest[:_PREFIX_LENGTH] / digest
+
+
+def _is_whole(path: Path, size_bytes: int) -> bool:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size == size_bytes
+
+
+def _make_private(folder: Path) -> None:
+    if not folder.is_dir():
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        sync_folder(folder.parent)

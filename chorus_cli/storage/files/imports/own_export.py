@@ -1,0 +1,70 @@
+"""Files that an export of conversations writes: one for each, and a folder of attachments beside them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import AttachmentError, OutputError
+from chorus_cli.core.imports import own, own_markdown
+from chorus_cli.storage.files import attachments
+from chorus_cli.storage.files.durable_files import write_atomically
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chorus_cli.core.imports.conversation import ForeignConversation
+
+_LONGEST_TITLE = 50
+_UNFIT = re.compile(r"[^a-z0-9]+")
+
+
+def name_of(conversation: ForeignConversation, ending: str) -> str:
+    """Return the name of a conversation's file: its day, its title, and eight digits that no other one has."""
+    day = f"{conversation.created_at:%Y-%m-%d}" if conversation.created_at else "undated"
+    ascii_letters = unicodedata.normalize("NFKD", conversation.title).encode("ascii", "ignore").decode().casefold()
+    title = _UNFIT.sub("-", ascii_letters).strip("-")[:_LONGEST_TITLE].strip("-")
+    digits = sha256(f"{conversation.source}\n{conversation.key}".encode("utf-8", "replace")).hexdigest()[:8]
+    return "_".join(filter(None, (day, title, digits))) + f".{ending}"
+
+
+def write(folder: Path, conversation: ForeignConversation, ending: str) -> Path:
+    """Write a conversation into the folder of its persona, in place of an older export of it; return the file.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    if ending == "jsonl":
+        text = "".join(f"{line}\n" for line in own.as_lines(conversation))
+    else:
+        text = own_markdown.as_markdown(conversation)
+    path = folder / (conversation.persona or "") / name_of(conversation, ending)
+    _write(path, text.encode("utf-8", "replace"))
+    return path
+
+
+def copy_attachment(folder: Path, stored: Path, digest: str) -> bool:
+    """Copy the bytes of an attachment into the export; return whether they were there.
+
+    Raises:
+        OutputError: they cannot be written.
+    """
+    path = folder / own_markdown.ATTACHMENTS / digest
+    if path.exists():
+        return True
+    try:
+        data = attachments.read(stored, digest)
+    except AttachmentError:
+        return False
+    _write(path, data)
+    return True
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomically(path, data)
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror}. Other files are whole.") from error

@@ -1,0 +1,123 @@
+"""Reading of files to be imported, in batches small enough for one transaction, with their attachments stored."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.attachments.recognition import attachment_of
+from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.core.imports.conversation import ForeignConversation, Skipped
+from chorus_cli.storage.files import attachments
+from chorus_cli.storage.files.imports.detection import FORMATS, sources
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from datetime import tzinfo
+    from pathlib import Path
+
+    from chorus_cli.core.imports.conversation import ForeignMessage
+    from chorus_cli.core.log.attachments import Attachment
+    from chorus_cli.storage.files.imports.source import Format, Source
+
+_BATCH_MESSAGES = 1_000
+_BATCH_CHARACTERS = 4_000_000
+_ANY_TYPE = "application/octet-stream"
+
+
+class Read(NamedTuple):
+    """A conversation that was read, and the attachments of its messages by their keys."""
+
+    conversation: ForeignConversation
+    attachments: dict[str, tuple[Attachment, ...]]
+
+
+@dataclass(slots=True)
+class Batch:
+    """Conversations that were read one after the other, and the number of things left out, by reason."""
+
+    read: list[Read] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+    messages: int = 0
+    characters: int = 0
+
+    def add(self, read: Read) -> None:
+        """Add a conversation."""
+        messages = read.conversation.messages
+        self.read.append(read)
+        self.skipped.update(dict(read.conversation.skipped))
+        self.messages += len(messages)
+        self.characters += sum(len(each.content) + len(each.reasoning or "") for each in messages)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the batch is to be stored."""
+        return self.messages >= _BATCH_MESSAGES or self.characters >= _BATCH_CHARACTERS
+
+
+def batches(
+    paths: Sequence[Path], zone: tzinfo | None, folder: Path | None, formats: Sequence[Format] = FORMATS
+) -> Generator[Batch, None, None]:
+    """Yield the conversations in files and folders, in batches; attachments are stored in ``folder`` if it is given.
+
+    Raises:
+        ImportFormatError: a file cannot be read to its end, or is of no known format; what came before it was yielded.
+        AttachmentError: an attachment cannot be stored.
+    """
+    batch = Batch()
+    try:
+        for source, item in _items(paths, zone, formats):
+            if isinstance(item, Skipped):
+                batch.skipped[item.reason] += 1
+                continue
+            batch.add(Read(item, {}) if folder is None or source is None else _with_attachments(item, source, folder))
+            if batch.is_full:
+                yield batch
+                batch = Batch()
+    except ImportFormatError:
+        # What came before the damage is taken in.
+        if batch.read or batch.skipped:
+            yield batch
+        raise
+    yield batch
+
+
+def _items(
+    paths: Iterable[Path], zone: tzinfo | None, formats: Sequence[Format]
+) -> Iterator[tuple[Source | None, ForeignConversation | Skipped]]:
+    for path in paths:
+        for source in sources(path, zone, formats):
+            if isinstance(source, Skipped):
+                yield None, source
+                continue
+            try:
+                yield from ((source, item) for item in source.conversations())
+            except ImportFormatError as error:
+                if not path.is_dir():
+                    raise
+                yield None, Skipped(f"file that cannot be read to its end ({error})")
+            finally:
+                source.close()
+
+
+def _with_attachments(conversation: ForeignConversation, source: Source, folder: Path) -> Read:
+    """Store the files of the messages; those that the export does not have are named at the end of their messages."""
+    found: dict[str, tuple[Attachment, ...]] = {}
+    messages: list[ForeignMessage] = []
+    for message in conversation.messages:
+        missing: list[str] = []
+        stored: list[Attachment] = []
+        for file in message.files:
+            data = source.bytes_of(file) if file.data is None else file.data
+            if data is None:
+                missing.append(f"[attachment: {file.name}, not in the export]")
+            else:
+                digest = attachments.store(folder, data)
+                stored.append(attachment_of(file.name, data, digest, file.media_type or _ANY_TYPE))
+        if stored:
+            found[message.key] = tuple(stored)
+        # The bytes are on the disk; a batch need not hold them.
+        words = "\n\n".join(filter(None, [message.content, *missing]))
+        messages.append(replace(message, content=words, files=()) if message.files else message)
+    return Read(replace(conversation, messages=tuple(messages)), found)

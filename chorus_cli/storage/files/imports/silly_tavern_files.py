@@ -1,0 +1,72 @@
+"""Chats of SillyTavern: one file each, with a line for the chat and one for each message."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.core.imports import silly_tavern
+from chorus_cli.core.imports.conversation import Skipped
+from chorus_cli.storage.files.imports.source import Format, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from chorus_cli.core.imports.conversation import ForeignConversation
+    from chorus_cli.storage.files.imports.source import Opening
+
+_LONGEST_LINE = 1 << 24
+_MOST_BYTES = 1 << 28
+_SIGNS = (b'"chat_metadata"', b'"character_name"')
+
+
+class _Chat(Source):
+    def __init__(self, opening: Opening) -> None:
+        super().__init__()
+        self._path = opening.path
+        self._zone = opening.zone
+
+    def conversations(self) -> Iterator[ForeignConversation | Skipped]:
+        """Yield the chat.
+
+        Raises:
+            ImportFormatError: the file cannot be read, or is too large.
+        """
+        header, *lines = self._values()
+        try:
+            yield silly_tavern.conversation_of(header, lines, name=self._path.stem, zone=self._zone)
+        except ImportFormatError as error:
+            yield Skipped(str(error))
+
+    def header(self) -> object:
+        """Return the first line, ``None`` if it cannot be read."""
+        return next(self._values(), None)
+
+    def _values(self) -> Iterator[object]:
+        try:
+            with self._path.open("rb") as file:
+                while line := file.readline(_LONGEST_LINE):
+                    if file.tell() > _MOST_BYTES:
+                        raise ImportFormatError(f"{self._path} is larger than {_MOST_BYTES >> 20} MB.")
+                    if line.strip():
+                        yield _value(line)
+        except OSError as error:
+            raise ImportFormatError(f"{self._path} cannot be read: {error.strerror}.") from error
+
+
+def _value(line: bytes) -> object:
+    try:
+        return json.loads(line.decode("utf-8-sig", "replace"), strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _opened(opening: Opening) -> Source | None:
+    if not any(sign in opening.beginning for sign in _SIGNS):
+        return None
+    chat = _Chat(opening)
+    return chat if silly_tavern.is_header(chat.header()) else None
+
+
+SILLY_TAVERN = Format(silly_tavern.SOURCE, "SillyTavern's chats", "a chat's .jsonl file, or a folder of them", _opened)

@@ -1,0 +1,151 @@
+"""Threads of a log as conversations, to be exported or imported into another log.
+
+A message that came in by an import keeps the key that it had there; any other is known by its installation and its
+place in that one's log.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.imports.conversation import ForeignConversation, ForeignFile, ForeignMessage
+from chorus_cli.core.log.acts import Retry
+from chorus_cli.core.log.imports import Import
+from chorus_cli.core.log.marks import log_marks
+from chorus_cli.core.log.messages import Status
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage.sqlite import meta_rows
+from chorus_cli.storage.sqlite.log import message_rows, operation_rows, thread_lists
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator, Sequence
+
+    from chorus_cli.core.log.attachments import Attachment
+    from chorus_cli.core.log.messages import Message
+
+OWN_SOURCE = "chorus"
+
+
+class ThreadOfPersona(NamedTuple):
+    """A thread, and its persona's slug."""
+
+    persona: str
+    thread_id: int
+
+
+class _Key(NamedTuple):
+    key: str
+    parent: str | None
+    is_imported: bool
+    reasoning: str | None
+
+
+def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[ThreadOfPersona]:
+    """Return the threads with messages of a persona or of all, without those of undone imports."""
+    found = connection.execute(
+        "SELECT threads.persona, threads.id FROM threads "
+        "WHERE (:persona IS NULL OR threads.persona = :persona) "
+        "AND EXISTS (SELECT 1 FROM messages WHERE messages.thread_id = threads.id) "
+        "ORDER BY threads.persona, threads.id",
+        {"persona": persona},
+    ).fetchall()
+    hidden: dict[str, set[int]] = {}
+    before: dict[str, int] = {}
+    for slug in {slug for slug, _ in found}:
+        undone = operation_rows.undone_imports(connection, slug)
+        hidden[slug] = thread_lists.withdrawn_threads(connection, slug, undone)
+        before[slug] = int(meta_rows.value(connection, meta_rows.threads_before_key(slug)) or 0)
+    return [ThreadOfPersona(slug, id_) for slug, id_ in found if id_ > before[slug] and id_ not in hidden[slug]]
+
+
+def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> ForeignConversation:
+    """Return a thread with all that was ever said in it, what was taken back or replaced as other branches.
+
+    Other wordings by an edit, and messages that a session brought along, are such branches too.
+    """
+    rows, keys = _rows(connection, thread.thread_id), _keys(connection, thread.thread_id)
+    operations = operation_rows.all_of(connection, thread.persona, thread.thread_id)
+    said_by = {None, *(each.id for each in operations if isinstance(each.act, Retry | Import))}
+    marks = log_marks(operations, thread.thread_id)
+    off = {row.id for row in rows if marks.is_undone(row) or marks.is_replaced(row) or row.introduced_by not in said_by}
+    parents = _parents(rows, off)
+    title, created_at = connection.execute(
+        "SELECT title, created_at FROM threads WHERE id = ?", (thread.thread_id,)
+    ).fetchone()
+    known = connection.execute(
+        "SELECT source, conversation FROM imported_conversations WHERE thread_id = ?", (thread.thread_id,)
+    ).fetchone()
+    source, key = known or (OWN_SOURCE, keys[min(row.id for row in rows)].key)
+    messages = [_message(row, keys, parents[row.id]) for row in rows]
+    return ForeignConversation(
+        source=source,
+        key=key,
+        title=title,
+        messages=tuple(messages),
+        live=tuple(keys[row.id].key for row in rows if row.id not in off),
+        created_at=timestamps.from_text(created_at),
+        persona=thread.persona,
+    )
+
+
+def attachments_of(connection: sqlite3.Connection, thread: ThreadOfPersona) -> list[Attachment]:
+    """Return the attachments of a thread's messages."""
+    return [each for row in _rows(connection, thread.thread_id) for each in row.attachments]
+
+
+def _rows(connection: sqlite3.Connection, thread_id: int) -> list[Message]:
+    ids = connection.execute("SELECT id FROM messages WHERE thread_id = ?", (thread_id,)).fetchall()
+    rows = message_rows.rows(connection, [id_ for (id_,) in ids])
+    return sorted(rows, key=lambda row: (row.turn_id, row.id))
+
+
+def _keys(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Key]:
+    found = connection.execute(
+        "SELECT messages.id, message, parent, origin || '-' || origin_seq, reasoning FROM messages "
+        "LEFT JOIN (SELECT message_id, message, parent FROM imported_messages WHERE conversation_id IN "
+        "(SELECT id FROM imported_conversations WHERE thread_id = :thread)) ON message_id = messages.id "
+        "WHERE thread_id = :thread",
+        {"thread": thread_id},
+    )
+    return {id_: _Key(key or own, parent, key is not None, reasoning) for id_, key, parent, own, reasoning in found}
+
+
+def _parents(rows: Sequence[Message], off: set[int]) -> dict[int, int | None]:
+    """Return the message before each: that of the same reply, else the question of its turn, else the last live one."""
+    parents: dict[int, int | None] = {}
+    last_of: dict[tuple[int, int | None], int] = {}
+    last_live: int | None = None
+    known: set[int] = set()
+    for row in rows:
+        attempt = (row.turn_id, row.introduced_by)
+        question = row.turn_id if row.turn_id in known else None
+        parents[row.id] = last_live if row.id == row.turn_id else last_of.get(attempt, question or last_live)
+        last_of[attempt] = row.id
+        known.add(row.id)
+        last_live = last_live if row.id in off else row.id
+    return parents
+
+
+def _message(row: Message, keys: dict[int, _Key], parent: int | None) -> ForeignMessage:
+    own = keys[row.id]
+    above = own.parent if own.is_imported else keys[parent].key if parent is not None else None
+    return ForeignMessage(
+        key=own.key,
+        parent=above,
+        role=row.role,
+        content=row.content,
+        timestamp=row.timestamp,
+        model=row.model,
+        status=Status.INTERRUPTED if row.status is Status.STREAMING else row.status,
+        tool_calls=row.tool_calls,
+        tool_call_id=row.tool_call_id,
+        reasoning=own.reasoning,
+        files=tuple(ForeignFile(each.name, each.media_type, each.sha256) for each in row.attachments),
+    )
+
+
+def every_conversation(connection: sqlite3.Connection, persona: str | None = None) -> Iterator[ForeignConversation]:
+    """Yield every thread of a persona or of all, one in memory at a time."""
+    for thread in threads(connection, persona):
+        yield conversation(connection, thread)

@@ -1,0 +1,234 @@
+"""The arguments of the outer command line."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, NoReturn
+
+from chorus_cli import __version__
+from chorus_cli.subcommands.exit_codes import WRONG_ARGUMENTS
+from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error, standard_output
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SHELLS = ("bash", "fish", "zsh")
+"""The shells that have a completion script."""
+
+_LARGEST_ID = 2**63 - 1
+
+
+class _Parser(argparse.ArgumentParser):
+    """Prints its help like an answer, because argparse ignores an output that fails."""
+
+    def print_help(self, file: object = None) -> None:
+        # The option -h never names a file.
+        del file
+        _answer(self.format_help())
+
+    def error(self, message: str) -> NoReturn:
+        """Print the mistake in the arguments, which are untrusted text, and exit with 2."""
+        standard_error().error(f"{self.format_usage()}{self.prog}: error: {message}")
+        self.exit(WRONG_ARGUMENTS)
+
+
+class _Version(argparse.Action):
+    """Prints the version and exits."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_parsed: object) -> None:
+        _answer(f"chorus {__version__}\n")
+        parser.exit()
+
+
+def _answer(text: str) -> None:
+    standard_output().write(text)
+    refuse_closed_output()
+
+
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line; the options of ``ask`` stand before or after it, which argparse cannot tell apart."""
+    known = parser()
+    chosen = known.parse_args(arguments)
+    given = [f"--{name}" for name in ("new", "thread", "json", "attach") if f"ask_{name}" in chosen]
+    if given and chosen.command != "ask":
+        known.error(f"{given[0]} stands before ask only")
+    if {"--new", "--thread"} <= {*given}:
+        known.error("--new and --thread do not go together")
+    return chosen
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the outer command line."""
+    common = _options(
+        "the persona to talk to; otherwise the last one", "the model that answers, as litellm names it, for this run"
+    )
+    unused = _options()
+    parser = _Parser(
+        prog="chorus", parents=[common], description="A chat in the terminal in which the memory is yours."
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands; without one the chat opens")
+
+    _add_ask_options(parser, argparse.SUPPRESS)
+    ask = commands.add_parser(
+        "ask",
+        parents=[common],
+        help="ask once; standard input is appended",
+        description="Ask once: the reply goes to standard output, everything else to standard error. The exit code is "
+        "1 if the reply broke off or nothing could be asked.",
+    )
+    _add_ask_options(ask)
+    ask.add_argument("text", metavar="TEXT", nargs="*", help="the message, or a command such as /context")
+    context = commands.add_parser("context", parents=[common], help="show the request that would be sent now")
+    context.add_argument("--json", action="store_true", help="as one JSON value")
+    _add_readers(commands)
+    _add_import(commands)
+    _add_upkeep(commands, unused)
+    personas = commands.add_parser("personas", parents=[unused], help="list the personas")
+    personas.add_argument("--json", action="store_true", help="as one JSON value")
+    commands.add_parser("schema", parents=[unused], help="print the JSON Schema of system.jsonc")
+    completion = commands.add_parser("completion", parents=[unused], help="print the completion script of a shell")
+    completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, fish or zsh")
+    commands.add_parser("paths", parents=[unused], help="print the folders and files of Chorus")
+    return parser
+
+
+def _add_ask_options(parser: argparse.ArgumentParser, hidden: str = "") -> None:
+    """Add the options of ``ask``; each has a name of its own in the result, because other commands have some too."""
+    own = {
+        "new": "in a thread of its own, closed at the end; the next run goes on where it would have",
+        "json": "print one JSON value: reply, usage, model, thread, seconds; status, if it broke off",
+    }
+    for name, told in own.items():
+        parser.add_argument(
+            f"--{name}", dest=f"ask_{name}", action="store_true", default=argparse.SUPPRESS, help=hidden or told
+        )
+    parser.add_argument(
+        "--thread",
+        dest="ask_thread",
+        metavar="N",
+        type=_thread_number,
+        default=argparse.SUPPRESS,
+        help=hidden or "in this open thread; otherwise in the one last used",
+    )
+    parser.add_argument(
+        "-a",
+        "--attach",
+        dest="ask_attach",
+        metavar="FILE",
+        action="append",
+        default=argparse.SUPPRESS,
+        help=hidden or "attach a picture, a PDF or a text; may be given several times",
+    )
+
+
+def _add_upkeep(commands: argparse._SubParsersAction[_Parser], unused: _Parser) -> None:
+    backup = commands.add_parser(
+        "backup",
+        parents=[unused],
+        help="copy everything to a file",
+        description="Copy the log, personas, sessions, settings and attachments to a new file, also while Chorus runs. "
+        "The chat makes one on each day by itself; seven daily and four weekly ones are kept.",
+    )
+    backup.add_argument(
+        "file", metavar="FILE", nargs="?", help="a new file or a folder; otherwise beside the daily ones"
+    )
+    backup.add_argument("--json", action="store_true", help="as one JSON value")
+    restore = commands.add_parser(
+        "restore",
+        parents=[unused],
+        help="bring a backup back",
+        description="Show the contents of a backup and, if you agree, put it in place of the present log, personas, "
+        "sessions and settings, which are backed up before. No other Chorus may run meanwhile.",
+    )
+    restore.add_argument("file", metavar="FILE", help="a backup, or a copy of chorus.db")
+    restore.add_argument("--yes", action="store_true", help="do not ask")
+    doctor = commands.add_parser(
+        "doctor",
+        parents=[unused],
+        help="examine everything, and repair it",
+        description="Examine the log, its index and texts, files, permissions, settings, backups, room and the way to "
+        "the model; at a terminal, offer a repair of each fault. The exit code is 1 if a fault remains.",
+    )
+    doctor.add_argument("--json", action="store_true", help="as one JSON value; nothing is repaired")
+
+
+def _add_readers(commands: argparse._SubParsersAction[_Parser]) -> None:
+    log = commands.add_parser(
+        "log",
+        parents=[_options("whose messages; otherwise those of the last persona")],
+        help="print a persona's messages",
+    )
+    log.add_argument("--thread", metavar="N", type=_thread_number, help="only this thread")
+    log.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
+    log.add_argument("-n", dest="newest", metavar="N", type=_number, help="only the newest N of them")
+    log.add_argument("--json", action="store_true", help="as one JSON value")
+    search = commands.add_parser(
+        "search",
+        parents=[_options("only the messages of this persona")],
+        help="search all messages",
+        description="Search the messages of every persona, or of P alone. All words "
+        "must occur; an argument with blanks is a phrase; begin* is how a word begins. The exit code is 1 when nothing "
+        "is found.",
+    )
+    search.add_argument("words", metavar="WORDS", nargs="+", help="the words to search for")
+    search.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
+    search.add_argument("--json", action="store_true", help="as one JSON value")
+    cost = commands.add_parser(
+        "cost",
+        parents=[_options("only the replies to this persona")],
+        help="show the cost of replies",
+        description="Show the cost of replies, of all personas or of P alone, as far as prices are known: from the "
+        "tokens that providers reported and litellm's prices. Summaries are not counted.",
+    )
+    cost.add_argument("--since", metavar="T", help="only newer replies, such as 7d or monday")
+    cost.add_argument("--by", choices=("day", "persona", "model", "thread"), default="model", help="a line for each")
+    cost.add_argument("--json", action="store_true", help="as one JSON value")
+    memory = commands.add_parser(
+        "memory", parents=[_options("whose memory; otherwise that of the last persona")], help="show what is remembered"
+    )
+    memory.add_argument("--json", action="store_true", help="as one JSON value")
+
+
+def _add_import(commands: argparse._SubParsersAction[_Parser]) -> None:
+    into = commands.add_parser(
+        "import",
+        parents=[_options("who gets the conversations; otherwise the last persona, or the one that a file names")],
+        help="take in conversations of other programs",
+        description="Take in conversations of other programs, which are recognised by their content. Each becomes a "
+        "closed thread with its own times; what is in the log already is not added again; one /context undo takes all "
+        "of it back. A character card makes a persona.",
+    )
+    into.add_argument("files", metavar="FILE", nargs="+", help="a file, an archive or a folder")
+    into.add_argument("--dry-run", action="store_true", help="only say what is in it; nothing is changed")
+    into.add_argument("--timezone", metavar="Z", help="the zone of times without one, such as Europe/Berlin")
+    into.add_argument("--json", action="store_true", help="report as one JSON value")
+    out = commands.add_parser(
+        "export",
+        parents=[_options("only the conversations of this persona")],
+        help="write every conversation to a file of its own",
+        description="Write every conversation to a file of its own, with its times, models, branches and attachments. "
+        "chorus import reads them back exactly.",
+    )
+    out.add_argument("--all", metavar="DIR", required=True, help="the folder that gets a folder for each persona")
+    out.add_argument("--format", choices=("md", "jsonl"), default="md", help="Markdown, or JSON line by line")
+    out.add_argument("--json", action="store_true", help="report as one JSON value")
+
+
+def _options(persona: str = argparse.SUPPRESS, model: str = argparse.SUPPRESS) -> _Parser:
+    """Return the options that every subcommand takes; ``--help`` leaves out those without effect on it."""
+    common = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
+    common.add_argument("--persona", metavar="P", help=persona)
+    common.add_argument("--model", metavar="M", help=model)
+    common.add_argument("--home", metavar="DIR", help="keep everything in this folder")
+    return common
+
+
+def _thread_number(text: str) -> int:
+    return _number(text, "a thread number")
+
+
+def _number(text: str, expected: str = "a number from 1 upwards") -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= _LARGEST_ID:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {expected}")
+    return int(text)

@@ -1,0 +1,125 @@
+"""``/cost`` and the budget of a day, over a real log with the usage that providers reported."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.commands.framework.command_line import completions
+from chorus_cli.core.models.costs import Prices
+from chorus_cli.core.models.events import ReplyEnd, TextDelta
+from chorus_cli.services.log.costs import Costs, Grouping
+from chorus_cli.storage.sqlite.log import thread_rows
+from tests.services.world import another_thread
+
+if TYPE_CHECKING:
+    from tests.services.world import World
+
+PRICES = Prices(0.001, 0.01, 0.0001, 0.002)
+USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110, "cached_tokens": 80}
+COST = 0.02 + 0.008 + 0.1
+
+
+async def answered(world: World, usage: dict[str, int] | None = None, model: str | None = None) -> None:
+    world.model.enqueue(TextDelta("Yes."), ReplyEnd("stop", USAGE if usage is None else usage))
+    if model:
+        world.focus.use_model(world.focus.slug, model)
+    await world.say("Really?")
+
+
+@pytest.fixture
+def costs(world: World) -> Costs:
+    return Costs(world.store, world.clock, lambda model: None if "mystery" in model else PRICES)
+
+
+async def test_cached_tokens_are_stored_and_cost_less(world: World, costs: Costs) -> None:
+    await answered(world)
+    report = await costs.report(Grouping.MODEL, None)
+    assert report.total.cost == pytest.approx(COST)
+    assert report.total.tokens.cached == 80
+
+
+async def test_costs_are_told_by_day_persona_model_and_thread(world: World, costs: Costs) -> None:
+    await answered(world)
+    world.clock.advance(timedelta(days=1))
+    await answered(world, model="openai/mystery")
+    other = await another_thread(world)
+    world.model.enqueue(TextDelta("Yes."), ReplyEnd("stop", USAGE))
+    _ = [event async for event in world.conversation.answer(other, "There?")]
+    reports = [await costs.report(grouping, None) for grouping in Grouping]
+    assert [[line.key for line in report.lines] for report in reports] == [
+        [f"{world.clock.now() - timedelta(days=1):%Y-%m-%d}", f"{world.clock.now():%Y-%m-%d}"],
+        ["chorus"],
+        ["openai/mystery", "openai/test"],
+        ["chorus #1", "chorus #2"],
+    ]
+    assert {report.total.cost_text for report in reports} == {"$0.13+"}
+    assert [line.cost for line in reports[0].lines] == [pytest.approx(COST), None]
+
+
+async def test_only_replies_since_a_time_or_of_a_persona_are_counted(world: World, costs: Costs) -> None:
+    await answered(world)
+    world.clock.advance(timedelta(days=2))
+    await answered(world)
+    since = world.clock.now() - timedelta(days=1)
+    assert (await costs.report(Grouping.MODEL, since)).total.replies == 1
+    assert (await costs.report(Grouping.MODEL, None, "frodo")).lines == ()
+    assert (await costs.today()).cost == pytest.approx(COST)
+
+
+async def test_damaged_and_missing_usage_is_passed_over(world: World, costs: Costs) -> None:
+    await answered(world)
+    await answered(world, usage={})
+    await answered(world)
+    damage = "UPDATE messages SET usage = '{' WHERE id = 2"
+    await world.store.write(lambda connection: bool(connection.execute(damage)))
+    assert (await costs.report(Grouping.MODEL, None)).total.replies == 1
+
+
+async def test_the_price_of_the_last_reply_is_that_of_its_turn(world: World, costs: Costs) -> None:
+    thread = world.focus.thread_id
+    assert await costs.of_last_reply(thread) is None
+    await answered(world)
+    world.clock.advance(timedelta(minutes=1))
+    await answered(world, usage=USAGE | {"completion_tokens": 20})
+    assert await costs.of_last_reply(thread) == pytest.approx(COST + 0.1)
+
+
+async def test_the_command_shows_a_table_and_today(world: World) -> None:
+    await answered(world)
+    told = await world.told("/cost 7d by persona")
+    assert "Persona" in told
+    assert "chorus" in told
+    assert "No price is known of openai/test." in told
+    assert "Today: unknown. /settings set budget 5 warns you" in told
+
+
+@pytest.mark.parametrize("line", ["/cost", "/cost since monday", "/cost by day", "/cost 3 days by thread"])
+async def test_a_time_and_a_grouping_are_read_in_any_combination(world: World, line: str) -> None:
+    assert "No reply with a known number of tokens" in await world.told(line)
+
+
+async def test_a_grouping_is_completed_and_a_wrong_time_refused(world: World) -> None:
+    found = completions(world.services.registry, world.services, "/cost by m").candidates
+    assert [candidate.text for candidate in found] == ["by model"]
+    assert "'by moon'" in await world.told("/cost by moon")
+
+
+async def test_a_budget_that_is_nearly_spent_warns_once_a_day(world: World, costs: Costs) -> None:
+    await answered(world)
+    far, near = [await costs.spending(budget) for budget in (10.0, 0.15)]
+    assert costs.warning(far) == ""
+    assert costs.warning(near) == "The replies of today have cost $0.13, 85% of your budget of $0.15."
+    assert costs.warning(near) == ""
+    world.clock.advance(timedelta(days=1))
+    assert costs.warning(near)
+
+
+async def test_the_threads_of_a_deleted_persona_still_cost(world: World, costs: Costs) -> None:
+    await answered(world)
+    await world.store.write(thread_rows.new, "frodo", "", world.clock.now())
+    changed = replace((await costs.report(Grouping.PERSONA, None)).total, key="chorus")
+    assert (await costs.report(Grouping.PERSONA, None)).lines == (changed,)

@@ -1,0 +1,116 @@
+"""Files that a message names by an at sign."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chorus_cli.core.attachments.mentions import begun_mention, dropped_path, mention_of, mentions
+
+FILES = {"photo.png", "my photo.png", "a/b.txt", "what?", "it's.txt", "~/notes.md", 'a"b.txt', "e.g."}
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("look at @photo.png please", ("photo.png",)),
+        ("@photo.png", ("photo.png",)),
+        ("what is @photo.png?", ("photo.png",)),
+        ("is it (@photo.png)?", ("photo.png",)),
+        ("(see @a/b.txt), and @photo.png!", ("a/b.txt", "photo.png")),
+        ("read @what? then", ("what?",)),
+        ("see @e.g.", ("e.g.",)),
+        ('@"my photo.png" and more', ("my photo.png",)),
+        ("@'my photo.png'", ("my photo.png",)),
+        (r"@my\ photo.png", ("my photo.png",)),
+        ("@~/notes.md", ("~/notes.md",)),
+        ("@photo.png @photo.png", ("photo.png",)),
+        ("first\n@photo.png", ("photo.png",)),
+        ("ada@photo.png is an address", ()),
+        ("@ada said so", ()),
+        ("@", ()),
+        ("@@photo.png", ()),
+        (r"\@photo.png", ()),
+        ('@"my photo', ()),
+    ],
+)
+def test_a_word_that_names_a_file_is_a_mention(text: str, paths: tuple[str, ...]) -> None:
+    assert mentions(text, FILES.__contains__).paths == paths
+
+
+@pytest.mark.parametrize(
+    ("typed", "sent"),
+    [
+        ("what is @photo.png?", "what is @photo.png?"),
+        (r"\@photo.png is text", "@photo.png is text"),
+        (r"C:\@x and a\@b", r"C:\@x and a\@b"),
+    ],
+)
+def test_a_mention_stays_in_the_text_and_an_escaped_at_sign_loses_its_backslash(typed: str, sent: str) -> None:
+    assert mentions(typed, FILES.__contains__).text == sent
+
+
+@pytest.mark.parametrize(
+    ("text", "pasted", "paths"),
+    [
+        ("see @photo.png", ["see @photo.png"], ()),
+        ("pasted:\nx @photo.png y\n", ["x @photo.png y\n"], ()),
+        ("@a/b.txt and x @photo.png y", ["x @photo.png y"], ("a/b.txt",)),
+        ("@photo.png and x @photo.png y", ["x @photo.png y"], ("photo.png",)),
+        ("@photo.png", ["something else"], ("photo.png",)),
+        ("@photo.png", [""], ("photo.png",)),
+    ],
+)
+def test_a_mention_in_a_pasted_text_is_text(text: str, pasted: list[str], paths: tuple[str, ...]) -> None:
+    assert mentions(text, FILES.__contains__, pasted).paths == paths
+
+
+@given(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), min_size=1))
+def test_any_path_can_be_mentioned(path: str) -> None:
+    if '"' in path and path[-1] in ".,;:!?)]}'\"\\":
+        return
+    assert mentions(f"see {mention_of(path)} please", path.__eq__).paths == (path,)
+
+
+@given(st.text())
+def test_no_text_is_too_odd(text: str) -> None:
+    assert mentions(text, lambda _path: False).paths == ()
+    begun_mention(text)
+    dropped_path(text)
+
+
+@pytest.mark.parametrize(
+    ("before_cursor", "path"),
+    [
+        ("look at @pho", "pho"),
+        ("@", ""),
+        ('@"my ph', "my ph"),
+        (r"@my\ ph", "my ph"),
+        ("ada@pho", None),
+        ("@photo and", None),
+        (r"\@pho", None),
+    ],
+)
+def test_a_mention_that_is_being_typed_can_be_completed(before_cursor: str, path: str | None) -> None:
+    begun = begun_mention(before_cursor)
+    assert (begun.path if begun else None) == path
+
+
+@pytest.mark.parametrize(
+    ("pasted", "path"),
+    [
+        ("/home/ada/photo.png", "/home/ada/photo.png"),
+        ("'/home/ada/my photo.png' ", "/home/ada/my photo.png"),
+        (r"/home/ada/my\ photo.png", "/home/ada/my photo.png"),
+        ("file:///home/ada/my%20photo.png", "/home/ada/my photo.png"),
+        ("~/photo.png\n", "~/photo.png"),
+        ("/one\n/two", None),
+        ("photo.png", None),
+        ("some words", None),
+        ("", None),
+        ("'", None),
+    ],
+)
+def test_a_pasted_path_is_found_in_each_way_that_terminals_write_it(pasted: str, path: str | None) -> None:
+    assert dropped_path(pasted) == path

@@ -1,0 +1,144 @@
+"""Open WebUI: thoughts and calls are taken out of the text, and parents are rebuilt from children."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.core.imports.open_webui import conversation_of, is_conversation
+from chorus_cli.core.log.messages import Status
+from tests.core.imports.exports import check, live, said, spoiled, web, web_message
+
+THOUGHTS = (
+    '<details type="reasoning" done="true" duration="5">\n<summary>Thought for 5 seconds</summary>\n'
+    "&gt; is 1 &lt; 2?\n> yes\n</details>\n"
+)
+CALL = (
+    '<details type="tool_calls" done="true" id="c1" name="search" '
+    'arguments="&quot;{\\&quot;q\\&quot;: \\&quot;tea\\&quot;}&quot;" result="&quot;found&quot;" files="">\n'
+    "<summary>Tool Executed</summary>\n</details>"
+)
+CODE = (
+    '<details type="code_interpreter" done="true" output="{&quot;stdout&quot;: &quot;2&quot;}">\n'
+    "<summary>Analyzed</summary>\n```python\n1+1\n```\n</details>"
+)
+IMAGE = {"type": "image", "url": "data:image/png;base64,aGk="}
+FULL = web(
+    web_message("a", None, "user", "hello", files=[IMAGE]),
+    web_message("b", "a", "assistant", "from the other model", model="gpt-4o"),
+    web_message("c", "a", "assistant", f"{THOUGHTS}I look.\n{CALL}\nHere.", done=False),
+)
+
+
+def test_a_conversation_is_read_along_its_current_branch() -> None:
+    found = conversation_of(FULL)
+    check(found)
+    assert said(found) == [
+        ("user", "hello"),
+        ("assistant", "I look."),
+        ("tool_use", ""),
+        ("tool_result", "found"),
+        ("assistant", "Here."),
+    ]
+    assert (found.source, found.key, found.title) == ("open-webui", "talk-3", "Mate")
+    assert found.created_at == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+    assert [(each.content, each.model) for each in found.messages if each.key not in found.live] == [
+        ("from the other model", "gpt-4o")
+    ]
+
+
+def test_thoughts_calls_pictures_and_broken_replies_are_kept() -> None:
+    question, first, call, result, last = live(conversation_of(FULL))
+    assert [(file.name, file.media_type, file.data) for file in question.files] == [("image 1", "image/png", b"hi")]
+    assert (first.reasoning, first.model) == ("is 1 < 2?\nyes", "llama3")
+    assert call.tool_calls is not None
+    assert '{\\"q\\": \\"tea\\"}' in call.tool_calls
+    assert call.tool_call_id == result.tool_call_id
+    assert (call.status, last.status) == (None, Status.INTERRUPTED)
+
+
+@pytest.mark.parametrize(
+    ("content", "rows"),
+    [
+        (CODE, [("tool_use", ""), ("tool_result", '{"stdout": "2"}')]),
+        (CALL.replace('result="&quot;found&quot;" ', ""), [("assistant", '[search]\n{"q": "tea"}')]),
+        ('<details type="reasoning">never closed', [("assistant", '<details type="reasoning">never closed')]),
+        ("<details><summary>x</summary>own</details>", [("assistant", "<details><summary>x</summary>own</details>")]),
+        (THOUGHTS, [("assistant", "")]),
+        ([{"type": "text", "text": "in parts"}], [("assistant", "in parts")]),
+    ],
+)  # fmt: skip
+def test_details_in_a_text_are_read(content: Any, rows: list[tuple[str, str]]) -> None:
+    assert said(conversation_of(web(web_message("a", None, "assistant", content)))) == rows
+
+
+def test_parents_are_rebuilt_from_children() -> None:
+    messages = [web_message(key, None, "user", key) for key in "abc"]
+    for message, children in zip(messages, (["b", "c"], [], []), strict=True):
+        del message["parentId"]
+        message["childrenIds"] = children
+    found = conversation_of(web(*messages))
+    assert {message.key: message.parent for message in found.messages} == {"a": None, "b": "a", "c": "a"}
+
+
+def test_without_a_history_the_live_path_is_read() -> None:
+    messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "r"}]
+    found = conversation_of({"id": "x", "chat": {"messages": messages, "title": "T"}})
+    assert (said(found), found.title) == ([("user", "q"), ("assistant", "r")], "T")
+    assert is_conversation({"chat": {"messages": []}})
+
+
+def test_a_chat_may_stand_without_its_row() -> None:
+    chat = FULL["chat"]
+    assert is_conversation(chat)
+    found = conversation_of({**chat, "id": ""})
+    assert (said(found), found.title, found.key) == (said(conversation_of(FULL)), "Mate", "a")
+
+
+def test_a_document_has_its_text_beside_it() -> None:
+    document = {"type": "file", "file": {"filename": "a.pdf", "meta": {"content_type": "application/pdf"},
+                                         "data": {"content": "text of it"}}}  # fmt: skip
+    found = conversation_of(web(web_message("a", None, "user", "q", files=[document])))
+    assert [(file.name, file.data) for file in found.messages[0].files] == [
+        ("a.pdf", None),
+        ("a.pdf.txt", b"text of it"),
+    ]
+
+
+def test_what_is_left_out_is_counted() -> None:
+    messages = [
+        web_message("a", None, "system", "be nice"),
+        web_message("b", "a", "user", "q"),
+        web_message("c", "b", "assistant", "", error={"content": "no such model"}),
+        web_message("d", "c", "robot", "?"),
+    ]
+    assert dict(conversation_of(web(*messages)).skipped) == {
+        "system prompt": 1,
+        "reply that failed or is empty": 1,
+        "message that cannot be read": 1,
+    }
+
+
+@pytest.mark.parametrize("value", [None, {}, {"chat": {"history": {"messages": {}}}}, {"chat": {"messages": [None]}}])
+def test_without_messages_it_is_none(value: object) -> None:
+    with pytest.raises(ImportFormatError):
+        conversation_of(value)
+
+
+@pytest.mark.parametrize("piece", ["<details ", '<details type="reasoning">', '<details type="reasoning" type='])
+def test_a_text_made_to_be_slow_is_read_at_once(piece: str) -> None:
+    began = perf_counter()
+    conversation_of(web(web_message("a", None, "assistant", piece * 100_000)))
+    assert perf_counter() - began < 5
+
+
+@given(spoiled(FULL))
+def test_no_type_of_any_field_breaks_the_reader(value: object) -> None:
+    with suppress(ImportFormatError):
+        check(conversation_of(value))

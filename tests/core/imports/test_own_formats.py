@@ -1,0 +1,90 @@
+"""Our own files: written and read back they are the same, and any content is read without a crash."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.core.imports import own, own_markdown
+from chorus_cli.core.imports.conversation import ForeignConversation, ForeignFile, ForeignMessage
+from chorus_cli.core.log.messages import Role, Status
+
+WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
+LINES = st.lists(
+    st.sampled_from(["", "plain", "<!-- message {} -->", "\\\\<!-- message ", "---", "## Human", "\r", " x "]) | WORDS,
+    max_size=6,
+).map("\n".join)
+TIMES = st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - aware by zone
+FILES = st.builds(ForeignFile, WORDS.filter(bool), st.just("image/png"), st.just("ab" * 32))
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> ForeignConversation:
+    number = draw(st.integers(0, 5))
+    messages = [
+        ForeignMessage(
+            key=f"m{position}",
+            parent=draw(st.sampled_from([None, *(f"m{each}" for each in range(position))])),
+            role=draw(st.sampled_from(Role)),
+            content=draw(LINES),
+            timestamp=draw(st.none() | TIMES),
+            model=draw(st.none() | WORDS),
+            status=draw(st.sampled_from([None, Status.TRUNCATED, Status.FAILED])),
+            tool_calls=draw(st.none() | WORDS),
+            tool_call_id=draw(st.none() | WORDS),
+            reasoning=draw(st.none() | LINES),
+            files=tuple(draw(st.lists(FILES, max_size=2))),
+        )
+        for position in range(number)
+    ]
+    live = tuple(each.key for each in messages if draw(st.booleans()))
+    title, moment = draw(WORDS), draw(st.none() | TIMES)
+    return ForeignConversation("demo", draw(WORDS.filter(bool)), title, tuple(messages), live, moment, persona="frodo")
+
+
+@given(conversations())
+def test_jsonl_is_read_back_as_it_was_written(conversation: ForeignConversation) -> None:
+    first, *rest = map(json.loads, own.as_lines(conversation))
+    assert own.conversation_of(first, rest) == conversation
+
+
+@given(conversations())
+def test_markdown_is_read_back_as_it_was_written(conversation: ForeignConversation) -> None:
+    text = own_markdown.as_markdown(conversation)
+    assert text.startswith(own_markdown.BEGINNING)
+    assert own_markdown.conversation_in(text) == conversation
+
+
+@given(st.dictionaries(st.sampled_from(["source", "key", "title", "persona", "created_at"]), VALUES), st.lists(VALUES))
+def test_any_values_give_a_conversation_or_one_sentence(facts: dict[str, object], lines: list[object]) -> None:
+    with suppress(ImportFormatError):
+        found = own.conversation_of(facts | {own.MARK: 1}, lines)
+        assert sum(number for _, number in found.skipped) + len(found.messages) == len(lines)
+
+
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(("key", "role", "content", "timestamp", "files"), VALUES)))
+def test_any_fields_give_a_message_or_none(fields: dict[str, object]) -> None:
+    message = own.message_of(fields)
+    assert message is None or message.key
+
+
+@given(LINES)
+def test_any_text_with_our_front_matter_is_read_or_refused(text: str) -> None:
+    with suppress(ImportFormatError):
+        own_markdown.conversation_in(f"{own_markdown.BEGINNING} 1\n{text}")
+
+
+def test_a_file_of_a_newer_version_is_refused() -> None:
+    with pytest.raises(ImportFormatError, match="newer Chorus"):
+        own.conversation_of({own.MARK: 2, "source": "demo", "key": "c1"}, [])

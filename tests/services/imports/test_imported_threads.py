@@ -1,0 +1,106 @@
+"""Imported threads beside the others: out of the way until they are opened, and gone when the import is undone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from chorus_cli.commands.thread import THREAD
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage.sqlite.log.search_index import Scope
+from tests.services.imports.foreign_talk import ITALY, LATIUM, OFTEN, OSLO, ROME, WHERE, reported, taken_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.services.world import World
+
+
+def at(world: World, line: Mapping[str, object], hours_ago: float) -> dict[str, object]:
+    return {**line, "timestamp": timestamps.to_text(world.clock.now() - timedelta(hours=hours_ago))}
+
+
+async def titles(world: World, *, closed: bool = True) -> list[str]:
+    return [each.thread.title for each in await world.threads.listed(closed=closed)]
+
+
+async def found(world: World, words: str) -> list[str]:
+    findings = await world.search.find(words, Scope(None, None, 10), lambda _line: None)
+    return [match.message.content for match in findings.matches]
+
+
+async def test_they_are_closed_and_not_the_thread_last_used(world: World) -> None:
+    await taken_in(world, ROME, WHERE)
+    assert await titles(world, closed=False) == [""]
+    assert await world.told("/new") == "--- New conversation ---"
+
+
+async def test_a_thread_is_opened_by_its_title_with_an_empty_context(world: World) -> None:
+    await taken_in(world, ROME, WHERE, LATIUM)
+    assert "Rome" in await world.told("/thread rome")
+    assert await world.seen() == []
+
+
+async def test_messages_that_the_window_reaches_are_in_context_but_for_other_branches(world: World) -> None:
+    await taken_in(world, ROME, at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8))
+    await world.carry_out("/thread rome")
+    assert await world.seen() == ["Where is Rome?", "In Latium"]
+    assert [row.content for row in (await world.view()).taken_back] == ["In Italy"]
+
+
+async def test_a_newer_export_may_go_on_from_another_branch(world: World) -> None:
+    await taken_in(world, ROME, at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8))
+    await world.carry_out("/thread rome")
+    why = {"key": "m4", "parent": "m2", "role": "user", "content": "Which region?"}
+    italy, latium = {**at(world, ITALY, 1.9), "superseded": False}, {**at(world, LATIUM, 1.8), "superseded": True}
+    await taken_in(world, ROME, at(world, WHERE, 2), italy, latium, at(world, why, 1))
+    assert await world.seen() == ["Where is Rome?", "In Italy", "Which region?"]
+    assert "In Latium [replaced by another reply]" in await world.told("/thread history")
+    await world.carry_out("/context undo")
+    assert await world.seen() == ["Where is Rome?", "In Latium"]
+
+
+async def test_an_undone_import_leaves_lists_search_and_context(world: World) -> None:
+    await taken_in(world, ROME, at(world, WHERE, 2), OSLO, at(world, OFTEN, 2))
+    await world.carry_out("/thread rome")
+    await world.carry_out("/thread 1")
+    await world.carry_out("/context undo")
+    assert (await titles(world), await found(world, "Rome")) == ([""], [])
+    assert "no thread called 'rome'" in await world.told("/thread rome")
+    await world.carry_out("/context redo")
+    assert (await titles(world), await found(world, "Rome")) == (["", "Rome", "Oslo"], ["Where is Rome?"])
+
+
+async def test_a_thread_that_was_talked_in_since_stays_when_its_import_is_undone(world: World) -> None:
+    await taken_in(world, ROME, WHERE)
+    await world.carry_out("/thread rome")
+    world.model.say("Fine")
+    await world.say("And now?")
+    await world.carry_out("/context undo")
+    assert await titles(world) == ["", "Rome"]
+    assert await world.seen() == ["And now?", "Fine"]
+
+
+async def test_an_edit_offers_imported_messages_of_the_live_branch(world: World) -> None:
+    await taken_in(world, ROME, WHERE, ITALY, LATIUM)
+    await world.carry_out("/thread rome")
+    await world.carry_out("/context edit")
+    sheet = world.editor.shown[-1]
+    assert ("Where is Rome?" in sheet, "In Latium" in sheet, "In Italy" in sheet) == (True, True, False)
+
+
+async def test_an_earlier_import_that_is_undone_is_redone_by_the_same_file(world: World) -> None:
+    await taken_in(world, ROME, WHERE)
+    await world.carry_out("/context undo")
+    report = await reported(world, ROME, WHERE)
+    assert report.text().endswith("The import was undone and is redone (1 operation).")
+    assert await titles(world) == ["", "Rome"]
+
+
+async def test_completion_offers_titles_of_closed_threads_that_begin_so_and_not_all(world: World) -> None:
+    lines = [line for n in range(80) for line in ({**ROME, "key": f"c{n}", "title": f"Trip {n}"}, WHERE)]
+    await taken_in(world, *lines)
+    await world.threads.all()
+    candidates = THREAD.candidates(world.services, (), "trip")
+    offered = [each.text for each in candidates if each.text.startswith("Trip")]
+    assert (len(offered), offered[-1]) == (50, "Trip 79")

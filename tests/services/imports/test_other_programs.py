@@ -1,0 +1,106 @@
+"""Exports of other programs come into the log: with branches, files and times, once, and what is new in a later one."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from chorus_cli.services.imports.imports import Imports, Wanted
+from chorus_cli.services.imports.report import ImportReport
+from chorus_cli.storage.files import attachments
+from tests.core.imports.exports import chatgpt, chatgpt_node, claude, claude_message, web, web_message
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.services.world import World
+
+LOOK = {
+    "content_type": "multimodal_text",
+    "parts": ["look", {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-ab1"}],
+}
+QUESTION = chatgpt_node("a", None, "user", LOOK)
+FIRST = chatgpt_node("b", "a", "assistant", "A pot.")
+SECOND = chatgpt_node("c", "a", "assistant", "A teapot.")
+LATER = chatgpt_node("d", "b", "user", "Why a pot?")
+EXPORT = chatgpt(QUESTION, FIRST, SECOND)
+TAVERN = [
+    {"user_name": "Ann", "character_name": "Mara", "create_date": "2024-7-12@01h31m37s", "chat_metadata": {}},
+    {"name": "Mara", "send_date": "2024-07-12T01:31:00Z", "mes": "Hi.", "swipes": ["Hi.", "Ho."], "swipe_id": 0},
+    {"name": "Ann", "is_user": True, "send_date": "2024-07-12T01:32:00Z", "mes": "Hello."},
+]
+
+
+def zipped(folder: Path, conversations: list[Any], **files: bytes) -> Path:
+    path = folder / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("conversations-000.json", json.dumps(conversations))
+        for name, data in files.items():
+            archive.writestr(name.replace("__", "-") + ".png", data)
+    return path
+
+
+async def taken_in(world: World, path: Path) -> ImportReport:
+    imports = Imports(world.store, world.clock, world.roster, world.folder / "attachments")
+    report = ImportReport(is_dry=False)
+    await imports.take_in(Wanted([path], "chorus"), report, lambda _line: None)
+    return report
+
+
+async def rows(world: World) -> list[tuple[str, str, bool]]:
+    return [(row.role.value, row.content, row.superseded) for row in await world.log()]
+
+
+async def test_chatgpt_moves_in_with_branches_and_pictures(world: World) -> None:
+    report = await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
+    assert (report.added_conversations, report.added_messages, report.attachments) == (1, 3, 1)
+    assert await rows(world) == [
+        ("user", "look", False),
+        ("assistant", "A pot.", True),
+        ("assistant", "A teapot.", False),
+    ]
+    (picture,) = (await world.log())[0].attachments
+    assert attachments.read(world.folder / "attachments", picture.sha256) == b"PNG"
+    assert (await world.threads.all())[-1].title == "Tea"
+
+
+async def test_a_later_export_adds_what_is_new(world: World) -> None:
+    await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
+    assert (await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))).added_messages == 0
+    grown = chatgpt(QUESTION, FIRST, SECOND, LATER)
+    other = chatgpt(chatgpt_node("z", None, "user", "new"), conversation_id="talk-9")
+    report = await taken_in(world, zipped(world.folder, [grown, other, {"mapping": {}}], file__ab1=b"PNG"))
+    assert (report.added_conversations, report.added_messages) == (1, 2)
+    assert dict(report.skipped) == {"conversation without messages": 1}
+    assert [content for _, content, _ in await rows(world)] == ["look", "A pot.", "A teapot.", "Why a pot?", "new"]
+
+
+@pytest.mark.parametrize(
+    ("export", "expected"),
+    [
+        (claude(claude_message("a", None, "human", "hello"), claude_message("b", "a", "assistant", "hi")), "Coffee"),
+        (web(web_message("a", None, "user", "hello"), web_message("b", "a", "assistant", "hi")), "Mate"),
+    ],
+)
+async def test_claude_and_open_webui_move_in(world: World, export: dict[str, Any], expected: str) -> None:
+    path = world.folder / "export.json"
+    path.write_text(json.dumps([export]))
+    await taken_in(world, path)
+    assert await rows(world) == [("user", "hello", False), ("assistant", "hi", False)]
+    assert (await world.threads.all())[-1].title == expected
+
+
+async def test_a_chat_of_silly_tavern_moves_in_with_its_swipes(world: World) -> None:
+    path = world.folder / "Mara - 2024.jsonl"
+    path.write_text("\n".join(map(json.dumps, TAVERN)))
+    await taken_in(world, path)
+    assert sorted(await rows(world)) == [
+        ("assistant", "Hi.", False),
+        ("assistant", "Ho.", True),
+        ("user", "Hello.", False),
+    ]
+    assert (await taken_in(world, path)).added_messages == 0
+    assert (await world.threads.all())[-1].title == "Mara - 2024"

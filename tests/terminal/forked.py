@@ -1,0 +1,111 @@
+"""Starts ``chorus`` as a fork of the test runner, which has imported all of it: most of a start is imports.
+
+The process, its terminal, its signals and its exit are those of a program of its own. The runs of the slow tests start
+a new interpreter instead, and so does each test that asks for one.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import pkgutil
+import random
+import signal
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import NoReturn, TextIO, cast
+
+from prompt_toolkit.application import current
+
+import chorus_cli
+from tests.amount import is_thorough
+
+PROGRAM = (sys.executable, "-m", "chorus_cli")
+_OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG")
+_HIDDEN = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
+_STANDARD_FILES = (0, 1, 2)
+
+
+def fork_of(command: Sequence[str | bytes], environment: Mapping[str, str]) -> Callable[[], None] | None:
+    """Return what runs ``command`` in a child that was forked to start it, or None if it needs an interpreter."""
+    if is_thorough() or tuple(command[:3]) != PROGRAM or _interpreter(environment) != _interpreter(os.environ):
+        return None
+    _import_all()
+    return partial(_run, [os.fsdecode(argument) for argument in command[3:]], environment)
+
+
+def _interpreter(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith(_OF_THE_INTERPRETER)}
+
+
+@cache
+def _import_all() -> None:
+    for module in pkgutil.walk_packages(chorus_cli.__path__, "chorus_cli."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    for library in ("prompt_toolkit.shortcuts", "rich.console", "pygments.lexers"):
+        importlib.import_module(library)
+
+
+def _run(arguments: list[str], environment: Mapping[str, str]) -> NoReturn:
+    code = 1
+    try:
+        _begin_anew(arguments, environment)
+        importlib.import_module("chorus_cli.__main__").run()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    except BaseException:  # noqa: BLE001 - the test runner must not go on in the child
+        os.write(2, traceback.format_exc().encode())
+    os._exit(code)
+
+
+def _begin_anew(arguments: list[str], environment: Mapping[str, str]) -> None:
+    """Leave the test runner behind: its files, signals, warnings, environment and objects."""
+    gc.freeze()
+    _leave_files()
+    _reset_signals()
+    warnings.resetwarnings()
+    for category in _HIDDEN:
+        warnings.simplefilter("ignore", category)
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
+    random.seed()
+    sys.argv = ["chorus", *arguments]
+    sys.stdin = _stream(0, "r", "surrogateescape")
+    sys.stdout = _stream(1, "w", "surrogateescape")
+    sys.stderr = _stream(2, "w", "backslashreplace", buffering=1)
+    # A test in the runner may have made prompt_toolkit keep its input and output, which are no terminal.
+    current._current_app_session.set(current.AppSession())
+
+
+def _leave_files() -> None:
+    """Put the null device in place of the runner's files: an object that closes one later must not hit ours."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in [int(file.name) for file in Path("/dev/fd").iterdir()]:
+        if number not in (*_STANDARD_FILES, nowhere):
+            os.dup2(nowhere, number, inheritable=False)
+
+
+def _stream(number: int, mode: str, errors: str, buffering: int = -1) -> TextIO:
+    stream = open(number, mode, buffering, encoding="utf-8", errors=errors)  # noqa: SIM115 - open until the end
+    return cast("TextIO", stream)
+
+
+def _reset_signals() -> None:
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)

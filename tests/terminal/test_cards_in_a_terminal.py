@@ -1,0 +1,50 @@
+"""A character card from the keyboard of the real program."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.cards.png import card_json
+from tests.core.cards.made_cards import card, picture, text_chunk
+from tests.terminal.driver import Home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MIRA = "Mira ❯"
+
+
+def test_a_card_makes_a_persona_that_greets_talks_and_comes_out_again(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    made = card(2, creator="\x1b]0;owned\x07somebody", first_mes="\x1b[2JWelcome, {{user}}.")
+    (tmp_path / "config.jsonc").write_text('{"defaults": {"user_name": "Ada", "model": "chorus/eliza"}}')
+    (tmp_path / "a mira.png").write_bytes(picture(text_chunk("chara", made)))
+    with home.chat() as terminal:
+        terminal.type(f"/persona import {tmp_path}/a mi")
+        terminal.press("tab")
+        terminal.await_text("/a mira.png")
+        terminal.press("enter")
+        terminal.await_text("Welcome, Ada.")
+        terminal.await_line(MIRA)
+        assert "Made Mira of a mira.png by" in terminal.screen_text()
+        terminal.ask("The lens is broken", "lens", MIRA)
+        assert "Memory:" not in home.seen()[-1]
+        terminal.ask(f"/persona export Mira {tmp_path}/out.png", "Exported Mira to", MIRA)
+    with home.chat(MIRA) as terminal:
+        terminal.await_text("The lens is broken")
+        terminal.ask("/why", "recalled in message", MIRA)
+    assert home.sql("SELECT preamble FROM messages WHERE role = 'user'")[0].endswith(
+        "The lamp was made in Mira's youth."
+    )
+    data = made["data"] | {"group_only_greetings": []}
+    assert json.loads(card_json((tmp_path / "out.png").read_bytes()) or b"")["data"] == data
+
+
+def test_a_new_chat_with_a_card_shows_its_greeting(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    (tmp_path / "mira.json").write_text(json.dumps(card(1)))
+    imported = home.run("ask", f"/persona import {tmp_path}/mira.json")
+    assert "Made Mira of mira.json" in imported.output
+    with home.chat(MIRA) as terminal:
+        terminal.await_text("*Mira looks up.* You are wet, You.")

@@ -1,0 +1,87 @@
+"""``chorus import`` and ``chorus export`` as a shell sees them, and an import that is killed."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.services.imports.foreign_talk import LATIUM, OFTEN, OSLO, ROME, WHERE, written
+from tests.terminal.driver import Home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SIZES = (
+    "SELECT COUNT(message_id) FROM imported_conversations JOIN imported_messages ON id = conversation_id GROUP BY id"
+)
+_TALKS, _MESSAGES = 40, 400
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def test_conversations_move_from_one_home_to_another(home: Home, tmp_path: Path) -> None:
+    path = written(tmp_path, ROME, WHERE, LATIUM, OSLO, OFTEN)
+    assert "Imported 3 new messages in 2 new threads" in home.run("import", str(path)).output
+    assert "In «Latium»" in home.run("search", "latium").output
+    folder, other = str(tmp_path / "out"), Home(tmp_path / "other")
+    assert home.run("export", "--all", folder).output == (
+        f"Exported 2 conversations with 3 messages to {folder}. chorus import reads them back.\n"
+    )
+    report = json.loads(other.run("import", folder, "--json").output)
+    assert (report["new_conversations"], report["new_messages"], report["sources"]) == (2, 3, {"demo": 2})
+    assert json.loads(other.run("log", "--json").output)[0]["timestamp"] == "2025-01-01T10:00:00.000000Z"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("import", "/nowhere"), 1, "/nowhere cannot be read: No such file or directory."),
+        (("import", "/dev/null"), 1, "/dev/null is neither a file nor a folder."),
+        (("import", __file__), 1, "is of no known format. Known are another Chorus, our own JSONL"),
+        (("import", __file__, "--timezone", "Mars/Phobos"), 1, "There is no time zone 'Mars/Phobos'."),
+        (("import", __file__, "--persona", "nobody"), 1, "There is no persona called 'nobody'."),
+        (("import",), 2, "the following arguments are required: FILE"),
+        (("export",), 2, "the following arguments are required: --all"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_a_sentence(
+    home: Home, arguments: tuple[str, ...], code: int, told: str
+) -> None:
+    outcome = home.run(*arguments)
+    assert outcome.code == code
+    assert told in outcome.errors + outcome.output
+
+
+def test_a_killed_import_leaves_whole_conversations_and_the_next_one_goes_on(home: Home, tmp_path: Path) -> None:
+    path = written(tmp_path, *_many())
+    home.run("personas")
+    with home.running("import", str(path)) as importing:
+        _wait_for_some(home)
+        importing.kill()
+        importing.wait()
+    left = home.sql(_SIZES)
+    assert 0 < len(left) < _TALKS
+    assert set(left) == {_MESSAGES}
+    again = json.loads(home.run("import", str(path), "--json").output)
+    assert (again["new_conversations"], again["known_messages"]) == (_TALKS - len(left), _MESSAGES * len(left))
+    assert home.sql(_SIZES) == [_MESSAGES] * _TALKS
+    assert home.sql("PRAGMA integrity_check") == ["ok"]
+
+
+def _many() -> list[object]:
+    said = [{**WHERE, "key": f"m{number}", "content": "word " * 200} for number in range(_MESSAGES)]
+    return [line for each in range(_TALKS) for line in ({**ROME, "key": f"c{each}"}, *said)]
+
+
+def _wait_for_some(home: Home) -> None:
+    for _ in range(3_000):
+        if (home.path / "chorus.db").exists() and home.sql("SELECT 1 FROM imported_conversations LIMIT 1"):
+            return
+        time.sleep(0.01)
+    raise AssertionError("nothing came in")
