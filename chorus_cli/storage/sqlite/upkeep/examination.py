@@ -41,14 +41,16 @@ def unreadable(connection: sqlite3.Connection) -> list[str]:
 def orphans(connection: sqlite3.Connection) -> list[str]:
     """Return phrases for rows that refer to rows that are gone."""
     counted = {
-        "messages of threads that are gone": "thread_id NOT IN (SELECT id FROM threads)",
-        "messages of turns that are gone": "turn_id NOT IN (SELECT id FROM messages)",
-        "rewordings of messages that are gone": "revises NOT IN (SELECT id FROM messages)",
-        "messages of operations that are gone": "introduced_by NOT IN (SELECT id FROM operations)",
+        "messages of threads that are gone": ("thread_id", "threads"),
+        "messages of turns that are gone": ("turn_id", "messages"),
+        "rewordings of messages that are gone": ("revises", "messages"),
+        "messages of operations that are gone": ("introduced_by", "operations"),
     }
     found = []
-    for phrase, condition in counted.items():
-        (number,) = connection.execute(f"SELECT COUNT(*) FROM messages WHERE {condition}").fetchone()
+    for phrase, (column, table) in counted.items():
+        (number,) = connection.execute(
+            f"SELECT COUNT(*) FROM messages WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT id FROM {table})"
+        ).fetchone()
         if number:
             found.append(f"{number:,} {phrase}")
     return found

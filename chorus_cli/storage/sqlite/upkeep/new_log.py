@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import index_renewal
@@ -13,7 +13,7 @@ from chorus_cli.storage.sqlite.log.message_rows import checksum
 from chorus_cli.storage.sqlite.log.search_index import STATE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from chorus_cli.storage.sqlite.upkeep.row_reading import Row, RowReader
 
@@ -22,6 +22,7 @@ _NUMBERED = ("threads", "operations")
 _TIMES = frozenset({"timestamp", "created_at", "closed_at", "last_accessed", "window_start", "window_end"})
 _JSON = frozenset({"detail", "usage", "attachments"})
 _RUN = re.compile(r"[\w-]{1,100}", re.ASCII)
+_ESSENTIAL = ("id", "persona", "thread_id", "role", "content", "timestamp", "checksum")
 _EARLIEST = "1970-01-01T00:00:00.000000Z"
 
 
@@ -116,13 +117,21 @@ class NewLog:
         return True
 
     def _insert(self, table: _Table, row: Row) -> bool:
-        """Store a row; return false if there is one in its place, or its values are none that the table takes."""
-        values, usable = ", ".join("?" * len(table.columns)), _usable(table, row)
-        if usable is None:
-            return False
+        """Store a row; return false if there is one in its place, or its values are none that the table takes.
+
+        Of a message whose other values are damaged, the text is stored.
+        """
+        values = dict(zip(table.columns, row, strict=True))
+        usable = _usable(table, values)
+        if usable is not None and self._stored(table.name, usable):
+            return True
+        return table.name == MESSAGES and self._stored(table.name, {name: values[name] for name in _ESSENTIAL})
+
+    def _stored(self, table: str, values: Mapping[str, Any]) -> bool:
+        places = ", ".join("?" * len(values))
         try:
             cursor = self._connection.execute(
-                f"INSERT OR IGNORE INTO {table.name}({', '.join(table.columns)}) VALUES ({values})", usable
+                f"INSERT OR IGNORE INTO {table}({', '.join(values)}) VALUES ({places})", tuple(values.values())
             )
         except (sqlite3.IntegrityError, UnicodeEncodeError, OverflowError):
             return False
@@ -135,7 +144,7 @@ class NewLog:
                 f"PRAGMA foreign_key_list({table.name})"
             ).fetchall():
                 self._connection.execute(
-                    f"DELETE FROM {table.name} WHERE {column} NOT IN (SELECT {referred} FROM {parent})"
+                    f"DELETE FROM {table.name} WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT {referred} FROM {parent})"
                 )
 
     def _open_threads(self) -> None:
@@ -195,19 +204,16 @@ def _is_as_written(table: _Table, row: Row) -> bool:
     return bool(checksum(role, thread_id, persona, timestamp, content) == values["checksum"])
 
 
-def _usable(table: _Table, row: Row) -> Row | None:
-    """Return a row that every command can read, ``None`` if it cannot be made one.
+def _usable(table: _Table, values: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the values of a row that every command can read, ``None`` if it cannot be made one.
 
     A message keeps its text: fields beside it that cannot be read are emptied, and a time is set to the earliest one.
     """
-    values = dict(zip(table.columns, row, strict=True))
     odd = {name for name, value in values.items() if value is not None and not _is_readable(name, value)}
-    if not odd:
-        return row
-    if table.name != MESSAGES or odd - {"timestamp", "usage", "attachments", "run"}:
+    if odd and (table.name != MESSAGES or odd - {"timestamp", "usage", "attachments", "run"}):
         return None
     emptied = dict.fromkeys(odd, None) | ({"timestamp": _EARLIEST} if "timestamp" in odd else {})
-    return tuple({**values, **emptied}.values())
+    return {**values, **emptied}
 
 
 def _is_readable(name: str, value: object) -> bool:
