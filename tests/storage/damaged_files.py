@@ -17,7 +17,7 @@ PAGE_BYTES = 4096
 
 def damaged(data: bytes, number: int) -> bytes:
     """Return a copy of a database with the damage of a number: flipped bits, zeroed or foreign pages, or cut short."""
-    chance, copy = random.Random(number), bytearray(data)
+    chance, copy = random.Random(number), bytearray(data)  # noqa: S311 - the damage is to be the same each time
     pages = len(data) // PAGE_BYTES
     match number % 5:
         case 0:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ChorusError, DatabaseBusyError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
-from chorus_cli.core.upkeep.findings import Finding, Mend, fine, note, wrong
+from chorus_cli.core.upkeep.findings import Finding, Mend, fine, is_well, note, wrong
 from chorus_cli.storage.files import session_files
 from chorus_cli.storage.sqlite.migrations import is_newer
 from chorus_cli.storage.sqlite.upkeep import checksums, copying, examination, soundness
@@ -32,8 +32,11 @@ def check_log(places: Places) -> Iterator[Finding]:
         return
     try:
         with copying.opened(places.database) as connection:
-            yield from _pages(connection, places.database)
-            yield from _rows(connection, places)
+            pages = tuple(_pages(connection, places.database))
+            yield from pages
+            # Of a damaged log the rows cannot be told one by one, and of a newer one they have another form.
+            if is_well(pages):
+                yield from _rows(connection, places)
     except DatabaseBusyError as error:
         yield wrong("log", str(error))
     except StorageError as error:

@@ -125,7 +125,10 @@ class NewLog:
         usable = _usable(table, values)
         if usable is not None and self._stored(table.name, usable):
             return True
-        return table.name == MESSAGES and self._stored(table.name, {name: values[name] for name in _ESSENTIAL})
+        if table.name != MESSAGES:
+            return False
+        essential = _usable(table, {name: values[name] for name in _ESSENTIAL})
+        return essential is not None and self._stored(table.name, essential)
 
     def _stored(self, table: str, values: Mapping[str, Any]) -> bool:
         places = ", ".join("?" * len(values))
