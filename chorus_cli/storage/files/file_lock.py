@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
@@ -87,8 +88,13 @@ def is_locked(path: Path) -> bool:
     """
     try:
         descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):
+        # A damaged row may name a run with a NUL.
         return False
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return False
+        raise
     try:
         return not _flock(descriptor, fcntl.LOCK_SH)
     finally:

@@ -147,7 +147,8 @@ class NewLog:
                 f"PRAGMA foreign_key_list({table.name})"
             ).fetchall():
                 self._connection.execute(
-                    f"DELETE FROM {table.name} WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT {referred} FROM {parent})"
+                    f"DELETE FROM {table.name} WHERE {column} IS NOT NULL "
+                    f"AND {column} NOT IN (SELECT {referred} FROM {parent})"
                 )
 
     def _open_threads(self) -> None:
