@@ -154,7 +154,7 @@ def damaged_archive(path: Path) -> None:
     [
         (damaged_archive, "is damaged, or is no backup of Chorus"),
         (lambda path: path.write_bytes(path.read_bytes()[:3_000]), "is damaged, or is no backup of Chorus"),
-        (lambda path: path.write_bytes(b""), "is damaged or is no database"),
+        (lambda path: path.write_bytes(b""), "is no database of Chorus"),
         (lambda path: path.write_bytes(b"Dear diary, " * 1_000), "is damaged or is no database"),
         (lambda path: path.unlink(), "cannot be read: No such file or directory"),
     ],

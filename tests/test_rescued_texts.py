@@ -60,6 +60,6 @@ def test_they_are_deleted_only_with_consent(home: Home) -> None:
     with home.chat() as terminal:
         terminal.say("/rescue discard")
         terminal.await_text("for good?")
-        terminal.type("y")
+        terminal.say("y")
         terminal.await_text("Deleted 2 texts.")
     assert [*(home.path / "state" / "rescue").iterdir()] == []

@@ -84,7 +84,8 @@ def facts(connection: sqlite3.Connection) -> Facts:
     """
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
-        raise DatabaseDamagedError("It is no database of Chorus.")
+        (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
+        raise DatabaseDamagedError(f"{path} is no database of Chorus.")
     messages, newest = connection.execute("SELECT COUNT(*), MAX(timestamp) FROM messages").fetchone()
     (threads,) = connection.execute("SELECT COUNT(*) FROM threads").fetchone()
     return Facts(messages, threads, newest)
