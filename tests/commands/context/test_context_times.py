@@ -162,11 +162,9 @@ async def test_a_number_alone_is_confirmed_as_hours(world: World, line: str, hou
 
 @pytest.mark.parametrize(("line", "hours", "reason"), [(line, *expected) for line, expected in CLAMPED.items()])
 async def test_a_time_out_of_bounds_is_clamped_with_a_warning(world: World, line: str, hours: int, reason: str) -> None:
-    way_out = "\nNo window reaches further back; /context edit brings in older messages that you choose."
-    since, more = ("Thu 2026-02-05 14:30", way_out) if hours == 168 else ("Thu 2026-02-12 13:30", "")
+    since = "Thu 2026-02-05 14:30" if hours == 168 else "Thu 2026-02-12 13:30"
     assert await world.told(line) == (
-        f"Warning: {reason}; using {hours}h\nContext window set to {hours}h\n"
-        f"Messages since {since} are in context.{more}"
+        f"Warning: {reason}; using {hours}h\nContext window set to {hours}h\nMessages since {since} are in context."
     )
     assert world.settings_text() == after(hours)
 
