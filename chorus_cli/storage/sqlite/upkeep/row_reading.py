@@ -33,28 +33,35 @@ class RowReader:
         return ()
 
     def numbered(self, table: str, columns: Sequence[str]) -> Iterator[Row]:
-        """Yield the rows of a table with row numbers, in their order."""
-        last, upper = 0, self._largest_number(table)
-        chosen = ", ".join(columns)
+        """Yield the rows of a table with row numbers: in their order, then those that only their number leads to."""
+        upper, seen = self._largest_number(table), set[int]()
+        for row in self._in_order(table, ", ".join(columns), upper):
+            seen.add(row[0])
+            yield row[1:]
+        # A page in a wrong place leads past the rows between.
+        for number in range(1, upper + 1):
+            if number not in seen and (found := self._one(table, ", ".join(columns), number)):
+                yield found[1:]
+
+    def _in_order(self, table: str, chosen: str, upper: int) -> Iterator[Row]:
+        last = 0
         while True:
-            row: Row | None
-            try:
+            with suppress(sqlite3.DatabaseError):
                 for row in self._connection.execute(
                     f"SELECT rowid, {chosen} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid", (last,)
                 ):
                     if row[0] <= last:
-                        break  # pages in a wrong order
+                        break
                     last = row[0]
-                    yield row[1:]
+                    yield row
                 else:
                     return
-            except sqlite3.DatabaseError:
-                pass
-            row = self._next(table, chosen, last, upper)
-            if row is None:
+            following = (self._one(table, chosen, number) for number in range(last + 1, upper + 1))
+            after = next(filter(None, following), None)
+            if after is None:
                 return
-            last = row[0]
-            yield row[1:]
+            last = after[0]
+            yield after
 
     def unnumbered(self, table: str, columns: Sequence[str], key: Sequence[str]) -> Iterator[Row]:
         """Yield the rows of a table without row numbers: from its beginning and from its end up to the damage."""
@@ -79,17 +86,13 @@ class RowReader:
         known = self.newest_number(table)
         with suppress(sqlite3.DatabaseError):
             (largest,) = self._connection.execute(f"SELECT MAX(rowid) FROM {table} NOT INDEXED").fetchone()
-            if isinstance(largest, int):
-                known = max(known, min(largest, self._most_rows))
+            return max(known, min(largest or 0, self._most_rows))
         return known or self._most_rows
 
-    def _next(self, table: str, chosen: str, last: int, upper: int) -> Row | None:
-        """Return the next row that can be read by its number, ``None`` if there is none."""
-        for number in range(last + 1, upper + 1):
-            with suppress(sqlite3.DatabaseError):
-                row: Row | None = self._connection.execute(
-                    f"SELECT rowid, {chosen} FROM {table} NOT INDEXED WHERE rowid = ?", (number,)
-                ).fetchone()
-                if row is not None and row[0] == number:
-                    return row
+    def _one(self, table: str, chosen: str, number: int) -> Row | None:
+        with suppress(sqlite3.DatabaseError):
+            row: Row | None = self._connection.execute(
+                f"SELECT rowid, {chosen} FROM {table} NOT INDEXED WHERE rowid = ?", (number,)
+            ).fetchone()
+            return row if row is not None and row[0] == number else None
         return None
