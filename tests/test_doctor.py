@@ -147,7 +147,7 @@ def test_a_damaged_index_is_made_again(home: Home) -> None:
     damaged_index(home)
     assert "The index is made again" in mended(home, "y")
     assert wrong(home) == {}
-    assert "and again" in home.run("search", "again").output
+    assert "and «again»" in home.run("search", "again").output
 
 
 def test_permissions_are_narrowed(home: Home) -> None:
