@@ -83,6 +83,7 @@ class App:
         self._services: Services | None = None
         self._settling: asyncio.Task[None] | None = None
         self._connecting: asyncio.Task[None] | None = None
+        self._backing_up: asyncio.Task[None] | None = None
 
     def services(self) -> Services:
         """Return the services, composed at the first call, whichever thread makes it."""
@@ -144,7 +145,7 @@ class App:
     async def _end_tasks(self) -> None:
         if self._services is not None:
             await self._services.idle_timer.close()
-        for task in filter(None, (self._settling, self._connecting)):
+        for task in filter(None, (self._settling, self._connecting, self._backing_up)):
             task.cancel()
             await asyncio.wait({task})
         if self._turns is not None:
@@ -181,8 +182,17 @@ class App:
             await asyncio.sleep(_SETTLING_SECONDS)
             services = await asyncio.to_thread(self.services)
             await asyncio.to_thread(self._load_the_rest, services)
+            self._backing_up = asyncio.create_task(self._back_up(services))
             await services.log.search.keep_up()
         except Exception as error:  # noqa: BLE001 - nothing awaits this task, and every search updates the index
+            self.report_bug(error)
+
+    async def _back_up(self, services: Services) -> None:
+        try:
+            for sentence in (await services.upkeep.rescued.notice(), await services.upkeep.backups.make_daily()):
+                if sentence:
+                    self.notifier.aside(sentence)
+        except Exception as error:  # noqa: BLE001 - nothing awaits this task, and tomorrow it is tried again
             self.report_bug(error)
 
     def _warm(self, model: str) -> None:
@@ -234,6 +244,10 @@ async def opened(
     """
     places = paths(environment, options.home)
     places.make()
+    if (places.data / ".restoring").exists():
+        from chorus_cli.preparation import finish_restore  # noqa: PLC0415 - only after a restore that was killed
+
+        finish_restore(places)
     persona_files.install(shipped_personas(), places.personas)
     run = f"{os.getpid()}-{os.urandom(4).hex()}"
     app = App(places, run, environment, options.model, frontend)

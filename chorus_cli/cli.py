@@ -25,15 +25,18 @@ if TYPE_CHECKING:
 _SUBCOMMANDS = {
     None: ("chat", "chat"),
     "ask": ("ask", "ask"),
+    "backup": ("backup", "backup"),
     "completion": ("shell_files", "show_completion"),
     "context": ("reports", "context"),
     "cost": ("log", "cost"),
+    "doctor": ("doctor", "doctor"),
     "export": ("imports", "export_files"),
     "import": ("imports", "import_files"),
     "log": ("log", "log"),
     "memory": ("reports", "memory"),
     "paths": ("facts", "show_paths"),
     "personas": ("reports", "personas"),
+    "restore": ("backup", "restore"),
     "schema": ("facts", "show_schema"),
     "search": ("log", "search"),
 }

@@ -21,9 +21,11 @@ from chorus_cli.commands.framework.services import (
     MachineServices,
     PersonaServices,
     Services,
+    UpkeepServices,
 )
 from chorus_cli.commands.sessions import saved_line
 from chorus_cli.commands.templates import command_of
+from chorus_cli.composition import places_of
 from chorus_cli.services.cards.cards import Cards
 from chorus_cli.services.context.window import ContextWindow
 from chorus_cli.services.editing.context import ContextEditing
@@ -40,6 +42,8 @@ from chorus_cli.services.sessions.sessions import Sessions
 from chorus_cli.services.threads.outbox import Outbox
 from chorus_cli.services.threads.replies import Replies, Surroundings
 from chorus_cli.services.threads.threads import ThreadActivity, Threads
+from chorus_cli.services.upkeep.backups import Backups
+from chorus_cli.services.upkeep.rescued import RescuedTexts
 from chorus_cli.storage.files.persona_files import commands_folder
 
 if TYPE_CHECKING:
@@ -95,6 +99,7 @@ def compose(turns: Turns, desk: Desk) -> Services:
         log=LogServices(journal, turns.search, Exporting(context, clock), turns.costs),
         imports=Imports(store, clock, _roster(turns), opened.paths.attachments),
         editing=_editing(turns, desk),
+        upkeep=UpkeepServices(Backups(places_of(opened.paths), clock), RescuedTexts(store, opened.paths.rescue, clock)),
         machine=MachineServices(clock, desk.copy, opened.notifier, turns.providers.warm, desk.picture, download),
         attachments=turns.attachments,
     )

@@ -41,6 +41,7 @@ from chorus_cli.services.turns.conversation import Conversation
 from chorus_cli.services.turns.reply import Answering, Outside
 from chorus_cli.services.turns.reply_rows import ReplyRows
 from chorus_cli.services.turns.rounds import Rounds
+from chorus_cli.storage.backups.places import Places
 from chorus_cli.storage.files.durable_files import rescue
 
 if TYPE_CHECKING:
@@ -136,6 +137,11 @@ def this_machine(
         report_bug,
         UserShell(environment),
     )
+
+
+def places_of(paths: Paths) -> Places:
+    """Return what a backup holds, and where backups are."""
+    return Places(paths.database, paths.personas, paths.config_file, paths.attachments, paths.backups)
 
 
 def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not_stored) -> Providers:

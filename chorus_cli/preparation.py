@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING
 
+from chorus_cli.composition import places_of
+from chorus_cli.core.errors import BackupError
 from chorus_cli.core.settings.schema import schema_text
+from chorus_cli.storage.backups import restoring
 from chorus_cli.storage.files import drafts, file_lock, persona_files, session_files
 from chorus_cli.storage.files.durable_files import sweep_stale
 
@@ -25,6 +28,21 @@ def prepare(paths: Paths, services: Services) -> None:
     sweep_stale(paths.personas / target.persona.slug)
     sweep_stale(session_files.folder(paths.personas, target.persona.slug))
     drafts.sweep(paths.drafts, services.machine.clock.now())
+
+
+def finish_restore(paths: Paths) -> None:
+    """Carry out a restore that was decided and then interrupted.
+
+    Raises:
+        BackupError: a file cannot be moved.
+    """
+    try:
+        restoring.finish(places_of(paths))
+    except OSError as error:
+        raise BackupError(
+            f"A restore was interrupted and cannot be finished in {paths.data}: {error.strerror or error}. "
+            "Mend that and start again; nothing is lost."
+        ) from error
 
 
 def load_the_rest(services: Services) -> None:

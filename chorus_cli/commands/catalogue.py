@@ -12,6 +12,7 @@ from chorus_cli.commands import (
     persona,
     sessions,
     thread,
+    upkeep,
 )
 from chorus_cli.commands.context import edit, journal, latest_action, summary, window
 from chorus_cli.commands.framework.registry import CommandGroup, CommandRegistry
@@ -26,7 +27,7 @@ def groups() -> tuple[CommandGroup[Services], ...]:
     modules = (
         *(window, journal, edit, summary, sessions, latest_action, remember, items, flash),
         *(persona, cards, thread, background, jobs, settings, run, model),
-        *(search, cost, composing, attachments, export, imports, general),
+        *(search, cost, composing, attachments, export, imports, upkeep, general),
     )
     return (*(module.GROUP for module in modules), journal.TOP)
 

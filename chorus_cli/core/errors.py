@@ -32,6 +32,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     │   ├── DatabaseFullError       no room on the disk
     │   ├── DatabaseDamagedError    the file is not a sound database
     │   └── DatabaseTooNewError     made by a newer Chorus
+    ├── BackupError             a backup that cannot be made, read or restored
     └── ModelError              the model's provider
         └── ToolsRefusedError       it takes no tools
 """
@@ -190,6 +191,10 @@ class DatabaseDamagedError(StorageError):
 
 class DatabaseTooNewError(StorageError):
     """The database was made by a newer Chorus."""
+
+
+class BackupError(ChorusError):
+    """A backup that cannot be made, read or restored; nothing was changed."""
 
 
 class ModelError(ChorusError):

@@ -87,6 +87,7 @@ def parser() -> argparse.ArgumentParser:
     context.add_argument("--json", action="store_true", help="as one JSON value")
     _add_readers(commands)
     _add_import(commands)
+    _add_upkeep(commands, unused)
     personas = commands.add_parser("personas", parents=[unused], help="list the personas")
     personas.add_argument("--json", action="store_true", help="as one JSON value")
     commands.add_parser("schema", parents=[unused], help="print the JSON Schema of system.jsonc")
@@ -123,6 +124,37 @@ def _add_ask_options(parser: argparse.ArgumentParser, hidden: str = "") -> None:
         default=argparse.SUPPRESS,
         help=hidden or "attach a picture, a PDF or a text; may be given several times",
     )
+
+
+def _add_upkeep(commands: argparse._SubParsersAction[_Parser], unused: _Parser) -> None:
+    backup = commands.add_parser(
+        "backup",
+        parents=[unused],
+        help="copy everything to a file",
+        description="Copy the log, personas, sessions, settings and attachments to a new file, also while Chorus runs. "
+        "The chat makes one on each day by itself; seven daily and four weekly ones are kept.",
+    )
+    backup.add_argument(
+        "file", metavar="FILE", nargs="?", help="a new file or a folder; otherwise beside the daily ones"
+    )
+    backup.add_argument("--json", action="store_true", help="as one JSON value")
+    restore = commands.add_parser(
+        "restore",
+        parents=[unused],
+        help="bring a backup back",
+        description="Show the contents of a backup and, if you agree, put it in place of the present log, personas, "
+        "sessions and settings, which are backed up before. No other Chorus may run meanwhile.",
+    )
+    restore.add_argument("file", metavar="FILE", help="a backup, or a copy of chorus.db")
+    restore.add_argument("--yes", action="store_true", help="do not ask")
+    doctor = commands.add_parser(
+        "doctor",
+        parents=[unused],
+        help="examine everything, and repair it",
+        description="Examine the log, its index and texts, files, permissions, settings, backups, room and the way to "
+        "the model; at a terminal, offer a repair of each fault. The exit code is 1 if a fault remains.",
+    )
+    doctor.add_argument("--json", action="store_true", help="as one JSON value; nothing is repaired")
 
 
 def _add_readers(commands: argparse._SubParsersAction[_Parser]) -> None:

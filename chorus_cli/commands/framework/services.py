@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from chorus_cli.services.threads.replies import Replies
     from chorus_cli.services.threads.threads import Threads
     from chorus_cli.services.turns.conversation import Conversation
+    from chorus_cli.services.upkeep.backups import Backups
+    from chorus_cli.services.upkeep.rescued import RescuedTexts
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,14 @@ class MachineServices:
 
 
 @dataclass(frozen=True, slots=True)
+class UpkeepServices:
+    """Backups, and texts that the database refused."""
+
+    backups: Backups
+    rescued: RescuedTexts
+
+
+@dataclass(frozen=True, slots=True)
 class Services:
     """All services, and the commands, those of the user among them."""
 
@@ -112,6 +122,7 @@ class Services:
     log: LogServices
     imports: Imports
     editing: EditingServices
+    upkeep: UpkeepServices
     machine: MachineServices
     attachments: Attachments
 

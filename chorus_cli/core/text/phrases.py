@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LONGEST_LINE = 60
+_UNITS = ("kB", "MB", "GB", "TB")
+_KILO = 1000
 
 
 def counted(number: int, thing: str, things: str = "") -> str:
@@ -24,3 +26,16 @@ def shortened(text: str, longest: int = _LONGEST_LINE) -> str:
 def enumerated(names: Sequence[str], word: str = "and") -> str:
     """Write a list of names: ``one``, ``one and two``, ``one, two and three``, or with another ``word``."""
     return f" {word} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def size_in_words(size_bytes: int) -> str:
+    """Write a size with its unit: ``950 bytes``, ``1.2 MB``."""
+    if size_bytes < _KILO:
+        return counted(size_bytes, "byte")
+    unit, size = _UNITS[0], size_bytes / _KILO
+    for larger in _UNITS[1:]:
+        # Rounded, 999.95 would be written as 1000.0.
+        if round(size, 1) < _KILO:
+            break
+        unit, size = larger, size / _KILO
+    return f"{size:.1f} {unit}"

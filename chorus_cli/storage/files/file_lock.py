@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
@@ -87,12 +88,26 @@ def is_locked(path: Path) -> bool:
     """
     try:
         descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):
+        # A damaged row may name a run with a NUL.
         return False
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return False
+        raise
     try:
         return not _flock(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)
+
+
+def held_in(folder: Path) -> tuple[str, ...]:
+    """Return the names of the files in ``folder`` that are locked, by this process or others.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    return tuple(sorted(path.name for path in folder.iterdir() if is_locked(path)))
 
 
 def sweep(folder: Path) -> None:

@@ -23,6 +23,11 @@ def storage_error(error: sqlite3.Error, path: Path) -> StorageError:
         return DatabaseFullError(f"There is no room left on the disk of {path}. Free some and try again.")
     if code in _DAMAGED:
         return damaged(path, error)
+    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_DBMOVED:
+        return StorageError(
+            f"{path} cannot be written: it was moved, deleted or replaced while Chorus had it open. "
+            "Leave Chorus and start it again."
+        )
     if code == sqlite3.SQLITE_READONLY:
         return StorageError(f"{path} cannot be written ({error}). Check its permissions and its folder's.")
     if code == sqlite3.SQLITE_CANTOPEN:
@@ -34,5 +39,5 @@ def damaged(path: Path | str, found: object) -> DatabaseDamagedError:
     """Return the error of a database that is no sound one; ``found`` is what SQLite says of it."""
     return DatabaseDamagedError(
         f"{path} is damaged or is no database ({found}). Copy it aside before anything else, then put a backup "
-        "in its place."
+        "in its place: chorus doctor does that, and keeps what can still be read."
     )

@@ -68,12 +68,21 @@ def applied(connection: sqlite3.Connection) -> list[str]:
     return [name for (name,) in connection.execute("SELECT name FROM schema_migrations ORDER BY rowid").fetchall()]
 
 
+def is_newer(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> bool:
+    """Return whether a newer Chorus has changed this file."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return bool(_unknown(connection, steps)) or version > len(steps)
+
+
+def _unknown(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[str]:
+    return sorted({*applied(connection)} - {name for name, _ in steps})
+
+
 def _missing(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[Step]:
     done = applied(connection)
-    unknown = sorted(set(done) - {name for name, _ in steps})
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if unknown or version > len(steps):
-        known = ", ".join(unknown) or f"version {version}"
+    if is_newer(connection, steps):
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        known = ", ".join(_unknown(connection, steps)) or f"version {version}"
         raise DatabaseTooNewError(
             f"{_file(connection)} was made by a newer Chorus (it knows {known}). Update Chorus to open it."
         )

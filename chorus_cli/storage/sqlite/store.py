@@ -125,8 +125,8 @@ class Store:
             _create(self._path, self._busy_timeout_seconds)
         elif self._path.stat().st_size == 0:
             raise DatabaseDamagedError(
-                f"{self._path} is empty (0 bytes), which Chorus never leaves behind. Put a backup in its place, "
-                "or move the file away to begin anew."
+                f"{self._path} is empty (0 bytes), which Chorus never leaves behind. Put a backup in its place "
+                "with chorus doctor, or move the file away to begin anew."
             )
         connection = _connect(self._path, self._busy_timeout_seconds)
         try:

@@ -1,0 +1,1 @@
+"""Backups and the state of the user's data: their values."""

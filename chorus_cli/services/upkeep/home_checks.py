@@ -1,0 +1,138 @@
+"""Checks of the files and folders around the log: permissions, room, settings, backups, and rescued texts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.text.phrases import counted, size_in_words
+from chorus_cli.core.time import timestamps
+from chorus_cli.core.upkeep.findings import Finding, Mend, fine, note, wrong
+from chorus_cli.storage.backups import daily
+from chorus_cli.storage.files import rescued_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from chorus_cli.services.personas.personas import Personas
+    from chorus_cli.storage.backups.places import Places
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_LEAST_FREE_BYTES = 100_000_000
+_STALE_DAYS = 8
+
+
+class Folders(NamedTuple):
+    """The folders of the data, the settings, the state and the rescued texts, which belong to the user alone."""
+
+    data: Path
+    config: Path
+    state: Path
+    rescue: Path
+
+
+def check_home(places: Places, folders: Folders, personas: Personas, now: datetime) -> Iterator[Finding]:
+    """Yield the findings about everything but the log."""
+    yield _permissions(folders)
+    yield _room(places, folders)
+    yield from _settings(personas)
+    yield _backups(places, now)
+    yield _rescued(folders.rescue)
+
+
+def exposed(folders: Folders) -> list[Path]:
+    """Return the files and folders that other users can get at: all that lie in no private folder."""
+    found: set[Path] = set()
+    for root in {folders.data, folders.config, folders.state}:
+        for folder, below, names in os.walk(root):
+            here = Path(folder)
+            if not _is_open(here):
+                # Nobody gets past it, whatever the modes inside.
+                below.clear()
+                continue
+            found.add(here)
+            found.update(path for path in map(here.joinpath, names) if _is_open(path))
+    return sorted(found)
+
+
+def narrow(paths: Iterable[Path]) -> None:
+    """Take the permissions of other users away.
+
+    Raises:
+        OSError: a file belongs to somebody else.
+    """
+    for path in paths:
+        path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~_OTHERS)
+
+
+def _is_open(path: Path) -> bool:
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISLNK(mode) and bool(mode & _OTHERS)
+
+
+def _permissions(folders: Folders) -> Finding:
+    found = exposed(folders)
+    if not found:
+        return fine("permissions", "Only you can read your files.")
+    others = f" and {counted(len(found) - 1, 'more file')} and folders in it" if len(found) > 1 else ""
+    return wrong("permissions", f"Other users of this machine can get at {found[0]}{others}.", Mend.PERMISSIONS)
+
+
+def _room(places: Places, folders: Folders) -> Finding:
+    place = next(path for path in (folders.data, *folders.data.parents) if path.exists())
+    free = shutil.disk_usage(place).free
+    size = places.database.stat().st_size if places.database.exists() else 0
+    if free < max(_LEAST_FREE_BYTES, 2 * size):
+        return wrong("disk", f"Only {size_in_words(free)} are left on the disk of {folders.data}. Make room there.")
+    return fine("disk", f"{size_in_words(free)} are left on the disk of {folders.data}.")
+
+
+def _settings(personas: Personas) -> Iterator[Finding]:
+    known = personas.slugs()
+    warnings: list[str] = []
+    for slug in known:
+        try:
+            warnings += personas.load(slug).warnings
+        except ChorusError as error:
+            warnings.append(str(error))
+    for warning in dict.fromkeys(warnings):
+        yield wrong("settings", warning)
+    if not warnings:
+        yield fine("settings", f"The settings of {counted(len(known), 'persona')} can be read.")
+
+
+def _backups(places: Places, now: datetime) -> Finding:
+    found = daily.listed(places)
+    if not found:
+        return note("backups", "There is no backup yet. The chat makes one each day; chorus backup makes one now.")
+    newest = found[-1]
+    age_days = int((now.timestamp() - newest.modified) // 86_400)
+    total = size_in_words(sum(each.size_bytes for each in found))
+    sentence = f"{counted(len(found), 'backup')} ({total}) in {places.backups}; the newest is {newest.path.name}"
+    if age_days > _STALE_DAYS:
+        return note("backups", f"{sentence}, {age_days} days old. chorus backup makes one now.")
+    return fine("backups", f"{sentence}.")
+
+
+def _rescued(folder: Path) -> Finding:
+    found = rescued_files.find(folder)
+    if found.unreadable:
+        return wrong("rescue", f"{found.unreadable[0]} holds texts that could not be stored, and cannot be read whole.")
+    if not found.texts:
+        return fine("rescue", "There is no text that could not be stored.")
+    since = f"{timestamps.local(found.texts[0].at):%Y-%m-%d %H:%M}"
+    return wrong(
+        "rescue", f"{_texts(found.texts)} that could not be stored since {since}: /rescue in the chat shows them."
+    )
+
+
+def _texts(texts: Sequence[object]) -> str:
+    return counted(len(texts), "text")

@@ -1,0 +1,1 @@
+"""Backups: the log and the files beside it, in one archive."""

@@ -1,0 +1,263 @@
+"""Restoring a backup: all of it, or nothing, even if the process is killed.
+
+Everything is unpacked and checked in a folder beside the data. The rename of that folder to ``STAGED`` decides: from
+then on the restore is carried out to its end, if need be by the next start.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import BackupError, DatabaseTooNewError, StorageError
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage.backups import archive, daily
+from chorus_cli.storage.backups.archive import ATTACHMENTS, CONFIG, DATABASE, MANIFEST, PERSONAS, Manifest
+from chorus_cli.storage.files import file_lock
+from chorus_cli.storage.files.durable_files import sync_folder, write_atomically
+from chorus_cli.storage.sqlite.migrations import is_newer
+from chorus_cli.storage.sqlite.upkeep import checksums, copying, salvage, soundness
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from chorus_cli.storage.backups.places import Places
+    from chorus_cli.storage.sqlite.upkeep.salvage import Counts
+
+STAGED = ".restoring"
+_REPLACED = "replaced"
+_ZIP_BEGINNING = b"PK"
+
+
+class Staged(NamedTuple):
+    """A backup that is unpacked in ``folder`` and checked.
+
+    ``changed`` are the ids of messages that are not as they were written; ``missing`` are attachments that are neither
+    in the backup nor here. ``is_log_alone`` says that there is a database and nothing else.
+    """
+
+    folder: Path
+    manifest: Manifest
+    changed: tuple[int, ...]
+    missing: tuple[str, ...]
+    is_log_alone: bool
+
+
+class Salvaged(NamedTuple):
+    """A salvaged log in ``folder``, and the backup that rows were brought from, if there is one."""
+
+    folder: Path
+    counts: Counts
+    backup: Path | None
+
+
+@contextmanager
+def staged(places: Places, typed: str | Path, now: datetime) -> Iterator[Staged]:
+    """Unpack a backup, or a database alone, and check it; unless it is put in place it is deleted in the end.
+
+    Raises:
+        BackupError: it cannot be read, or is damaged.
+        StorageError: the log in it is damaged, or was made by a newer Chorus.
+    """
+    path, folder = Path(typed).absolute(), _draft_folder(places)
+    try:
+        manifest = _unpacked(path, folder, now)
+        changed = _checked(path, folder / DATABASE)
+        missing = _attachments_brought(places, path, folder, manifest)
+        yield Staged(folder, manifest, changed, missing, not (folder / PERSONAS).exists())
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def salvaged(places: Places) -> Iterator[Salvaged]:
+    """Salvage the log into a new one, with the newest sound backup; unless put in place it is deleted in the end.
+
+    Raises:
+        BackupError: there is no room for it.
+        StorageError: nothing could be read.
+    """
+    folder = _draft_folder(places)
+    try:
+        with tempfile.TemporaryDirectory(dir=folder) as name:
+            damaged, work = Path(name) / "damaged.db", Path(name)
+            _copy_whole(places.database, damaged)
+            used = newest_sound_log(places, work / "backup.db")
+            counts = salvage.salvage(damaged, folder / DATABASE, work / "backup.db" if used else None)
+        (folder / DATABASE).chmod(0o600)
+        yield Salvaged(folder, counts, used)
+    except OSError as error:
+        raise BackupError(f"The log cannot be salvaged in {folder.parent}: {error.strerror or error}.") from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def newest_sound_log(places: Places, target: Path) -> Path | None:
+    """Unpack the log of the newest sound backup to ``target`` and return the backup, ``None`` if there is none."""
+    for each in reversed(daily.listed(places)):
+        target.unlink(missing_ok=True)
+        try:
+            if each.path.suffix == ".zip":
+                archive.unpack_log(each.path, target)
+            elif each.path.suffix == ".db" and not each.path.name.startswith(archive.DAMAGED):
+                shutil.copyfile(each.path, target)
+            else:
+                continue
+            with copying.opened(target) as connection:
+                copying.facts(connection)
+                if not soundness.quick_fault(connection) and not is_newer(connection):
+                    return each.path
+        except (BackupError, StorageError):
+            continue
+    return None
+
+
+def put_in_place(places: Places, found: Staged | Salvaged) -> None:
+    """Replace the log, the personas and the defaults by those of a backup; nobody else may have them open.
+
+    Raises:
+        BackupError: it failed; if it had begun, the next start goes on with it.
+    """
+    home = places.database.parent
+    try:
+        _make_durable(found.folder)
+        found.folder.rename(home / STAGED)
+        sync_folder(home)
+        finish(places)
+    except OSError as error:
+        raise BackupError(f"The backup cannot be put in place in {home}: {error.strerror or error}.") from error
+
+
+def finish(places: Places) -> bool:
+    """Carry out a restore that was decided, if there is one; return whether there was.
+
+    Raises:
+        OSError: a file cannot be moved; the next call goes on.
+    """
+    home = places.database.parent
+    source = home / STAGED
+    if not source.is_dir():
+        return False
+    places.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with file_lock.hold(places.backups / ".restore.lock", patience_seconds=10.0):
+        if not source.is_dir():
+            return False
+        _move_personas(source, places.personas)
+        if (source / CONFIG).exists():
+            places.config_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_atomically(places.config_file, (source / CONFIG).read_bytes())
+        _move_attachments(source / ATTACHMENTS, places.attachments)
+        _move_database(source / DATABASE, places.database)
+        sync_folder(home)
+        shutil.rmtree(source)
+        sync_folder(home)
+    return True
+
+
+def _copy_whole(source: Path, target: Path) -> None:
+    """Copy a database with its journal, whose rollback is a part of it; a missing one counts as empty."""
+    for ending in ("", "-journal"):
+        part = source.with_name(source.name + ending)
+        if part.exists():
+            shutil.copyfile(part, target.with_name(target.name + ending))
+    target.touch()
+
+
+def _make_durable(folder: Path) -> None:
+    for path in (*folder.rglob("*"), folder):
+        if path.is_dir():
+            path.chmod(0o700)
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _draft_folder(places: Places) -> Path:
+    """Make the folder to unpack in, and delete those of killed processes: no other Chorus runs."""
+    try:
+        for leftover in places.database.parent.glob(f"{STAGED}-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        places.database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f"{STAGED}-", dir=places.database.parent))
+    except OSError as error:
+        raise BackupError(f"Nothing can be restored to {places.database.parent}: {error.strerror}.") from error
+
+
+def _unpacked(path: Path, folder: Path, now: datetime) -> Manifest:
+    try:
+        with path.open("rb") as file:
+            is_archive = file.read(len(_ZIP_BEGINNING)) == _ZIP_BEGINNING
+    except OSError as error:
+        raise BackupError(f"{path} cannot be read: {error.strerror}. Nothing was changed.") from error
+    if is_archive:
+        manifest = archive.read_manifest(path)
+        archive.unpack(path, folder)
+        (folder / MANIFEST).unlink()
+        return manifest
+    copying.copy_database(path, folder / DATABASE)
+    (folder / DATABASE).chmod(0o600)
+    with copying.opened(folder / DATABASE) as connection:
+        return Manifest(timestamps.to_text(now), *copying.facts(connection), (), 0, (), holds_attachments=False)
+
+
+def _checked(path: Path, database: Path) -> tuple[int, ...]:
+    """Check the log of a backup and return the ids of messages that are not as they were written."""
+    with copying.opened(database) as connection:
+        copying.facts(connection)
+        if is_newer(connection):
+            raise DatabaseTooNewError(f"{path} was made by a newer Chorus. Update Chorus to restore it.")
+        found = soundness.faults(connection)
+        if found and soundness.concerns_log(connection):
+            raise BackupError(f"The log in {path} is damaged ({found[0]}). Choose another backup; nothing was changed.")
+        return checksums.checked(connection).changed
+
+
+def _attachments_brought(places: Places, path: Path, folder: Path, manifest: Manifest) -> tuple[str, ...]:
+    """Bring the attachments that lie beside a daily backup; return those that are neither there nor here."""
+    missing = []
+    for name in manifest.attachments:
+        if (folder / ATTACHMENTS / name).exists() or (places.attachments / name).exists():
+            continue
+        kept = path.parent / ATTACHMENTS / name
+        if not kept.is_file():
+            missing.append(name)
+            continue
+        (folder / ATTACHMENTS / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.copyfile(kept, folder / ATTACHMENTS / name)
+    return tuple(missing)
+
+
+def _move_personas(source: Path, personas: Path) -> None:
+    """Exchange the folders; the old one goes into ``source``, which is deleted when all is in place."""
+    if not (source / PERSONAS).exists():
+        return
+    if personas.exists():
+        shutil.rmtree(source / _REPLACED, ignore_errors=True)
+        personas.rename(source / _REPLACED)
+    (source / PERSONAS).rename(personas)
+
+
+def _move_attachments(source: Path, target: Path) -> None:
+    for path in archive.attachment_files(source):
+        place = target / path.relative_to(source)
+        if not place.exists():
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.rename(place)
+            sync_folder(place.parent)
+
+
+def _move_database(source: Path, target: Path) -> None:
+    if not source.exists():
+        return
+    # SQLite would write the journal of the old database into the new one.
+    with suppress(FileNotFoundError):
+        target.with_name(f"{target.name}-journal").unlink()
+    sync_folder(target.parent)
+    source.replace(target)

@@ -1,0 +1,1 @@
+"""The database as a file: copied, checked, and salvaged row by row."""

@@ -1,0 +1,107 @@
+"""Examination of the rows: those that cannot be read, the indexes, and references to files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.log import attachments
+from chorus_cli.storage.sqlite.log import index_renewal, search_index
+from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError
+from chorus_cli.storage.sqlite.log.message_columns import COLUMNS, messages
+from chorus_cli.storage.sqlite.memory import item_words
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator
+
+_MOST_NAMED = 20
+
+
+class Named(NamedTuple):
+    """An attachment that a message names, by its SHA-256."""
+
+    message_id: int
+    sha256: str
+
+
+def unreadable(connection: sqlite3.Connection) -> list[str]:
+    """Return a sentence for each message whose values cannot be read, at most some."""
+    found: list[str] = []
+    for row in connection.execute(f"SELECT {COLUMNS} FROM messages"):
+        try:
+            messages([row])
+        except DatabaseDamagedError as error:
+            found.append(str(error))
+            if len(found) == _MOST_NAMED:
+                break
+    return found
+
+
+def orphans(connection: sqlite3.Connection) -> list[str]:
+    """Return phrases for rows that refer to rows that are gone."""
+    counted = {
+        "messages of threads that are gone": ("thread_id", "threads"),
+        "messages of turns that are gone": ("turn_id", "messages"),
+        "rewordings of messages that are gone": ("revises", "messages"),
+        "messages of operations that are gone": ("introduced_by", "operations"),
+    }
+    found = []
+    for phrase, (column, table) in counted.items():
+        (number,) = connection.execute(
+            f"SELECT COUNT(*) FROM messages WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT id FROM {table})"
+        ).fetchone()
+        if number:
+            found.append(f"{number:,} {phrase}")
+    return found
+
+
+def sessions(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """Return persona and name of each session that the log lists."""
+    return connection.execute("SELECT persona, session_id FROM sessions ORDER BY persona, session_id").fetchall()
+
+
+def named_attachments(connection: sqlite3.Connection) -> Iterator[Named]:
+    """Yield the attachments that messages name, as far as they can be read."""
+    if not any(name == "attachments" for _, name, *_ in connection.execute("PRAGMA table_info(messages)")):
+        return
+    for id_, text in connection.execute("SELECT id, attachments FROM messages WHERE attachments IS NOT NULL"):
+        try:
+            yield from (Named(id_, each.sha256) for each in attachments.from_text(text))
+        except (ValueError, TypeError):
+            continue
+
+
+def damaged_indexes(connection: sqlite3.Connection) -> list[str]:
+    """Return the names of the full-text indexes that are damaged; SQLite takes a write lock for that."""
+    checks = {"search": search_index.check, "memory": item_words.check}
+    found = []
+    for name, check in checks.items():
+        try:
+            check(connection)
+            index_renewal.require_sound_pages(connection, _INDEXES[name])
+        except IndexDamagedError:
+            found.append(name)
+    return found
+
+
+_INDEXES = {"search": index_renewal.MESSAGES, "memory": index_renewal.ITEMS}
+
+
+def renew_indexes(connection: sqlite3.Connection) -> None:
+    """Make both full-text indexes again: that of the memory from its items, that of the search by the next one.
+
+    Raises:
+        DatabaseDamagedError: a table beside them is damaged, so that nothing may be written.
+    """
+    index_renewal.require_sound_log(connection)
+    for begin_anew in (search_index.begin_in_new_pages, item_words.make_again):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            begin_anew(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+    connection.execute("VACUUM")

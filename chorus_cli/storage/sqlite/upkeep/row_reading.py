@@ -1,0 +1,98 @@
+"""Rows of a damaged database: each that can still be read, by its table and, past damage, by its number."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Row = tuple[Any, ...]
+
+_LEAST_ROW_BYTES = 16
+_LARGEST_PROBE = 5_000_000
+
+
+class RowReader:
+    """Reads the tables of an open database; ``size_bytes`` bounds the number of its rows.
+
+    Text that is no UTF-8 is read with replacement characters.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, size_bytes: int) -> None:
+        self._connection = connection
+        self._most_rows = min(size_bytes // _LEAST_ROW_BYTES, _LARGEST_PROBE)
+        connection.text_factory = lambda stored: stored.decode("utf-8", "replace")
+
+    def columns(self, table: str) -> tuple[str, ...]:
+        """Return the names of a table's columns, none if it cannot be read."""
+        with suppress(sqlite3.DatabaseError):
+            return tuple(name for _, name, *_ in self._connection.execute(f"PRAGMA table_info({table})").fetchall())
+        return ()
+
+    def numbered(self, table: str, columns: Sequence[str]) -> Iterator[Row]:
+        """Yield the rows of a table with row numbers: in their order, then those that only their number leads to."""
+        upper, seen = self._largest_number(table), set[int]()
+        for row in self._in_order(table, ", ".join(columns), upper):
+            seen.add(row[0])
+            yield row[1:]
+        # A page in a wrong place leads past the rows between.
+        for number in range(1, upper + 1):
+            if number not in seen and (found := self._one(table, ", ".join(columns), number)):
+                yield found[1:]
+
+    def _in_order(self, table: str, chosen: str, upper: int) -> Iterator[Row]:
+        last = 0
+        while True:
+            with suppress(sqlite3.DatabaseError):
+                for row in self._connection.execute(
+                    f"SELECT rowid, {chosen} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid", (last,)
+                ):
+                    if row[0] <= last:
+                        break
+                    last = row[0]
+                    yield row
+                else:
+                    return
+            following = (self._one(table, chosen, number) for number in range(last + 1, upper + 1))
+            after = next(filter(None, following), None)
+            if after is None:
+                return
+            last = after[0]
+            yield after
+
+    def unnumbered(self, table: str, columns: Sequence[str], key: Sequence[str]) -> Iterator[Row]:
+        """Yield the rows of a table without row numbers: from its beginning and from its end up to the damage."""
+        chosen, seen = ", ".join(columns), set()
+        for direction in ("", " DESC"):
+            order = ", ".join(f"{column}{direction}" for column in key)
+            with suppress(sqlite3.DatabaseError):
+                for row in self._connection.execute(f"SELECT {chosen} FROM {table} ORDER BY {order}"):
+                    if row not in seen:
+                        seen.add(row)
+                        yield row
+
+    def newest_number(self, table: str) -> int:
+        """Return the largest number that was given to a row of a table, 0 if that cannot be read or is impossible."""
+        with suppress(sqlite3.DatabaseError):
+            row = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+            if row is not None and isinstance(row[0], int) and row[0] <= self._most_rows:
+                return row[0]
+        return 0
+
+    def _largest_number(self, table: str) -> int:
+        known = self.newest_number(table)
+        with suppress(sqlite3.DatabaseError):
+            (largest,) = self._connection.execute(f"SELECT MAX(rowid) FROM {table} NOT INDEXED").fetchone()
+            return max(known, min(largest or 0, self._most_rows))
+        return known or self._most_rows
+
+    def _one(self, table: str, chosen: str, number: int) -> Row | None:
+        with suppress(sqlite3.DatabaseError):
+            row: Row | None = self._connection.execute(
+                f"SELECT rowid, {chosen} FROM {table} NOT INDEXED WHERE rowid = ?", (number,)
+            ).fetchone()
+            return row if row is not None and row[0] == number else None
+        return None

@@ -1,0 +1,116 @@
+"""``chorus backup`` and ``chorus restore``: neither opens the log, so that both work with one that cannot be opened."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from chorus_cli.adapters.machine.clock import SystemClock
+from chorus_cli.adapters.machine.paths import paths
+from chorus_cli.composition import places_of
+from chorus_cli.core.errors import BackupError, CommandError
+from chorus_cli.core.text.phrases import counted, enumerated
+from chorus_cli.core.time import timestamps
+from chorus_cli.preparation import finish_restore
+from chorus_cli.services.upkeep.backups import Backups, contents_in_words, keep_present
+from chorus_cli.storage.backups import restoring
+from chorus_cli.storage.files import file_lock
+from chorus_cli.subcommands.conventions import print_json
+from chorus_cli.subcommands.exit_codes import DONE, FAILED
+from chorus_cli.terminal.consent import agreed, can_ask
+from chorus_cli.terminal.screen.output import standard_error, standard_output
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Mapping
+
+    from chorus_cli.adapters.machine.paths import Paths
+    from chorus_cli.storage.backups.restoring import Staged
+
+_MOST_NAMED = 3
+
+
+async def backup(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """Write a backup with everything, to a file or beside the daily ones."""
+    home = paths(environment, vars(chosen).get("home"))
+    if not home.database.exists():
+        raise BackupError(f"There is no log in {home.data} yet, so there is nothing to back up.")
+    made = await Backups(places_of(home), SystemClock()).make(chosen.file or "")
+    if chosen.json:
+        print_json(made.as_json())
+    else:
+        standard_output().line(made.sentence())
+    return DONE
+
+
+async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """Put the contents of a backup in place of the present ones, which are backed up before."""
+    home = paths(environment, vars(chosen).get("home"))
+    home.make()
+    clock, places = SystemClock(), places_of(home)
+    with alone(home):
+        finish_restore(home)
+        with restoring.staged(places, chosen.file, clock.now()) as found:
+            for line in _described(found, home):
+                standard_error().error(line)
+            if not chosen.yes and not await agreed("Restore it?", standard_error()):
+                standard_error().notice(_declined())
+                return FAILED
+            kept = keep_present(places, clock.now())
+            restoring.put_in_place(places, found)
+    before = f" The state before it is kept in {kept}." if kept else ""
+    standard_output().line(f"Restored {_contents(found)}.{before}")
+    return DONE
+
+
+@contextmanager
+def alone(home: Paths) -> Iterator[None]:
+    """Keep the data to this process.
+
+    Raises:
+        CommandError: another Chorus runs.
+    """
+    run = f"{os.getpid()}-{os.urandom(4).hex()}"
+    with file_lock.hold(home.run / run):
+        try:
+            others = [name.partition("-")[0] for name in file_lock.held_in(home.run) if name != run]
+            if others:
+                raise CommandError(
+                    f"Another Chorus runs (process {enumerated(others)}). Leave it and try again; nothing was changed."
+                )
+            yield
+        finally:
+            (home.run / run).unlink(missing_ok=True)
+
+
+def _declined() -> str:
+    return "Nothing was changed." if can_ask() else "Nothing was changed: confirm at a terminal, or add --yes."
+
+
+def _contents(found: Staged) -> str:
+    if found.is_log_alone:
+        return f"a log with {counted(found.manifest.messages, 'message')}"
+    return f"{contents_in_words(found.manifest)}, as of {_local(found.manifest.made_at)}"
+
+
+def _described(found: Staged, home: Paths) -> Iterator[str]:
+    """Yield sentences about a backup, the state that it would replace, and its flaws."""
+    newest = f"; the newest message is of {_local(found.manifest.newest)}" if found.manifest.newest else ""
+    yield f"The backup holds {_contents(found)}{newest}."
+    replaced = "the log" if found.is_log_alone else "the log, all personas with their sessions, and config.jsonc"
+    yield f"It would replace {replaced} in {home.data}. The present state is backed up before that."
+    if found.changed:
+        ids = enumerated([f"#{id_}" for id_ in found.changed[:_MOST_NAMED]])
+        differ = "differs" if len(found.changed) == 1 else "differ"
+        yield f"{counted(len(found.changed), 'message')} in it {differ} from the text that was written, such as {ids}."
+    if found.missing:
+        are = "is" if len(found.missing) == 1 else "are"
+        yield f"{counted(len(found.missing), 'attachment')} {are} neither in it nor here."
+
+
+def _local(text: str) -> str:
+    try:
+        return f"{timestamps.local(timestamps.from_text(text)):%Y-%m-%d %H:%M}"
+    except ValueError:
+        return text

@@ -1,0 +1,60 @@
+"""Databases that are damaged in every way a disk knows, each by a number."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING
+
+from chorus_cli.storage.sqlite.log.message_rows import checksum
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGE_BYTES = 4096
+
+
+def damaged(data: bytes, number: int) -> bytes:
+    """Return a copy of a database with the damage of a number: flipped bits, zeroed or foreign pages, or cut short."""
+    chance, copy = random.Random(number), bytearray(data)  # noqa: S311 - the damage is to be the same each time
+    pages = len(data) // PAGE_BYTES
+    match number % 5:
+        case 0:
+            for _ in range(chance.randint(1, 40)):
+                copy[chance.randrange(len(copy))] ^= 1 << chance.randrange(8)
+        case 1:
+            del copy[chance.randrange(len(copy)) :]
+        case 2:
+            for page in chance.choices(range(pages), k=chance.randint(1, 6)):
+                copy[page * PAGE_BYTES : (page + 1) * PAGE_BYTES] = bytes(PAGE_BYTES)
+        case 3:
+            copy[:PAGE_BYTES] = chance.randbytes(PAGE_BYTES)
+        case _:
+            for page in chance.choices(range(1, pages), k=chance.randint(1, 6)):
+                other = chance.randrange(pages) * PAGE_BYTES
+                copy[page * PAGE_BYTES : (page + 1) * PAGE_BYTES] = data[other : other + PAGE_BYTES]
+    return bytes(copy)
+
+
+def readable(path: Path, most: int) -> dict[int, str]:
+    """Return the messages that SQLite reads one by one, by their ids, as far as they are as written."""
+    found: dict[int, str] = {}
+    with closing(sqlite3.connect(path)) as connection:
+        for number in range(1, most + 1):
+            with suppress(sqlite3.Error):
+                row = connection.execute(
+                    "SELECT id, role, thread_id, persona, timestamp, content, checksum FROM messages WHERE id = ?",
+                    (number,),
+                ).fetchone()
+                if row is not None and row[0] == number and checksum(*row[1:6]) == row[6]:
+                    found[number] = row[5]
+    return found
+
+
+def texts(path: Path) -> dict[int, str]:
+    """Return the messages of a sound database."""
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        return dict(connection.execute("SELECT id, content FROM messages").fetchall())

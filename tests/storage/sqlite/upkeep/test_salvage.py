@@ -1,0 +1,113 @@
+"""Damaged databases: all that can be read is in the salvaged log, and a backup gives the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.errors import StorageError
+from chorus_cli.core.log.messages import MessageContent, Role
+from chorus_cli.storage.sqlite.log import message_rows, thread_rows
+from chorus_cli.storage.sqlite.store import Store
+from chorus_cli.storage.sqlite.upkeep.salvage import salvage
+from tests.fakes import START
+from tests.storage.damaged_files import damaged, readable, texts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chorus_cli.storage.sqlite.store import Connection
+
+MESSAGES = 600
+
+
+def talk(connection: Connection) -> None:
+    thread = thread_rows.new(connection, "frodo", "The road", START)
+    for number in range(MESSAGES):
+        role = Role.ASSISTANT if number % 2 else Role.USER
+        content = MessageContent(thread.id, role, f"Step {number} of the road. " * 12, START + timedelta(number))
+        message_rows.insert_row(connection, "frodo", content)
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("log") / "chorus.db"
+
+    async def fill() -> None:
+        store = Store(path)
+        await store.open()
+        await store.write(talk)
+        await store.close()
+
+    asyncio.run(fill())
+    return path
+
+
+@pytest.fixture(scope="module")
+def backup(log: Path) -> Path:
+    """A backup of the time when the last hundred messages were not there yet."""
+    path = log.with_name("backup.db")
+    shutil.copyfile(log, path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM messages WHERE id > ?", (MESSAGES - 100,))
+    return path
+
+
+def everything_is_salvaged(log: Path, backup: Path, folder: Path, number: int) -> None:
+    folder.mkdir()
+    original, known = texts(log), texts(backup)
+    broken = folder / "damaged.db"
+    broken.write_bytes(damaged(log.read_bytes(), number))
+    expected = readable(broken, MESSAGES)
+    for used in (None, backup):
+        shutil.copyfile(broken, folder / "copy.db")
+        target = folder / f"{used is None}.db"
+        try:
+            counts = salvage(folder / "copy.db", target, used)
+        except StorageError:
+            assert used is None
+            assert not expected
+            continue
+        found = texts(target)
+        assert expected.items() <= found.items()
+        changed = sum(found[id_] != original.get(id_) for id_ in found)
+        assert changed <= counts.changed
+        assert counts.read + counts.from_backup == len(found) or used
+        if used is not None:
+            assert {id_ for id_ in known if found.get(id_) != original[id_]} == set()
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_every_message_that_could_be_read_is_in_the_salvaged_log(
+    log: Path, backup: Path, tmp_path: Path, number: int
+) -> None:
+    everything_is_salvaged(log, backup, tmp_path / "one", number)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_two_hundred_damaged_logs_are_salvaged(log: Path, backup: Path, tmp_path: Path) -> None:
+    for number in range(200):
+        everything_is_salvaged(log, backup, tmp_path / str(number), number)
+
+
+def test_a_salvaged_log_opens_and_goes_on_where_the_damaged_one_was(log: Path, tmp_path: Path) -> None:
+    (tmp_path / "damaged.db").write_bytes(damaged(log.read_bytes(), 2))
+    salvage(tmp_path / "damaged.db", tmp_path / "new.db", None)
+
+    async def said() -> int:
+        store = Store(tmp_path / "new.db")
+        await store.open()
+        thread = await store.write(lambda connection: thread_rows.new(connection, "frodo", "", START))
+        content = MessageContent(thread.id, Role.USER, "On we go.", START)
+        id_ = await store.write(message_rows.insert_row, "frodo", content)
+        await store.close()
+        return id_
+
+    assert asyncio.run(said()) == MESSAGES + 1

@@ -1,0 +1,216 @@
+"""Backups and their restoring in the real program: whole or not at all, wherever it is killed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import stat
+import sys
+import zipfile
+from contextlib import closing
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.killed_program import killed_at_each_step
+from tests.terminal.driver import Home
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+BYTES = b"a picture"
+DIGEST = sha256(BYTES).hexdigest()
+SAID = ["hello", "hello again"]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home with two turns, an attachment and a setting for all personas."""
+    home = Home(tmp_path_factory.mktemp("template") / "home")
+    for text in SAID:
+        assert home.run("ask", text).code == 0
+    (home.path / "config.jsonc").write_text('{"context_hours": 12}\n')
+    attachment = home.path / "attachments" / DIGEST[:2] / DIGEST
+    attachment.parent.mkdir(parents=True)
+    attachment.write_bytes(BYTES)
+    return home
+
+
+@pytest.fixture
+def home(tmp_path: Path, template: Home) -> Home:
+    return Home(shutil.copytree(template.path, tmp_path / "home"))
+
+
+def state(home: Path) -> dict[str, bytes | list[tuple[object, ...]]]:
+    """Return all that a backup holds: the messages, and the bytes of the other files."""
+    with closing(sqlite3.connect(home / "chorus.db")) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        messages = connection.execute("SELECT * FROM messages ORDER BY id").fetchall()
+    folders = [path for name in ("personas", "attachments") for path in (home / name).rglob("*")]
+    files = {str(path.relative_to(home)): path.read_bytes() for path in folders if path.is_file()}
+    return {"messages": messages, "config": (home / "config.jsonc").read_bytes(), **files}
+
+
+def changed(home: Home) -> None:
+    """Change everything that a backup holds."""
+    assert home.run("ask", "a third time").code == 0
+    (home.path / "config.jsonc").write_text('{"context_hours": 3}\n')
+    (home.path / "personas" / "frodo" / "docs" / "ring.md").write_text("It is heavy.")
+    shutil.rmtree(home.path / "personas" / "reviewer")
+    shutil.rmtree(home.path / "attachments")
+
+
+def test_a_backup_is_one_private_file_with_everything(home: Home, tmp_path: Path) -> None:
+    outcome = home.run("backup", "--json", str(tmp_path / "all.zip"))
+    assert outcome.code == 0, outcome
+    told = json.loads(outcome.output)
+    assert (told["file"], told["messages"], told["personas"]) == (
+        str(tmp_path / "all.zip"),
+        4,
+        ["chorus", "frodo", "reviewer"],
+    )
+    assert told["attachments"] == [f"{DIGEST[:2]}/{DIGEST}"]
+    assert stat.S_IMODE((tmp_path / "all.zip").stat().st_mode) == 0o600
+    with zipfile.ZipFile(tmp_path / "all.zip") as archive:
+        assert archive.testzip() is None
+        assert archive.read(f"attachments/{DIGEST[:2]}/{DIGEST}") == BYTES
+
+
+def test_a_backup_without_a_name_lies_beside_the_daily_ones(home: Home) -> None:
+    outcome = home.run("backup")
+    assert outcome.code == 0
+    (made,) = (home.path / "backups").glob("chorus-*.zip")
+    assert f"4 messages, 3 personas, 0 saved sessions and 1 attachment, to {made}" in outcome.output
+
+
+def test_a_backup_replaces_no_file_and_says_so(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "there.zip").write_text("mine")
+    outcome = home.run("backup", str(tmp_path / "there.zip"))
+    assert (outcome.code, (tmp_path / "there.zip").read_text()) == (1, "mine")
+    assert "exists already. Choose another name" in outcome.errors
+    assert "There is no folder" in home.run("backup", str(tmp_path / "nowhere" / "x.zip")).errors
+
+
+def test_everything_comes_back_and_the_state_before_is_kept(home: Home, tmp_path: Path) -> None:
+    before = state(home.path)
+    assert home.run("backup", str(tmp_path / "all.zip")).code == 0
+    changed(home)
+    assert home.run("restore", str(tmp_path / "all.zip")).code == 1
+    later = state(home.path)
+    assert later != before
+    outcome = home.run("restore", "--yes", str(tmp_path / "all.zip"))
+    assert outcome.code == 0, outcome
+    assert state(home.path) == before
+    (kept,) = (home.path / "backups").glob("before-restore-*.zip")
+    assert str(kept) in outcome.output
+    assert home.run("restore", "--yes", str(kept)).code == 0
+    assert {**state(home.path), f"attachments/{DIGEST[:2]}/{DIGEST}": b""} == {
+        **later,
+        f"attachments/{DIGEST[:2]}/{DIGEST}": b"",
+    }
+
+
+def test_a_copy_of_the_database_alone_comes_back_alone(home: Home, tmp_path: Path) -> None:
+    shutil.copyfile(home.path / "chorus.db", tmp_path / "copy.db")
+    changed(home)
+    outcome = home.run("restore", "--yes", str(tmp_path / "copy.db"))
+    assert outcome.code == 0, outcome
+    assert home.said() == SAID
+    assert not (home.path / "personas" / "reviewer").exists()
+
+
+def test_a_restore_waits_for_consent_at_the_terminal(home: Home, tmp_path: Path) -> None:
+    assert home.run("backup", str(tmp_path / "all.zip")).code == 0
+    assert home.run("ask", "a third time").code == 0
+    for answer, said in (("n", 3), ("y", 2)):
+        with home.shell_in_terminal() as terminal:
+            terminal.say(f"{sys.executable} -m chorus_cli restore {tmp_path / 'all.zip'}")
+            terminal.await_text("Restore it? [y/N]")
+            terminal.say(answer)
+            terminal.await_text("Nothing was changed." if said == 3 else "Restored 4 messages")
+        assert len(home.said()) == said
+
+
+def test_a_restore_refuses_while_another_chorus_runs(home: Home, tmp_path: Path) -> None:
+    assert home.run("backup", str(tmp_path / "all.zip")).code == 0
+    with home.chat() as terminal:
+        outcome = home.run("restore", "--yes", str(tmp_path / "all.zip"))
+        assert outcome.code == 1
+        assert f"Another Chorus runs (process {terminal.pid})" in outcome.errors
+
+
+def damaged_archive(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    for position in range(2_000, len(content) - 2_000, 500):
+        content[position] ^= 0xFF
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (damaged_archive, "is damaged, or is no backup of Chorus"),
+        (lambda path: path.write_bytes(path.read_bytes()[:3_000]), "is damaged, or is no backup of Chorus"),
+        (lambda path: path.write_bytes(b""), "is no database of Chorus"),
+        (lambda path: path.write_bytes(b"Dear diary, " * 1_000), "is damaged or is no database"),
+        (lambda path: path.unlink(), "cannot be read: No such file or directory"),
+    ],
+    ids=["bits", "cut short", "empty", "another file", "none"],
+)
+def test_a_damaged_backup_is_refused_and_nothing_changes(
+    home: Home, tmp_path: Path, damage: Callable[[Path], object], sentence: str
+) -> None:
+    assert home.run("backup", str(tmp_path / "all.zip")).code == 0
+    damage(tmp_path / "all.zip")
+    before = state(home.path)
+    outcome = home.run("restore", "--yes", str(tmp_path / "all.zip"))
+    assert outcome.code == 1, outcome
+    assert sentence in outcome.errors
+    assert state(home.path) == before
+    assert list(home.path.glob(".restoring*")) == []
+
+
+def test_a_backup_is_whole_or_not_there_wherever_it_is_killed(home: Home, tmp_path: Path) -> None:
+    before = state(home.path)
+    killed = killed_at_each_step(home.path, tmp_path, "backup", "HOME/all.zip")
+    assert len(killed.homes) > 15
+    for each in (*killed.homes, killed.ended):
+        assert state(each) == before
+        if (each / "all.zip").exists():
+            with zipfile.ZipFile(each / "all.zip") as archive:
+                assert archive.testzip() is None
+    assert (killed.ended / "all.zip").exists()
+
+
+def test_a_restore_is_whole_or_not_begun_wherever_it_is_killed(home: Home, tmp_path: Path) -> None:
+    before = state(home.path)
+    assert home.run("backup", str(home.path / "all.zip")).code == 0
+    changed(home)
+    later = state(home.path)
+    killed = killed_at_each_step(home.path, tmp_path, "restore", "--yes", "HOME/all.zip")
+    assert len(killed.homes) > 30
+    undecided = 0
+    for each in killed.homes:
+        if (each / ".restoring").exists():
+            # The next start carries it out.
+            assert Home(each).run("ask", "/help").code == 0
+        found = state(each)
+        assert found in (before, later), each
+        undecided += found == later
+    assert 0 < undecided < len(killed.homes)
+    assert state(killed.ended) == before
+
+
+def test_the_backup_of_the_day_is_made_behind_the_prompt(home: Home) -> None:
+    with home.chat() as terminal:
+        terminal.until(lambda: any((home.path / "backups").glob("daily-*.zip")), "the backup")
+        (daily,) = (home.path / "backups").glob("daily-*.zip")
+        terminal.ask("hello for the third time", "for the third time")
+    assert (home.path / "backups" / "attachments" / DIGEST[:2] / DIGEST).read_bytes() == BYTES
+    shutil.rmtree(home.path / "attachments")
+    assert home.run("restore", "--yes", str(daily)).code == 0
+    assert home.said() == SAID
+    assert (home.path / "attachments" / DIGEST[:2] / DIGEST).read_bytes() == BYTES

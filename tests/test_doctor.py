@@ -1,0 +1,185 @@
+"""``chorus doctor`` in the real program: it tells of each fault, and mends it with consent."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import stat
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.storage.damaged_files import PAGE_BYTES, damaged
+from tests.terminal.driver import Home, Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SAID = ["hello", "hello again", "and again"]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home with three turns, the first two of them in a backup."""
+    home = Home(tmp_path_factory.mktemp("template") / "home")
+    for text in SAID[:2]:
+        assert home.run("ask", text).code == 0
+    assert home.run("backup").code == 0
+    assert home.run("ask", SAID[2]).code == 0
+    return home
+
+
+@pytest.fixture
+def home(tmp_path: Path, template: Home) -> Home:
+    return Home(shutil.copytree(template.path, tmp_path / "home"))
+
+
+def wrong(home: Home) -> dict[str, str]:
+    """Return the sentences about what is wrong, by subject, as a program gets them."""
+    outcome = home.run("doctor", "--json")
+    report = json.loads(outcome.output)
+    found = {each["subject"]: each["sentence"] for each in report["findings"] if each["state"] == "wrong"}
+    assert (outcome.code, report["well"]) == ((1, False) if found else (0, True))
+    return found
+
+
+def await_question(terminal: Terminal, number: int) -> None:
+    """Wait for so many questions; one may be broken at the edge of the screen."""
+    terminal.until(lambda: "".join(terminal.screen_text().split()).count("[y/N]") >= number, "a question")
+
+
+def mended(home: Home, *answers: str) -> str:
+    """Let the doctor mend at a terminal, and return all that it said."""
+    with home.shell_in_terminal() as terminal:
+        terminal.say(f"{sys.executable} -m chorus_cli doctor; echo done $((1 + 1))")
+        for number, answer in enumerate(answers, 1):
+            await_question(terminal, number)
+            terminal.say(answer)
+        terminal.await_text("done 2")
+        return " ".join(terminal.screen_text().split())
+
+
+def test_a_sound_home_is_well(home: Home) -> None:
+    assert wrong(home) == {}
+    outcome = home.run("doctor")
+    assert outcome.code == 0
+    assert "chorus.db is sound: 6 messages in 1 thread" in outcome.output
+    assert "6 messages as written" in outcome.output
+    assert "chorus/eliza answers" in outcome.output
+
+
+def silently_changed(home: Home) -> None:
+    home.sql("UPDATE messages SET content = 'hello there' WHERE id = 1")
+
+
+def without_a_session(home: Home) -> None:
+    home.sql(
+        "INSERT INTO sessions(persona, session_id, timestamp, file_path) "
+        "VALUES ('chorus', '2026-02-12_gone', '2026-02-12T00:00:00Z', 'gone')"
+    )
+
+
+def damaged_index(home: Home) -> None:
+    assert home.run("search", "hello").code == 0
+    home.sql("UPDATE message_words_data SET block = zeroblob(length(block)) WHERE id > 10")
+
+
+def zeroed(home: Home) -> None:
+    with closing(sqlite3.connect(home.path / "chorus.db")) as connection:
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'messages'").fetchone()
+    content = bytearray((home.path / "chorus.db").read_bytes())
+    content[(root - 1) * PAGE_BYTES : root * PAGE_BYTES] = bytes(PAGE_BYTES)
+    (home.path / "chorus.db").write_bytes(content)
+
+
+def open_to_all(home: Home) -> None:
+    home.path.chmod(0o755)
+    (home.path / "chorus.db").chmod(0o644)
+
+
+@pytest.mark.parametrize(
+    ("break_", "subject", "sentence"),
+    [
+        (silently_changed, "checksums", "1 message differs from the text that was written: #1."),
+        (without_a_session, "sessions", "The file of the session 2026-02-12_gone is gone"),
+        (damaged_index, "index", "The index of the search is damaged; no message is concerned."),
+        (zeroed, "log", "is damaged"),
+        (lambda home: (home.path / "chorus.db").write_bytes(b""), "log", "is empty (0 bytes)"),
+        (lambda home: (home.path / "chorus.db").write_text("Dear diary"), "log", "is damaged or is no database"),
+        (open_to_all, "permissions", "Other users of this machine can get at"),
+        (lambda home: (home.path / "config.jsonc").write_text("{"), "settings", "config.jsonc"),
+        (
+            lambda home: home.sql("INSERT INTO schema_migrations VALUES ('9999_x', '2030-01-01T00:00:00Z')"),
+            "log",
+            "was made by a newer Chorus",
+        ),
+    ],
+    ids=["checksum", "session", "index", "zeroed", "empty", "no database", "permissions", "settings", "newer"],
+)
+def test_a_fault_is_told_and_the_exit_code_is_1(
+    home: Home, break_: Callable[[Home], object], subject: str, sentence: str
+) -> None:
+    break_(home)
+    before = (home.path / "chorus.db").read_bytes()
+    assert sentence in wrong(home)[subject]
+    assert (home.path / "chorus.db").read_bytes() == before
+
+
+def test_the_text_of_a_changed_message_comes_back_from_the_backup(home: Home) -> None:
+    silently_changed(home)
+    assert "1 text brought from" in mended(home, "y")
+    assert home.said() == SAID
+    assert wrong(home) == {}
+
+
+def test_a_changed_text_that_no_backup_has_can_be_taken_for_true(home: Home) -> None:
+    home.sql("UPDATE messages SET content = 'and again!' WHERE id = 5")
+    assert "No backup has the text of 1 message" in mended(home, "y", "y")
+    assert home.said()[2] == "and again!"
+    assert wrong(home) == {}
+
+
+def test_a_damaged_index_is_made_again(home: Home) -> None:
+    damaged_index(home)
+    assert "The index is made again" in mended(home, "y")
+    assert wrong(home) == {}
+    assert "and «again»" in home.run("search", "again").output
+
+
+def test_permissions_are_narrowed(home: Home) -> None:
+    open_to_all(home)
+    mended(home, "y")
+    assert stat.S_IMODE(home.path.stat().st_mode) == 0o700
+    assert wrong(home) == {}
+
+
+def test_a_damaged_log_is_salvaged_with_the_backup_and_kept(home: Home) -> None:
+    zeroed(home)
+    broken = (home.path / "chorus.db").read_bytes()
+    told = mended(home, "y", "n")
+    assert "4 brought from" in told
+    assert "The damaged log is as it was." in told
+    assert (home.path / "chorus.db").read_bytes() == broken
+    assert "The salvaged log is in use now." in mended(home, "y", "y")
+    assert home.said() == SAID[:2]
+    (kept,) = (home.path / "backups").glob("damaged-*.db")
+    assert kept.read_bytes() == broken
+    assert wrong(home) == {}
+    assert home.run("ask", "on we go").code == 0
+
+
+def test_no_damage_is_a_bug(home: Home) -> None:
+    """Whatever the damage, every sentence is one of Chorus, and the doctor finds what is not as it was."""
+    content, log = (home.path / "chorus.db").read_bytes(), home.run("log").output
+    for number in range(20):
+        (home.path / "chorus.db").write_bytes(damaged(content, number))
+        outcome = home.run("log")
+        assert outcome.code in (0, 1), (number, outcome)
+        doctor = home.run("doctor", "--json")
+        assert doctor.code in (0, 1), (number, doctor)
+        if outcome.code == 0 and outcome.output != log:
+            assert doctor.code == 1, (number, outcome)

@@ -1,0 +1,65 @@
+"""Texts that the database refused, in the real program: told at the next start, brought into the log, or deleted."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.terminal.driver import Home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXTS = [("user", "A long\nletter."), ("assistant", "A reply \ud83d.")]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path / "home")
+    assert home.run("ask", "hello").code == 0
+    folder = home.path / "state" / "rescue"
+    folder.mkdir()
+    lines = [json.dumps({"persona": "chorus", "role": role, "content": content}) for role, content in TEXTS]
+    (folder / "rescue-20260212T143005Z.jsonl").write_text("\n".join(lines) + "\n")
+    return home
+
+
+def test_the_next_chat_tells_of_them(home: Home) -> None:
+    with home.chat() as terminal:
+        terminal.await_text("2 texts that could not be stored are kept in files; /rescue")
+
+
+def test_they_are_brought_into_the_log_and_into_no_context(home: Home) -> None:
+    assert "A long letter." in home.run("ask", "/rescue").output
+    outcome = home.run("ask", "/rescue keep")
+    assert outcome.output == "In the log now:\n2 texts of chorus in thread #2, which is closed; /thread 2 opens it.\n"
+    found = home.sql("SELECT role, content, timestamp FROM messages WHERE thread_id = 2 ORDER BY id")
+    assert found == [
+        ("user", "A long\nletter.", "2026-02-12T14:30:05.000000Z"),
+        ("assistant", "A reply \ufffd.", "2026-02-12T14:30:05.000000Z"),
+    ]
+    assert [*(home.path / "state" / "rescue").iterdir()] == []
+    assert home.seen()[0] == "hello"
+    assert home.run("ask", "/rescue").output == "There is no text that could not be stored.\n"
+
+
+def test_texts_that_an_interrupted_attempt_has_stored_come_in_once(home: Home) -> None:
+    (path,) = (home.path / "state" / "rescue").iterdir()
+    content = path.read_text()
+    assert home.run("ask", "/rescue keep").code == 0
+    path.write_text(content)
+    assert home.run("ask", "/rescue keep").output == "All of them were in the log already.\n"
+    assert len(home.said()) == 2
+
+
+def test_they_are_deleted_only_with_consent(home: Home) -> None:
+    assert home.run("ask", "/rescue discard").code == 1
+    assert "2 texts" in json.loads(home.run("doctor", "--json").output)["findings"][-2]["sentence"]
+    with home.chat() as terminal:
+        terminal.say("/rescue discard")
+        terminal.await_text("for good?")
+        terminal.say("y")
+        terminal.await_text("Deleted 2 texts.")
+    assert [*(home.path / "state" / "rescue").iterdir()] == []
