@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from chorus_cli.core.errors import OutputError
+from chorus_cli.core.jobs.environment import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -82,7 +83,7 @@ class Clipboard:
                 input=text.encode(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env=dict(self.environment),
+                env=without_secrets(self.environment),
                 timeout=_PATIENCE_SECONDS,
                 check=False,
             )

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import SettingsError
+from chorus_cli.core.text.redaction import redact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,8 +112,8 @@ class Setting:
         return list(value) if isinstance(value, tuple) else value
 
     def misfit(self, value: JsonValue) -> str:
-        """Describe, without a full stop, the wrong value and the accepted ones."""
-        return f"{self.key} is {shown(value)}; it must be {self.range_text}"
+        """Describe, without a full stop, the wrong value and the accepted ones; a key in it is not repeated."""
+        return f"{self.key} is {redact(shown(value), ())}; it must be {self.range_text}"
 
     def accepts(self, value: JsonValue) -> bool:
         """Return whether ``value`` is of the right kind and in range; true and false are no numbers."""
