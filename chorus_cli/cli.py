@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _SUBCOMMANDS = {
     None: ("chat", "chat"),
     "ask": ("ask", "ask"),
+    "completion": ("shell_files", "show_completion"),
     "context": ("reports", "context"),
     "cost": ("log", "cost"),
     "export": ("imports", "export_files"),

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.machine.clipboard import Clipboard
+from chorus_cli.adapters.machine.downloads import download
 from chorus_cli.adapters.machine.editor import UserEditor
-from chorus_cli.commands.catalogue import registry
+from chorus_cli.commands.catalogue import groups
+from chorus_cli.commands.framework.own_commands import OwnCommands
 from chorus_cli.commands.framework.services import (
     ContextServices,
     EditingServices,
@@ -21,6 +23,7 @@ from chorus_cli.commands.framework.services import (
     Services,
 )
 from chorus_cli.commands.sessions import saved_line
+from chorus_cli.commands.templates import command_of
 from chorus_cli.services.cards.cards import Cards
 from chorus_cli.services.context.window import ContextWindow
 from chorus_cli.services.editing.context import ContextEditing
@@ -37,6 +40,7 @@ from chorus_cli.services.sessions.sessions import Sessions
 from chorus_cli.services.threads.outbox import Outbox
 from chorus_cli.services.threads.replies import Replies, Surroundings
 from chorus_cli.services.threads.threads import ThreadActivity, Threads
+from chorus_cli.storage.files.persona_files import commands_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,15 +55,18 @@ class Desk:
     """The user's own tools.
 
     ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``.
+    ``picture`` returns the picture in the clipboard; it blocks and raises an ``AttachmentError``.
     """
 
     editor: Editor
     copy: Callable[[str], str]
+    picture: Callable[[], bytes]
 
 
 def this_desk(environment: Mapping[str, str], alone: Callable[[], AbstractContextManager[None]]) -> Desk:
     """Return the user's own tools; ``alone`` is entered while an editor has the terminal."""
-    return Desk(UserEditor(environment, alone), Clipboard(environment, sys.stdout).copy)
+    clipboard = Clipboard(environment, sys.stdout)
+    return Desk(UserEditor(environment, alone), clipboard.copy, clipboard.picture)
 
 
 def compose(turns: Turns, desk: Desk) -> Services:
@@ -73,7 +80,7 @@ def compose(turns: Turns, desk: Desk) -> Services:
     replies = _replies(turns, timer)
     activity = ThreadActivity(opened.is_alive, replies.waiting_in, replies.stop)
     return Services(
-        registry=registry(),
+        own_commands=_own_commands(turns),
         focus=focus,
         conversation=turns.conversation,
         replies=replies,
@@ -88,9 +95,14 @@ def compose(turns: Turns, desk: Desk) -> Services:
         log=LogServices(journal, turns.search, Exporting(context, clock), turns.costs),
         imports=Imports(store, clock, _roster(turns), opened.paths.attachments),
         editing=_editing(turns, desk),
-        machine=MachineServices(clock, desk.copy, opened.notifier, turns.providers.warm),
+        machine=MachineServices(clock, desk.copy, opened.notifier, turns.providers.warm, desk.picture, download),
         attachments=turns.attachments,
     )
+
+
+def _own_commands(turns: Turns) -> OwnCommands[Services]:
+    personas, shared = turns.opened.personas, turns.opened.paths.commands
+    return OwnCommands(groups(), lambda slug: (commands_folder(personas.folder, slug), shared), command_of)
 
 
 def _replies(turns: Turns, timer: IdleTimer) -> Replies:

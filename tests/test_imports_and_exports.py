@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.core.cards.made_cards import card, picture, text_chunk
 from tests.services.imports.foreign_talk import LATIUM, OFTEN, OSLO, ROME, WHERE, written
 from tests.terminal.driver import Home
 
@@ -43,7 +44,7 @@ def test_conversations_move_from_one_home_to_another(home: Home, tmp_path: Path)
     [
         (("import", "/nowhere"), 1, "/nowhere cannot be read: No such file or directory."),
         (("import", "/dev/null"), 1, "/dev/null is neither a file nor a folder."),
-        (("import", __file__), 1, "is of no known format. Known are our own JSONL, our own Markdown"),
+        (("import", __file__), 1, "is of no known format. Known are another Chorus, our own JSONL"),
         (("import", __file__, "--timezone", "Mars/Phobos"), 1, "There is no time zone 'Mars/Phobos'."),
         (("import", __file__, "--persona", "nobody"), 1, "There is no persona called 'nobody'."),
         (("import",), 2, "the following arguments are required: FILE"),
@@ -56,6 +57,14 @@ def test_wrong_arguments_are_refused_in_a_sentence(
     outcome = home.run(*arguments)
     assert outcome.code == code
     assert told in outcome.errors + outcome.output
+
+
+def test_a_character_card_is_told_from_a_talk(home: Home, tmp_path: Path) -> None:
+    path = tmp_path / "mira.png"
+    path.write_bytes(picture(text_chunk("chara", card(2))))
+    assert home.run("import", str(path)).errors == (
+        f"{path} is a character card. /persona import {path} in the chat makes a persona of it.\n"
+    )
 
 
 def test_a_killed_import_leaves_whole_conversations_and_the_next_one_goes_on(home: Home, tmp_path: Path) -> None:

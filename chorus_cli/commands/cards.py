@@ -14,8 +14,8 @@ from chorus_cli.commands.framework.replies import Question, Report, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.persona import turn_to
 from chorus_cli.core.errors import CommandError, UnknownPersonaError
+from chorus_cli.services.cards.cards import Taken
 from chorus_cli.storage.files import card_files, export_files
-from chorus_cli.storage.files.card_files import CardFile
 
 GROUP: CommandGroup[Services] = CommandGroup("persona")
 
@@ -54,17 +54,16 @@ async def import_card(services: Services, file: Annotated[str, CARD]) -> Report:
     """
     found = await asyncio.to_thread(card_files.read, _path(file))
     if found is None:
-        raise CommandError(f"{file} is no character card. Cards are PNG pictures, JSON or CHARX.")
-    return await imported(services, found)
+        raise CommandError(f"There is no character card in {file}. Cards are PNG pictures, JSON or CHARX.")
+    return await arrived(services, await services.cards.take_in(found))
 
 
-async def imported(services: Services, file: CardFile) -> Report:
-    """Make a persona of a card and switch to it; one that was made of it before is only switched to."""
-    taken = await services.cards.take_in(file)
+async def arrived(services: Services, taken: Taken) -> Report:
+    """Switch to the persona of a card, unless it is archived."""
     if taken.slug in services.personas.files.archived():
         return Report((Text(taken.told),))
-    arrived = await turn_to(services, taken.slug)
-    return Report((Text(taken.told), *arrived.parts, *([Text(taken.greeting)] if taken.greeting else [])))
+    turned = await turn_to(services, taken.slug)
+    return Report((Text(taken.told), *turned.parts, *([Text(taken.greeting)] if taken.greeting else [])))
 
 
 @GROUP.command("greeting")

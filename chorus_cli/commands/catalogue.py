@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chorus_cli.commands import (
+    attachments,
     background,
     cards,
     composing,
@@ -20,16 +21,21 @@ from chorus_cli.commands import (
     thread,
 )
 from chorus_cli.commands.context import edit, journal, latest_action, summary, window
-from chorus_cli.commands.framework.registry import CommandRegistry
+from chorus_cli.commands.framework.registry import CommandGroup, CommandRegistry
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.memory import flash, items, remember
 
 
-def registry() -> CommandRegistry[Services]:
-    """Build the registry of all commands."""
-    groups = (
+def groups() -> tuple[CommandGroup[Services], ...]:
+    """Return the groups of all built-in commands."""
+    modules = (
         *(window, journal, edit, summary, sessions, latest_action, remember, items, flash),
         *(persona, cards, thread, background, jobs, settings, run_settings, model),
-        *(search, cost, composing, export, imports, general),
+        *(search, cost, composing, attachments, export, imports, general),
     )
-    return CommandRegistry((*(module.GROUP for module in groups), journal.TOP))
+    return (*(module.GROUP for module in modules), journal.TOP)
+
+
+def registry() -> CommandRegistry[Services]:
+    """Build the registry of all built-in commands."""
+    return CommandRegistry(groups())

@@ -9,9 +9,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
+from chorus_cli.commands.cards import arrived
 from chorus_cli.commands.framework.arguments import Candidate, Parameter
 from chorus_cli.commands.framework.registry import CommandGroup
-from chorus_cli.commands.framework.replies import Text
+from chorus_cli.commands.framework.replies import Report, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.core.errors import CommandError
 from chorus_cli.services.imports.imports import Wanted
@@ -66,26 +67,38 @@ FILES = Parameter(
 
 
 @GROUP.command("import", stoppable=True)
-async def import_files(services: Services, files: Annotated[AskedImport, FILES]) -> Text:
+async def import_files(services: Services, files: Annotated[AskedImport, FILES]) -> Text | Report:
     """Take in conversations of other programs: each becomes a closed thread with its own times.
 
     Files are recognised by their content. What is in the log already is not added again, so a newer export only adds
     what is new. /search finds the messages at once, /thread TITLE opens a conversation, /context edit or /context
     restore brings it into the context. Ctrl-C stops between two conversations. One /context undo takes all of it back.
+    A character card makes a persona, as with /persona import.
 
     Examples:
         /import ~/Downloads/export.zip
         /import ~/Downloads/export.zip --dry-run
     """
-    paths = await asyncio.to_thread(files.paths)
+    asked = await asyncio.to_thread(files.paths)
+    taken, paths = await services.cards.take_in_all(asked, is_dry=files.is_dry)
+    if len(taken) == 1 and not paths and not files.is_dry:
+        return await arrived(services, taken[0])
     wanted = Wanted(paths, services.focus.slug)
-    if files.is_dry:
-        return Text((await services.imports.preview(wanted)).text())
+    number, told = await _take_in(services, wanted, is_dry=files.is_dry) if paths else (0, "")
+    return Text("\n".join([*(each.told for each in taken), *([told] if number or not taken else [])]))
+
+
+async def _take_in(services: Services, wanted: Wanted, *, is_dry: bool) -> tuple[int, str]:
+    """Import conversations, or for a dry run only look at them; return their number and the report."""
+    if is_dry:
+        found = await services.imports.preview(wanted)
+        return found.conversations, found.text()
     report = ImportReport(is_dry=False)
     try:
         await services.imports.take_in(wanted, report, services.machine.notifier.progress)
     except asyncio.CancelledError:
         if not report.added_messages:
             raise
-        return Text(f"{report.text()}\nIt was stopped before the end; the same import goes on from there.")
-    return Text(report.text())
+        stopped = "It was stopped before the end; the same import goes on from there."
+        return report.conversations, f"{report.text()}\n{stopped}"
+    return report.conversations, report.text()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.log.marks import marker
 from chorus_cli.core.log.messages import Role, words_of
 from chorus_cli.core.log.operations import Operation
+from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timespan import format_span
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.operations import Numbers
     from chorus_cli.core.time.timespan import Span, WindowChoice
     from chorus_cli.services.context.window import WindowState
+
+_NO_FURTHER = "No window reaches further back; /context edit brings in older messages that you choose."
 
 
 def local(moment: datetime) -> str:
@@ -81,10 +84,10 @@ def start(boundary: Operation) -> str:
 
 
 def confirmation(state: WindowState) -> str:
-    """Confirm a new window, with a warning if it was clamped to the bounds."""
-    return "\n".join(
-        filter(None, [state.warning, f"Context window set to {state.hours}h", reach(state.since, state.boundary)])
-    )
+    """Confirm a new window, with a warning if it was clamped to the bounds and the way to bring in older messages."""
+    change = f"Context window set to {state.hours}h"
+    older = _NO_FURTHER if state.warning and state.hours == MAXIMUM_CONTEXT_HOURS else ""
+    return "\n".join(filter(None, [state.warning, change, reach(state.since, state.boundary), older]))
 
 
 def reset_confirmation(state: WindowState) -> str:

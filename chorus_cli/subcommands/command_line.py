@@ -12,6 +12,9 @@ from chorus_cli.terminal.screen.output import refuse_closed_output, standard_err
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+SHELLS = ("bash", "fish", "zsh")
+"""The shells that have a completion script."""
+
 _LARGEST_ID = 2**63 - 1
 
 
@@ -83,6 +86,8 @@ def parser() -> argparse.ArgumentParser:
     personas = commands.add_parser("personas", parents=[unused], help="list the personas")
     personas.add_argument("--json", action="store_true", help="as one JSON value")
     commands.add_parser("schema", parents=[unused], help="print the JSON Schema of system.jsonc")
+    completion = commands.add_parser("completion", parents=[unused], help="print the completion script of a shell")
+    completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, fish or zsh")
     commands.add_parser("paths", parents=[unused], help="print the folders and files of Chorus")
     return parser
 
@@ -160,7 +165,7 @@ def _add_import(commands: argparse._SubParsersAction[_Parser]) -> None:
         help="take in conversations of other programs",
         description="Take in conversations of other programs, which are recognised by their content. Each becomes a "
         "closed thread with its own times; what is in the log already is not added again; one /context undo takes all "
-        "of it back.",
+        "of it back. A character card makes a persona.",
     )
     into.add_argument("files", metavar="FILE", nargs="+", help="a file, an archive or a folder")
     into.add_argument("--dry-run", action="store_true", help="only say what is in it; nothing is changed")

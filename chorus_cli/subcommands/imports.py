@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from chorus_cli.services.imports.imports import Imports, Wanted
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.services.log.search import Search
 from chorus_cli.services.personas.roster import Roster
+from chorus_cli.storage.files import card_files
 from chorus_cli.subcommands.conventions import options, print_json
 from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.screen.output import standard_error, standard_output
@@ -28,23 +30,28 @@ if TYPE_CHECKING:
 
 
 async def import_files(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    """Import files and folders, or with ``--dry-run`` say what that would add."""
+    """Import conversations and character cards, or with ``--dry-run`` say what that would add."""
     given, tell = options(chosen, environment), standard_error().notice
     zone = _zone(chosen.timezone)
+    if len(chosen.files) == 1 and await asyncio.to_thread(card_files.read, Path(chosen.files[0])) is not None:
+        [card] = chosen.files
+        raise CommandError(f"{card} is a character card. /persona import {card} in the chat makes a persona of it.")
     async with opened(given._replace(persona=None), environment) as app:
-        roster = Roster(app.store, app.clock, app.personas, app.paths.deleted_personas)
-        imports = Imports(app.store, app.clock, roster, app.paths.attachments)
-        persona = app.personas.find(given.persona) if given.persona else None
-        wanted = Wanted([Path(name) for name in chosen.files], app.focus.slug, persona, zone)
-        if chosen.dry_run:
-            report = await imports.preview(wanted)
-        else:
-            report = await _taken_in(imports, wanted, tell)
-            await Search(app.store, app.clock).catch_up(tell)
+        cards = app.services().cards
+        taken, paths = await cards.take_in_all(map(Path, chosen.files), is_dry=chosen.dry_run)
+        report = ImportReport(is_dry=chosen.dry_run)
+        if paths:
+            roster = Roster(app.store, app.clock, app.personas, app.paths.deleted_personas)
+            imports = Imports(app.store, app.clock, roster, app.paths.attachments)
+            persona = app.personas.find(given.persona) if given.persona else None
+            report = await _taken_in(imports, Wanted(paths, app.focus.slug, persona, zone), report, tell)
+            if not chosen.dry_run:
+                await Search(app.store, app.clock).catch_up(tell)
     if chosen.json:
-        print_json(report.as_json())
+        print_json(report.as_json() | {"cards": [each.as_json() for each in taken]})
     else:
-        standard_output().line(report.text())
+        found = [report.text()] if report.conversations or not taken else []
+        standard_output().line("\n".join([*(each.told for each in taken), *found]))
     return DONE
 
 
@@ -71,9 +78,12 @@ def _exported_line(exported: Exported, folder: Path) -> str:
     return f"Exported {amount}{attached} to {folder}. chorus import reads them back.{missing}"
 
 
-async def _taken_in(imports: Imports, wanted: Wanted, tell: Callable[[str], None]) -> ImportReport:
-    """Import everything; a run that is stopped or fails says what has come in until then."""
-    report = ImportReport(is_dry=False)
+async def _taken_in(
+    imports: Imports, wanted: Wanted, report: ImportReport, tell: Callable[[str], None]
+) -> ImportReport:
+    """Import everything, unless it is a dry run; a run that is stopped or fails says what has come in until then."""
+    if report.is_dry:
+        return await imports.preview(wanted)
     try:
         await imports.take_in(wanted, report, tell)
     except BaseException:

@@ -62,7 +62,7 @@ class Following:
             self._tell_stopped(turn, has_words=arrival.has_words)
             raise
         except (SettingsError, MessageRefusedError) as error:
-            self._services.attachments.wait(turn.attachments)
+            self._services.attachments.give_back(turn.attachments)
             if isinstance(error, SettingsError):
                 self._unsent.text = _typed(turn.text)
             raise
@@ -72,7 +72,7 @@ class Following:
     def _tell_stopped(self, turn: RunningTurn, *, has_words: bool) -> None:
         if turn.is_waiting:
             self._unsent.text = _typed(self._services.replies.give_back(turn))
-            self._services.attachments.wait(turn.attachments)
+            self._services.attachments.give_back(turn.attachments)
             self._screen.notice(_NOT_SENT)
         else:
             self._screen.notice(_STOPPED if has_words else _STOPPED_EARLY)

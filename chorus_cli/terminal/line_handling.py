@@ -142,9 +142,12 @@ class LineHandler:
 
     async def _command(self, line: str) -> bool:
         services = self._services
+        for flaw in services.own_commands.new_flaws(services.focus.slug):
+            self._screen.notice(flaw)
         before = services.focus.slug, services.focus.thread_id
         bound = resolve(services.registry, line, services.machine.clock.now())
-        if bound.command.path in _ASKING and not await self._is_affordable(services.focus.target()):
+        asks_model = bound.command.path in _ASKING or services.own_commands.is_own(bound.command)
+        if asks_model and not await self._is_affordable(services.focus.target()):
             return False
         stoppable = bound.command.stoppable
         hint = ", press Ctrl-C to stop" if stoppable else ""

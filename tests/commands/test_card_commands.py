@@ -10,11 +10,14 @@ import pytest
 
 from chorus_cli.commands.framework.replies import Question, plain
 from chorus_cli.core.cards.png import card_json
+from chorus_cli.core.errors import StorageError
+from chorus_cli.storage.sqlite import persona_rows
 from tests.core.cards.made_cards import archive, card, picture, text_chunk
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from chorus_cli.storage.sqlite.store import Connection
     from tests.services.world import World
 
 GREETING = "*Mira looks up.* You are wet, You."
@@ -194,5 +197,57 @@ async def test_an_archive_of_version_3_makes_a_persona(world: World, tmp_path: P
 async def test_a_file_without_a_card_makes_nothing(world: World, tmp_path: Path, name: str) -> None:
     (tmp_path / "text.json").write_text("{}")
     told = await world.told(f"/persona import {tmp_path / name}")
-    assert told.endswith(("No such file or directory.", "is no character card. Cards are PNG pictures, JSON or CHARX."))
+    assert told == f"There is no character card in {tmp_path / name}. Cards are PNG pictures, JSON or CHARX."
     assert world.personas.slugs() == ("chorus",)
+
+
+async def test_a_greeting_stays_until_the_conversation_begins_anew(world: World, mira: Path) -> None:
+    await world.told(f"/persona import {mira}")
+    world.clock.advance(timedelta(days=3))
+    assert await world.seen() == [GREETING]
+    await world.told("/new")
+    assert await world.seen() == []
+    await world.told("/persona greeting")
+    assert await world.seen() == [GREETING]
+
+
+async def test_a_card_that_cannot_be_stored_leaves_nothing(world: World, mira: Path) -> None:
+    def refuse_items(connection: Connection) -> None:
+        connection.execute(
+            "CREATE TRIGGER refused BEFORE INSERT ON context_items BEGIN SELECT RAISE(ABORT, 'no room'); END"
+        )
+
+    await world.store.write(refuse_items)
+    with pytest.raises(StorageError):
+        await world.carry_out(f"/persona import {mira}")
+    assert world.personas.slugs() == ("chorus",)
+    assert await world.store.read(persona_rows.traces) == {}
+
+
+async def test_a_card_is_imported_like_any_other_file(world: World, mira: Path, tmp_path: Path) -> None:
+    told = await world.told(f"/import {mira} --dry-run")
+    assert told.startswith("Would make Mira of mira.png by somebody, with a greeting")
+    assert world.personas.slugs() == ("chorus",)
+    other = written(tmp_path, "ben.json", card(1, name="Ben"))
+    told = await world.told(f"/import {mira} {other}")
+    assert told.startswith("Made Mira of mira.png")
+    assert "\nMade Ben of ben.json, with a greeting and 1 document." in told
+    assert world.focus.slug == "chorus"
+    assert (await world.told(f"/import {mira}")).startswith("Mira was made of mira.png before.")
+    assert world.focus.slug == "mira"
+
+
+async def test_the_cards_of_a_folder_are_imported(world: World, mira: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "characters"
+    folder.mkdir()
+    for name, data in (
+        ("mira.png", content(mira)),
+        ("a.png", picture()),
+        ("ben.PNG", picture(text_chunk("chara", card(1, name="Ben")))),
+    ):
+        (folder / name).write_bytes(data)
+    assert [line.split(",")[0] for line in (await world.told(f"/import {folder}")).splitlines() if "Made" in line] == [
+        "Made Ben of ben.PNG",
+        "Made Mira of mira.png by somebody",
+    ]
+    assert world.personas.slugs() == ("ben", "chorus", "mira")

@@ -11,9 +11,11 @@ import pytest
 from chorus_cli.commands import general, sessions
 from chorus_cli.commands.context import journal, window
 from chorus_cli.commands.framework.command_line import completions, look_up, resolve
+from chorus_cli.commands.framework.own_commands import OwnCommands
 from chorus_cli.commands.framework.registry import CommandRegistry
 from chorus_cli.commands.framework.replies import Reply, Report, Table, plain
 from chorus_cli.commands.sessions import saved_line
+from chorus_cli.commands.templates import command_of
 from chorus_cli.core.errors import ChorusError, ModelError
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ class Desk:
     @property
     def context(self) -> Services:
         groups = (window.GROUP, journal.GROUP, sessions.GROUP, general.GROUP)
-        return replace(self.world.services, registry=CommandRegistry(groups))
+        return replace(self.world.services, own_commands=OwnCommands(groups, lambda _slug: (), command_of))
 
     async def told(self, line: str) -> str:
         here = self.context

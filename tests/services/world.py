@@ -21,6 +21,7 @@ from chorus_cli.services.personas.models import KnownModels, Models
 from chorus_cli.services.personas.personas import Personas
 from chorus_cli.storage.files.open_threads import OpenThreads
 from chorus_cli.storage.sqlite.log import message_rows, thread_rows
+from tests.attached_files import png
 from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, ScriptedShell, WordCounter
 
 if TYPE_CHECKING:
@@ -232,11 +233,16 @@ class Kept:
     folder: Path
     rescued: list[Mapping[str, str]] = field(default_factory=list)
     copied: list[str] = field(default_factory=list)
+    pictures: list[bytes] = field(default_factory=lambda: [png()])
 
     def rescue(self, record: Mapping[str, str]) -> Path:
         """Keep a record."""
         self.rescued.append(record)
         return self.folder / "rescue.jsonl"
+
+    def picture(self) -> bytes:
+        """Return the picture that was copied last."""
+        return self.pictures[-1]
 
     def copy(self, text: str) -> str:
         """Keep a text."""
@@ -261,7 +267,7 @@ async def built(
         scripted_providers(model, limit_tokens, tools),
         folds_in_background=False,
     )
-    services = compose(turns, Desk(editor, kept.copy))
+    services = compose(turns, Desk(editor, kept.copy, kept.picture))
     await focus.open(None)
     return World(folder, store, clock, model, editor, services, kept.rescued, kept.copied, shell)
 

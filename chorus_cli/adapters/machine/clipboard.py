@@ -1,5 +1,7 @@
 """The user's clipboard, set by the installed tools and by the terminal itself with OSC 52, which works over SSH.
 
+A picture in it is read by the tools alone.
+
 The sequence bypasses the terminal guard, which blocks it in all other output; only base64 varies in it.
 """
 
@@ -11,7 +13,7 @@ from base64 import b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from chorus_cli.core.errors import OutputError
+from chorus_cli.core.errors import AttachmentError, OutputError
 from chorus_cli.core.jobs.environment import without_secrets
 
 if TYPE_CHECKING:
@@ -26,6 +28,11 @@ _TOOLS = (
     (("wl-copy",), "WAYLAND_DISPLAY"),
     (("xclip", "-selection", "clipboard"), "DISPLAY"),
     (("xsel", "--clipboard", "--input"), "DISPLAY"),
+)
+_PICTURE_TOOLS = (
+    (("pngpaste", "-"), ""),
+    (("wl-paste", "--type", "image/png"), "WAYLAND_DISPLAY"),
+    (("xclip", "-selection", "clipboard", "-t", "image/png", "-o"), "DISPLAY"),
 )
 _TMUX = (("tmux", "load-buffer", "-w", "-"), "TMUX")  # tmux ignores OSC 52 unless it is told not to
 
@@ -58,6 +65,47 @@ class Clipboard:
             "xsel, pbcopy). /export FILE writes the conversation to a file."
         )
 
+    def picture(self) -> bytes:
+        """Return the picture in the clipboard, in PNG.
+
+        Raises:
+            AttachmentError: there is none, or no tool to read it.
+        """
+        tools = [tool for command, variable in _PICTURE_TOOLS if (tool := self._tool(command, variable))]
+        if not tools:
+            raise AttachmentError(
+                "The clipboard cannot be read: there is none of wl-paste, xclip and pngpaste. /attach FILE attaches a "
+                "picture that is in a file."
+            )
+        found = next(filter(None, map(self._output, tools)), b"")
+        if not found:
+            raise AttachmentError("There is no picture in the clipboard.")
+        return found
+
+    def _output(self, command: list[str]) -> bytes:
+        """Return what a tool prints; nothing if it fails."""
+        try:
+            done = subprocess.run(  # noqa: S603 - the user's own tools, without a shell
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=without_secrets(self.environment),
+                timeout=_PATIENCE_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return b""
+        return done.stdout if done.returncode == 0 else b""
+
+    def _tool(self, command: tuple[str, ...], variable: str) -> list[str]:
+        """Return the command of a tool with its path; empty if it is not there, or reaches no clipboard."""
+        name, *arguments = command
+        program = shutil.which(name, path=self.environment.get("PATH"))
+        if program is None or (variable and not self.environment.get(variable)):
+            return []
+        return [program, *arguments]
+
     def _taken_by(self, text: str) -> Iterator[str]:
         """Yield the names of the tools that took the text: the first desktop tool that works, and tmux."""
         if any(map(self.environment.get, _OVER_SSH)):
@@ -72,14 +120,13 @@ class Clipboard:
             yield _TMUX[0][0]
 
     def _took(self, command: tuple[str, ...], variable: str, text: str) -> bool:
-        name, *arguments = command
-        program = shutil.which(name, path=self.environment.get("PATH"))
-        if program is None or (variable and not self.environment.get(variable)):
+        tool = self._tool(command, variable)
+        if not tool:
             return False
         try:
             # Some stay in the background to serve the text, so their output must not be waited for.
             done = subprocess.run(  # noqa: S603 - the user's own tools, without a shell
-                [program, *arguments],
+                tool,
                 input=text.encode(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

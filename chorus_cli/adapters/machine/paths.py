@@ -52,6 +52,11 @@ class Paths(NamedTuple):
         return self.config / "config.jsonc"
 
     @property
+    def commands(self) -> Path:
+        """The user's own commands for every persona."""
+        return self.config / "commands"
+
+    @property
     def drafts(self) -> Path:
         """Texts being edited."""
         return self.state / "drafts"
@@ -79,6 +84,7 @@ class Paths(NamedTuple):
             ("attachments", self.attachments),
             ("backups", self.backups),
             ("config", self.config_file),
+            ("commands", self.commands),
             ("drafts", self.drafts),
             ("rescue", self.rescue),
             ("run", self.run),

@@ -41,7 +41,9 @@ async def undo(services: Services) -> Reply:
         /undo
     """
     target = services.focus.target()
+    attached = services.replies.attached_in(target.thread_id)
     if unsent := await services.replies.take_back(target.thread_id):
+        services.attachments.give_back(attached)
         return Refill(f"Not sent: {shortened(unsent)}", unsent)
     try:
         newest = await services.log.journal.newest(target)
@@ -98,6 +100,7 @@ def _undone(done: Operation | Spoken, name: str, services: Services) -> Reply:
     if isinstance(done, Operation):
         return Text(f"Undone: {name}")
     again = services.jobs.news.turn_undone(done.id)
+    services.attachments.give_back(done.attachments)
     told = [f"Undone: {name}", *([going_again_line(again)] if again else [])]
     return Refill("\n".join(told), done.content, gives_way=True)
 

@@ -211,16 +211,18 @@ class CommandRegistry(Generic[C]):
     ``guesses`` maps first words that users of other programs expect to the commands to suggest.
     """
 
-    def __init__(self, groups: Iterable[CommandGroup[C]]) -> None:
-        """Merge the groups.
+    def __init__(self, groups: Iterable[CommandGroup[C]], own: CommandGroup[C] | None = None) -> None:
+        """Merge the groups, and the user's ``own`` one, whose names take precedence over guesses.
 
         Raises:
             TypeError: two commands, groups or aliases go by the same word, or a group has two summaries.
         """
-        self.groups = _merged(groups)
+        self.groups = _merged((*groups, *([own] if own else [])))
         self.words = _first_words(self.groups)
-        self.guesses = {guess: command for command in self for guess in command.guesses}
-        _no_word_twice("/", [*self.words, *(guess for command in self for guess in command.guesses)])
+        taken = own.words if own else {}
+        guesses = [(guess, command) for command in self for guess in command.guesses if guess not in taken]
+        self.guesses = dict(guesses)
+        _no_word_twice("/", [*self.words, *(guess for guess, _ in guesses)])
 
     def __iter__(self) -> Iterator[Command[C]]:
         """Iterate over all commands, group by group in the order of declaration."""

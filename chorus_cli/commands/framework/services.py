@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
+    from chorus_cli.commands.framework.own_commands import OwnCommands
     from chorus_cli.commands.framework.registry import CommandRegistry
     from chorus_cli.ports import Clock
     from chorus_cli.services.attachments.attachments import Attachments
@@ -79,20 +80,24 @@ class MachineServices:
     """The time, the clipboard, sentences to the user while a command is being carried out, and the models' libraries.
 
     ``copy`` puts a text into the clipboard and returns by which ways; it blocks and raises an ``OutputError``.
-    ``warm`` imports all that asking a model needs; it blocks, maybe for seconds.
+    ``warm`` imports all that asking a model needs; it blocks, maybe for seconds. ``picture`` returns the picture in the
+    clipboard, which blocks, and ``download`` the name and the bytes of a file on the web; both raise an
+    ``AttachmentError``.
     """
 
     clock: Clock
     copy: Callable[[str], str]
     notifier: Notifier
     warm: Callable[[str], None]
+    picture: Callable[[], bytes]
+    download: Callable[[str], Awaitable[tuple[str, bytes]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """All services, and the registry of commands that ``/help`` reads."""
+    """All services, and the commands, those of the user among them."""
 
-    registry: CommandRegistry[Services]
+    own_commands: OwnCommands[Services]
     focus: Focus
     conversation: Conversation
     replies: Replies
@@ -109,3 +114,8 @@ class Services:
     editing: EditingServices
     machine: MachineServices
     attachments: Attachments
+
+    @property
+    def registry(self) -> CommandRegistry[Services]:
+        """The commands of a chat with the persona in focus."""
+        return self.own_commands.registry(self.focus.slug)

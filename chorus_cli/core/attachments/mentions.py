@@ -30,6 +30,11 @@ class Mentions(NamedTuple):
     paths: tuple[str, ...]
 
 
+def is_address(text: str) -> bool:
+    """Return whether a text is the address of a file on the web."""
+    return text.casefold().startswith(("http://", "https://"))
+
+
 class Begun(NamedTuple):
     """A mention that is being typed: the path so far, the length of its written form, and whether it is quoted."""
 

@@ -6,10 +6,12 @@ import re
 from typing import NamedTuple
 
 from chorus_cli.core.errors import AttachmentError
+from chorus_cli.core.log.attachments import Attachment, Kind
 
 LARGEST_BYTES = 20_000_000
 """The size of the largest file that is attached; providers refuse larger requests."""
 
+_TEXT = "text/plain"
 _PNG, _PNG_HEAD, _PNG_END = b"\x89PNG\r\n\x1a\n", b"IHDR", b"IEND"
 _JPEG, _JPEG_END = b"\xff\xd8\xff", b"\xff\xd9"
 _GIF, _GIF_END = (b"GIF87a", b"GIF89a"), b";"
@@ -63,6 +65,21 @@ def recognised(name: str, data: bytes) -> Facts:
     if _PDF in data[:_PDF_SEARCHED]:
         return _pdf(name, data)
     return _text(name, data)
+
+
+def attachment_of(name: str, data: bytes, digest: str, media_type: str) -> Attachment:
+    """Return a file that another program has kept as an attachment, of ``media_type`` if it is of no kind that is sent.
+
+    A picture that is damaged or too large has no size, and so it is not sent.
+    """
+    plain = Attachment(name, media_type, len(data), digest)
+    try:
+        facts = recognised(name, data)
+    except AttachmentError:
+        return plain
+    if facts.media_type == _TEXT and (plain.kind is Kind.TEXT or media_type.startswith("image/")):
+        return plain
+    return plain._replace(media_type=facts.media_type, width=facts.width, height=facts.height, pages=facts.pages)
 
 
 def refuse_large(name: str, size_bytes: int) -> None:
@@ -149,7 +166,7 @@ def _text(name: str, data: bytes) -> Facts:
         raise _of_no_use(name, data, f"it has a zero byte (byte {data.index(0) + 1})")
     if not text.strip():
         raise AttachmentError(f"{name} has nothing but blanks, so it was not attached.")
-    return Facts("text/plain")
+    return Facts(_TEXT)
 
 
 def _of_no_use(name: str, data: bytes, reason: str) -> AttachmentError:

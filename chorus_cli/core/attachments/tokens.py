@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.log.attachments import Attachment
 
-# A picture whose size is not known, as an import may have it: that of a screen.
-_UNKNOWN_SIDES = (1920, 1080)
 _BYTES_PER_PAGE = 50_000
 _BYTES_PER_TOKEN = 3
 _NAME_TOKENS = 16
@@ -58,8 +56,7 @@ def _tokens(attachment: Attachment, model: str) -> int:
         case Kind.TEXT:
             return _NAME_TOKENS + (attachment.tokens or math.ceil(attachment.size_bytes / _BYTES_PER_TOKEN))
         case Kind.PICTURE:
-            sides = (attachment.width, attachment.height) if attachment.width else _UNKNOWN_SIDES
-            return _picture_tokens(*sides, model)
+            return _picture_tokens(attachment.width, attachment.height, model)
         case Kind.PDF:
             pages = attachment.pages or math.ceil(attachment.size_bytes / _BYTES_PER_PAGE)
             return pages * (258 if "gemini" in model else 3_000)

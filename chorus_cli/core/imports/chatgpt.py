@@ -110,7 +110,8 @@ class _Reader:
         role, text, call, result_of = Role.USER, content.text, None, self._call_of.get(key)
         tool = _addressee(message)
         if result_of is not None:
-            role = Role.TOOL_RESULT
+            # No model takes a result without text, such as a picture that was made.
+            role, text = Role.TOOL_RESULT, text or ", ".join(file.name for file in content.files)
         elif key in self._calls:
             role, text, result_of = Role.TOOL_USE, "", key
             call = ToolCall(key, tool, _arguments(content.text)).as_json

@@ -22,7 +22,7 @@ SOURCE = "claude-code"
 
 _BROKEN = "line that cannot be read"
 _SUBAGENTS = "message of a subagent"
-_KEPT = ("type", "timestamp", "message", "isMeta", "isCompactSummary", "isApiErrorMessage", "attachment")
+_KEPT = ("type", "subtype", "isCompactSummary", "logicalParentUuid", "compactMetadata")
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 _BETTER_TITLES = ("custom-title", "ai-title", "summary")
 # A tuple: a value that is sought in it may be a list, which no set takes.
@@ -119,11 +119,10 @@ class _Session:
 
     def _keep(self, key: str, value: Record) -> None:
         parent = values.identifier(value.get("parentUuid")) or None
-        is_boundary = value.get("subtype") == "compact_boundary"
-        record = dict(value) if is_boundary else {field: value[field] for field in _KEPT if field in value}
+        record = {field: value[field] for field in _KEPT if field in value}
         self._lines[key] = Line(key, parent, self._last, record)
         self._last = key
-        self.words.take(key, record)
+        self.words.take(key, value)
         if value.get("type") in ("user", "assistant"):
             self.leaf = key
 

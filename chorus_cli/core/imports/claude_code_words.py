@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.imports import values
 from chorus_cli.core.imports.conversation import ForeignFile, ForeignMessage
@@ -14,6 +14,7 @@ from chorus_cli.core.log.messages import Role, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
 
     from chorus_cli.core.imports.values import Record
 
@@ -30,13 +31,22 @@ _NOT_SAID = re.compile(
 _MEDIA = ("image", "document")
 
 
-@dataclass(slots=True)
-class _Reply:
-    """The lines of one reply: each has a block or more; ``key`` is the first one's."""
+class _Block(NamedTuple):
+    """A block of a reply, the key of the row that it may become, and the time of its line."""
 
     key: str
-    record: Record
-    blocks: list[tuple[str, Record]] = field(default_factory=list)
+    timestamp: datetime | None
+    block: Record
+
+
+@dataclass(slots=True)
+class _Reply:
+    """The lines of one reply, each with a block or more; ``key`` is the first one's."""
+
+    key: str
+    model: str | None
+    blocks: list[_Block] = field(default_factory=list)
+    is_cut: bool = False
 
 
 class Words:
@@ -48,7 +58,7 @@ class Words:
         self._replies: dict[str, _Reply] = {}
         self._calls: set[str] = set()
         self._results: dict[str, Result] = {}
-        self._orphans: list[tuple[str, str, Record]] = []
+        self._answers: list[tuple[str, str]] = []
         self._queued: set[str] = set()
 
     def take(self, key: str, line: Record) -> None:
@@ -72,9 +82,10 @@ class Words:
         """Make the replies, once all results are known."""
         for reply in self._replies.values():
             self._messages[reply.key] = [*_reply_rows(reply, self._results), *self._messages.get(reply.key, ())]
-        for key, call, result in self._orphans:
+        for key, call in self._answers:
             if call not in self._calls:
-                row = ForeignMessage(f"{key}/result", None, Role.ASSISTANT, in_words("", _words_of(result)))
+                content, time = self._results[call]
+                row = ForeignMessage(f"{key}/result", None, Role.ASSISTANT, in_words("", content), time)
                 self._messages.setdefault(key, []).append(row)
 
     def messages_of(self, key: str) -> tuple[ForeignMessage, ...]:
@@ -85,14 +96,15 @@ class Words:
         if line.get("isApiErrorMessage") is True or message.get("model") == _SYNTHETIC:
             self.skipped[_ERROR] += 1
             return
-        reply = self._replies.setdefault(values.identifier(message.get("id")) or key, _Reply(key, line))
-        known = [block for _, block in reply.blocks]
+        new = _Reply(key, values.line(message.get("model")) or None)
+        reply = self._replies.setdefault(values.identifier(message.get("id")) or key, new)
+        reply.is_cut = message.get("stop_reason") == "max_tokens"
+        time, known = values.moment(line.get("timestamp")), [each.block for each in reply.blocks]
         for number, block in enumerate(_blocks(message)):
             if block not in known:
-                reply.blocks.append((f"{key}/{number}" if number else key, block))
+                reply.blocks.append(_Block(f"{key}/{number}" if number else key, time, block))
             if block.get("type") == "tool_use":
                 self._calls.add(values.identifier(block.get("id")))
-        reply.record = line
 
     def _take_prompt(self, key: str, line: Record, message: Record) -> None:
         blocks = _blocks(message)
@@ -101,7 +113,7 @@ class Words:
             if block.get("type") == "tool_result":
                 call = values.identifier(block.get("tool_use_id"))
                 self._results[call] = Result(_words_of(block), values.moment(line.get("timestamp")))
-                self._orphans.append((key, call, {"content": block.get("content")}))
+                self._answers.append((key, call))
         if line.get("isCompactSummary") is True:
             self.skipped[_SUMMARY] += 1
         elif said and line.get("isMeta") is True:
@@ -137,24 +149,26 @@ def _blocks(message: Record) -> Sequence[Record]:
 
 def _reply_rows(reply: _Reply, results: dict[str, Result]) -> Iterator[ForeignMessage]:
     """Yield the rows of a reply: its text, then each call with its result, and text behind it in a row of its own."""
-    message = values.record(reply.record.get("message"))
-    time, model = values.moment(reply.record.get("timestamp")), values.line(message.get("model")) or None
-    thoughts = "\n\n".join(filter(str.strip, (values.text(block.get("thinking")) for _, block in reply.blocks)))
-    blank = ForeignMessage(reply.key, None, Role.ASSISTANT, "", time, model, reasoning=thoughts or None)
+    thoughts = "\n\n".join(filter(str.strip, (values.text(each.block.get("thinking")) for each in reply.blocks)))
+    time = reply.blocks[0].timestamp if reply.blocks else None
+    blank = ForeignMessage(reply.key, None, Role.ASSISTANT, "", time, reply.model, reasoning=thoughts or None)
     rows: list[ForeignMessage] = []
-    for key, block in reply.blocks:
+    for key, time, block in reply.blocks:
         text = values.text(block.get("text")) if block.get("type") == "text" else ""
         if block.get("type") == "tool_use":
             identity = values.identifier(block.get("id"))
             call = call_of(identity or key, block.get("name"), block.get("input"))
-            rows += rows_of_call(replace(blank, key=key), call, results.get(identity) if identity else None)
+            rows += rows_of_call(
+                replace(blank, key=key, timestamp=time), call, results.get(identity) if identity else None
+            )
         elif text.strip() and rows and rows[-1].role is Role.ASSISTANT:
-            rows[-1] = replace(rows[-1], content=f"{rows[-1].content}\n\n{text}")
+            # The key is that of the last text: a session that goes on may add more to what was imported before.
+            rows[-1] = replace(rows[-1], key=key, content=f"{rows[-1].content}\n\n{text}")
         elif text.strip():
-            rows.append(replace(blank, key=key, content=text))
+            rows.append(replace(blank, key=key, timestamp=time, content=text))
     if not rows and thoughts:
         rows.append(blank)
-    if rows and rows[-1].role is Role.ASSISTANT and message.get("stop_reason") == "max_tokens":
+    if rows and rows[-1].role is Role.ASSISTANT and reply.is_cut:
         rows[-1] = replace(rows[-1], status=Status.TRUNCATED)
     yield from (row if not number else replace(row, reasoning=None) for number, row in enumerate(rows))
 

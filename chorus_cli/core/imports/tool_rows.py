@@ -26,9 +26,12 @@ class Result(NamedTuple):
 
 
 def rows_of_call(row: ForeignMessage, call: ToolCall, result: Result | None) -> tuple[ForeignMessage, ...]:
-    """Return a call and its result as two rows made after ``row``; a call without a result is text of the reply."""
+    """Return a call and its result as two rows made after ``row``; a call without a result is text of the reply.
+
+    That text has a key of its own, because a later export may have the result.
+    """
     if result is None:
-        return (replace(row, role=Role.ASSISTANT, content=in_words(call.name, call.arguments)),)
+        return (replace(row, key=f"{row.key}/alone", role=Role.ASSISTANT, content=in_words(call.name, call.arguments)),)
     use = replace(row, role=Role.TOOL_USE, content="", tool_calls=call.as_json, tool_call_id=call.id)
     answer = replace(
         row,

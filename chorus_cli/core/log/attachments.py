@@ -13,6 +13,8 @@ _KILO = 1000
 _DIGEST_LENGTH = 64
 _DIGITS = frozenset("0123456789abcdef")
 _PDF = "application/pdf"
+# Those that all providers take; of others, which an import may bring, they are told the names.
+_PICTURE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _TEXT_TYPES = frozenset({"application/json", "application/xml"})
 _UNNAMED = "file"
 
@@ -49,8 +51,9 @@ class Attachment(NamedTuple):
     @property
     def kind(self) -> Kind:
         """The way it is sent."""
-        if self.media_type.startswith("image/"):
-            return Kind.PICTURE
+        if self.media_type in _PICTURE_TYPES:
+            # The size of a damaged picture, as an import may bring it, is not known; a provider would refuse it.
+            return Kind.PICTURE if self.width else Kind.OTHER
         if self.media_type == _PDF:
             return Kind.PDF
         is_text = self.media_type.startswith("text/") or self.media_type in _TEXT_TYPES

@@ -41,6 +41,7 @@ class Attachments:
         self._counter = counter
         self._accepted_by = accepted_by
         self._waiting: list[Attachment] = []
+        self._given_back: tuple[Attachment, ...] = ()
 
     @property
     def waiting(self) -> tuple[Attachment, ...]:
@@ -50,6 +51,12 @@ class Attachments:
     def wait(self, attachments: Iterable[Attachment]) -> None:
         """Let attachments wait for the next message, each once."""
         self._waiting = _once([*self._waiting, *attachments])
+
+    def give_back(self, attachments: tuple[Attachment, ...]) -> None:
+        """Let the attachments of a message wait that the user has again, in place of those given back before."""
+        self._waiting = [each for each in self._waiting if each not in self._given_back]
+        self._given_back = attachments
+        self.wait(attachments)
 
     def clear(self) -> tuple[Attachment, ...]:
         """Let nothing wait any longer, and return the attachments that did."""
@@ -86,7 +93,7 @@ class Attachments:
         attachments = _once([*self._waiting, *named])
         if attachments:
             await self.refuse_untaken(model, attachments)
-        self._waiting = []
+        self._waiting, self._given_back = [], ()
         return Prepared(found.text if found else text, tuple(attachments))
 
     async def refuse_untaken(self, model: str, attachments: Sequence[Attachment]) -> None:
@@ -101,8 +108,8 @@ class Attachments:
         if untaken:
             names = enumerated([each.name for each in untaken])
             raise AttachmentError(
-                f"{model} takes no {_NAMES[untaken[0].kind]}, so nothing was sent. Choose a model that does with "
-                f"/model NAME, or leave out {names}."
+                f"{model} takes no {_NAMES[untaken[0].kind]}. Choose a model that does with /model NAME, or leave out "
+                f"{names}; nothing was sent."
             )
 
     def _stored(self, name: str, data: bytes) -> Attachment:

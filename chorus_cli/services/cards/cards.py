@@ -27,7 +27,7 @@ from chorus_cli.storage.sqlite.memory.item_changes import Addition, NewItem
 from chorus_cli.storage.sqlite.persona_rows import NewPersona
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
     from pathlib import Path
 
@@ -53,6 +53,10 @@ class Taken:
     greeting: str = ""
     is_new: bool = True
 
+    def as_json(self) -> dict[str, object]:
+        """Return the persona for a program."""
+        return {"persona": self.slug, "new": self.is_new, "told": self.told}
+
 
 @dataclass(frozen=True, slots=True)
 class Cards:
@@ -60,6 +64,19 @@ class Cards:
 
     memory: MemoryAccess
     personas: Personas
+
+    async def take_in_all(self, paths: Iterable[Path], *, is_dry: bool = False) -> tuple[list[Taken], list[Path]]:
+        """Make personas of the cards among files and in folders; return them, and the paths of everything else.
+
+        Raises:
+            ImportFormatError: a file cannot be read, or a card in it is damaged or too large; nothing was made.
+            PersonaError: a folder cannot be made.
+            StorageError: the log cannot be written.
+        """
+        found, others = await asyncio.to_thread(card_files.sorted_out, paths)
+        # One after the other, because pictures are large.
+        files = (await asyncio.to_thread(card_files.read, path) for path in found)
+        return [await self.take_in(file, is_dry=is_dry) async for file in files if file is not None], others
 
     async def take_in(self, file: CardFile, *, is_dry: bool = False) -> Taken:
         """Make a persona of a card: its folder, its memory items and its first thread, all or nothing.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +18,7 @@ from chorus_cli.storage.sqlite.imports.import_rows import Operations
 from chorus_cli.storage.sqlite.imports.known_conversations import Incoming
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
     from datetime import tzinfo
     from pathlib import Path
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.files.imports.reading import Batch, Read
     from chorus_cli.storage.sqlite.store import Connection, Store
 
-ALL_FORMATS = (*FORMATS, other_log.FORMAT)
+ALL_FORMATS = (other_log.FORMAT, *FORMATS)
 
 _FIRST_TOLD_SECONDS, _MOST_SILENT_SECONDS = 1.0, 15.0
 
@@ -60,12 +61,13 @@ class Imports:
             ImportFormatError: a file cannot be read, or is of no known format.
         """
         report = ImportReport(is_dry=True)
-        async for batch in _batches(wanted, None):
-            report.skipped.update(batch.skipped)
-            incoming = [Incoming(self._named(wanted, read), *read) for read in batch.read]
-            for each in incoming:
-                report.count(each.persona, each.conversation)
-            report.known += await self.store.read(_number_known, incoming)
+        async with aclosing(_batches(wanted, None)) as batches:
+            async for batch in batches:
+                report.skipped.update(batch.skipped)
+                incoming = [Incoming(_named(wanted, read), *read) for read in batch.read]
+                for each in incoming:
+                    report.count(each.persona, each.conversation)
+                report.known += await self.store.read(_number_known, incoming)
         return report
 
     async def take_in(self, wanted: Wanted, report: ImportReport, tell: Callable[[str], None]) -> None:
@@ -78,48 +80,57 @@ class Imports:
             AttachmentError: an attachment cannot be stored.
             StorageError: the log cannot be written.
         """
-        operations = Operations(self.clock.now())
+        operations, slugs = Operations(self.clock.now()), dict[str, str]()
         begun = told = self.clock.monotonic()
         silent = _FIRST_TOLD_SECONDS
-        async for batch in _batches(wanted, self.attachments):
-            report.skipped.update(batch.skipped)
-            incoming = [Incoming(await self._persona(wanted, read), *read) for read in batch.read]
-            for each in incoming:
-                report.count(each.persona, each.conversation)
-                report.attachments += sum(map(len, each.attachments.values()))
-            added, is_cancelled = await run_to_completion(self.store.write(import_rows.store, incoming, operations))
-            report.add(added)
-            if is_cancelled:
-                raise asyncio.CancelledError
-            now = self.clock.monotonic()
-            if now - told >= silent:
-                told, silent = now, min(2 * silent, _MOST_SILENT_SECONDS)
-                tell(_progress(report, now - begun))
+        async with aclosing(_batches(wanted, self.attachments)) as batches:
+            async for batch in batches:
+                for named in {_named(wanted, read) for read in batch.read} - slugs.keys():
+                    slugs[named] = await self._persona(named) or wanted.otherwise
+                incoming = [Incoming(slugs[_named(wanted, read)], *read) for read in batch.read]
+                await self._store(batch, incoming, operations, report)
+                now = self.clock.monotonic()
+                if now - told >= silent:
+                    told, silent = now, min(2 * silent, _MOST_SILENT_SECONDS)
+                    tell(_progress(report, now - begun))
 
-    async def _persona(self, wanted: Wanted, read: Read) -> str:
-        """Return the persona that gets a conversation; one that the file names is made if there is none."""
-        named = self._named(wanted, read)
+    async def _store(
+        self, batch: Batch, incoming: Sequence[Incoming], operations: Operations, report: ImportReport
+    ) -> None:
+        """Store a batch and count it, even if the caller is cancelled meanwhile."""
+        added, is_cancelled = await run_to_completion(self.store.write(import_rows.store, incoming, operations))
+        report.skipped.update(batch.skipped)
+        for each in incoming:
+            report.count(each.persona, each.conversation)
+            report.attachments += sum(map(len, each.attachments.values()))
+        report.add(added)
+        if is_cancelled:
+            raise asyncio.CancelledError
+
+    async def _persona(self, named: str) -> str | None:
+        """Return the slug of the persona that a file names, made if there is none; ``None`` if it cannot be made."""
         if named in self.roster.personas.slugs() or named in self.roster.personas.archived():
             return named
         try:
             return await self.roster.create(named)
         except PersonaError:
-            return wanted.otherwise
-
-    def _named(self, wanted: Wanted, read: Read) -> str:
-        return wanted.persona or read.conversation.persona or wanted.otherwise
+            return None
 
 
-async def _batches(wanted: Wanted, folder: Path | None) -> AsyncIterator[Batch]:
+def _named(wanted: Wanted, read: Read) -> str:
+    return wanted.persona or read.conversation.persona or wanted.otherwise
+
+
+async def _batches(wanted: Wanted, folder: Path | None) -> AsyncGenerator[Batch, None]:
     """Read batches on one thread, which some files are bound to."""
     found = reading.batches(wanted.paths, wanted.zone, folder, ALL_FORMATS)
-    loop = asyncio.get_running_loop()
-    with ThreadPoolExecutor(1, "import") as thread:
-        try:
-            while (batch := await loop.run_in_executor(thread, next, found, None)) is not None:
-                yield batch
-        finally:
-            thread.submit(found.close)
+    loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, "import")
+    try:
+        while (batch := await loop.run_in_executor(thread, next, found, None)) is not None:
+            yield batch
+    finally:
+        thread.submit(found.close)
+        thread.shutdown(wait=False)
 
 
 def _number_known(connection: Connection, incoming: Sequence[Incoming]) -> int:

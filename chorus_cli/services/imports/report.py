@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from chorus_cli.core.imports.conversation import ForeignConversation
     from chorus_cli.storage.sqlite.imports.import_rows import Added
 
+_EACH = "with each of these personas "
+
 
 @dataclass(slots=True)
 class ImportReport:
@@ -64,6 +66,8 @@ class ImportReport:
         self.continued += added.continued
         self.added_messages += added.messages
         self.redone += added.redone
+        if added.refused:
+            self.skipped["conversation that the log cannot hold"] += added.refused
         self.known = self.messages - self.added_messages
 
     def text(self) -> str:
@@ -111,7 +115,7 @@ class ImportReport:
             )
         if self.attachments:
             facts.append(f"{counted(self.attachments, 'attachment')}.")
-        facts += [f"Skipped: {counted(number, reason)}." for reason, number in self.skipped.most_common()]
+        facts += [f"Skipped: {reason} ({number:,})." for reason, number in self.skipped.most_common()]
         return [*facts, *self.guesses]
 
     def _outcome(self) -> str:
@@ -128,5 +132,5 @@ class ImportReport:
         ]
         return (
             f"Imported {' and '.join(filter(None, parts))}, for {enumerated([*self.personas])}. /search finds them, "
-            "/thread TITLE opens one, /context undo takes the import back."
+            f"/thread TITLE opens one, /context undo {_EACH if len(self.personas) > 1 else ''}takes the import back."
         )

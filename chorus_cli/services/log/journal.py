@@ -13,7 +13,7 @@ from chorus_cli.core.log.memory_acts import MemoryAct
 from chorus_cli.core.log.operations import NewOperation, Operation
 from chorus_cli.storage.sqlite.context import fork_rows
 from chorus_cli.storage.sqlite.context.window_changes import put_window_back
-from chorus_cli.storage.sqlite.log import message_rows, operation_rows, thread_lists, thread_rows
+from chorus_cli.storage.sqlite.log import message_rows, operation_rows, spoken, thread_lists, thread_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -189,7 +189,7 @@ class Journal:
         """Return whether a message followed, in any thread, since an undo that concerns them all."""
         if undone.thread_id is not None:
             return False
-        return await self.context.store.read(message_rows.is_spoken_after, target.persona.slug, undone.after_message_id)
+        return await self.context.store.read(spoken.is_spoken_after, target.persona.slug, undone.after_message_id)
 
     async def _question(self, turn_id: int) -> Message:
         found = await self.context.store.read(message_rows.rows, [turn_id])

@@ -8,7 +8,7 @@ from chorus_cli.core.cards.macros import sent_items
 from chorus_cli.core.context.memory import MOST_HOT, MOST_RECALLED, chosen_hot, contents, mentions, recall_room, unsent
 from chorus_cli.core.context.plan import system_tokens
 from chorus_cli.core.memory.items import Item, Tier
-from chorus_cli.core.memory.keys import FIRST_WORD, keys_of
+from chorus_cli.core.memory.keys import FIRST_WORD, Keys, keys_of
 from chorus_cli.core.memory.prompt import tokens_in_request
 from chorus_cli.core.memory.recall import (
     best_within,
@@ -21,7 +21,7 @@ from chorus_cli.core.memory.recall import (
 from chorus_cli.storage.sqlite.memory import item_rows, item_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from chorus_cli.core.context.snapshot import ContextSnapshot
@@ -55,8 +55,9 @@ def recalled(
     taken_tokens = system_tokens(snapshot, snapshot.view.summary) + (question.token_count or 0) + other_tokens
     room = recall_room(snapshot.budget, taken_tokens)
     chosen: dict[int, Item] = {}
-    before = messages[-1].content if messages else ""
-    called, called_before = (called_by(connection, persona, text) for text in (question.content, before))
+    keyed = keyed_items(connection, persona)
+    called = called_by(question.content, keyed)
+    called_before = called_by(messages[-1].content, keyed) if messages else []
     named = references(question.content)
     found_by_words = referred_to(connection, persona, question.content, MOST_HOT)
     referred = [item for item in found_by_words if item.id in named or keys_of(item.content) is None]
@@ -83,18 +84,21 @@ def _sent_messages(snapshot: ContextSnapshot) -> Sequence[Message]:
     return (*pinned, *view.verbatim[beginning:])
 
 
-def called_by(connection: Connection, persona: str, text: str) -> list[Item]:
-    """Return the items, of any tier, whose keys occur in the last part of a text.
+def keyed_items(connection: Connection, persona: str) -> list[tuple[Item, Keys]]:
+    """Return the items that have keys, of any tier.
 
     Raises:
         IndexDamagedError: the index of the items' words cannot be read.
     """
-    ids = item_words.beginning_with(connection, persona, FIRST_WORD) if text else []
-    if not ids:
-        return []
+    ids = item_words.beginning_with(connection, persona, FIRST_WORD)
+    found = item_rows.of_ids(connection, persona, ids) if ids else []
+    return [(item, keys) for item in found if (keys := keys_of(item.content)) is not None]
+
+
+def called_by(text: str, keyed: Iterable[tuple[Item, Keys]]) -> list[Item]:
+    """Return the items whose keys occur in the last part of a text."""
     folded = text[-_MOST_LOOKED_THROUGH:].casefold()
-    keyed = ((item, keys_of(item.content)) for item in item_rows.of_ids(connection, persona, ids))
-    return [item for item, keys in keyed if keys is not None and keys.call(folded)]
+    return [item for item, keys in keyed if keys.call(folded)]
 
 
 def found(connection: Connection, persona: str, query: str, limit: int) -> list[Item]:

@@ -124,6 +124,13 @@ class Replies:
             )
         return self._begun(Unsent(target, ""), self._conversation.retry(target))
 
+    def attached_in(self, thread_id: int) -> tuple[Attachment, ...]:
+        """Return the attachments of the newest message that waits in a thread."""
+        waiting, turn = self._outbox.waiting_in(thread_id), self._turns.get(thread_id)
+        if waiting:
+            return waiting[-1].attachments
+        return turn.attachments if turn is not None and turn.is_waiting else ()
+
     async def take_back(self, thread_id: int) -> str:
         """Return the newest message that waits in a thread, which then is not sent; empty if there is none."""
         text, turn = self._outbox.take_back(thread_id), self._turns.get(thread_id)

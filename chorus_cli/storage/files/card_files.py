@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.cards import png
@@ -16,11 +17,12 @@ from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.storage.files.persona_files import CARD_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from io import BufferedReader
     from pathlib import Path
 
-ENDINGS = frozenset({".png", ".json", ".charx"})
+_PACKED = frozenset({".png", ".charx"})
+ENDINGS = _PACKED | {".json"}
 LARGEST_BYTES = 100_000_000
 LARGEST_JSON_BYTES = 20_000_000
 
@@ -48,7 +50,7 @@ def read(path: Path) -> CardFile | None:
         ImportFormatError: it cannot be read, or a card in it is damaged or too large.
     """
     try:
-        if path.is_dir():
+        if not path.is_file():
             return None
         with path.open("rb") as file:
             return _read(path, file)
@@ -57,6 +59,35 @@ def read(path: Path) -> CardFile | None:
         raise ImportFormatError(f"{path} cannot be read: {reason}.") from error
     except ImportFormatError as error:
         raise ImportFormatError(f"{path}: {error}") from None
+
+
+def sorted_out(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
+    """Return the cards among files and in folders, and the rest, in which the folders stay.
+
+    Of the files in a folder only pictures and archives are looked at, and damaged ones are passed over.
+
+    Raises:
+        ImportFormatError: a file cannot be read, or a card in it is damaged or too large.
+    """
+    cards: list[Path] = []
+    others: list[Path] = []
+    for path in paths:
+        is_card = read(path) is not None
+        (cards if is_card else others).append(path)
+        cards += _cards_in(path)
+    return cards, others
+
+
+def _cards_in(folder: Path) -> Iterator[Path]:
+    try:
+        files = sorted(folder.iterdir()) if folder.is_dir() else []
+    except OSError:
+        # The import of conversations reports it.
+        return
+    for file in files:
+        with suppress(ImportFormatError):
+            if file.suffix.lower() in _PACKED and read(file) is not None:
+                yield file
 
 
 def stored_json(personas: Path, slug: str) -> bytes | None:

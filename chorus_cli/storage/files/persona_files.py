@@ -123,6 +123,11 @@ def move_away(personas: Path, slug: str, deleted: Path, now: datetime) -> Path:
     return target
 
 
+def commands_folder(folder: Path, slug: str) -> Path:
+    """Return the folder of the user's own commands in a chat with a persona."""
+    return folder / slug / "commands"
+
+
 def settings_path(personas: Path, slug: str) -> Path:
     """Return the path of a persona's settings."""
     return personas / slug / SETTINGS_FILE

@@ -42,9 +42,11 @@ def traces(connection: sqlite3.Connection) -> Mapping[str, Traces]:
 
 
 def last_spoken_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
-    """Return the time of a persona's newest message in any thread, ``None`` if it has none."""
+    """Return the time of a persona's newest message in any thread that was not imported, ``None`` if it has none."""
     row = connection.execute(
-        "SELECT timestamp FROM messages WHERE persona = ? ORDER BY timestamp DESC LIMIT 1", (persona,)
+        "SELECT timestamp FROM messages WHERE persona = :persona AND (introduced_by IS NULL OR introduced_by NOT IN "
+        "(SELECT id FROM operations WHERE persona = :persona AND kind = 'import')) ORDER BY timestamp DESC LIMIT 1",
+        {"persona": persona},
     ).fetchone()
     return timestamps.from_text(row[0]) if row else None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.adapters.machine.clipboard import LARGEST_SEQUENCE_BYTES, Clipboard
-from chorus_cli.core.errors import OutputError
+from chorus_cli.core.errors import AttachmentError, OutputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,3 +110,35 @@ def test_a_tool_that_cannot_be_run_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "pbcopy").write_text("no program")
     (tmp_path / "pbcopy").chmod(0o700)
     assert Clipboard({"PATH": str(tmp_path)}, Screen()).copy("text") == OSC_52
+
+
+# Pictures
+
+
+def pasting_tool(folder: Path, name: str, *, code: int = 0, prints: str = "a picture") -> None:
+    """Make a tool that prints ``prints`` if it is asked for a picture."""
+    script = folder / name
+    script.write_text(f'#!/bin/sh\ncase "$*" in *image/png*|-) printf %s "{prints}";; *) exit 9;; esac\nexit {code}\n')
+    script.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    ("name", "variables"),
+    [("pngpaste", {}), ("wl-paste", {"WAYLAND_DISPLAY": "wayland-0"}), ("xclip", {"DISPLAY": ":0"})],
+)
+def test_a_picture_is_read_by_the_tool_of_the_desktop(tmp_path: Path, name: str, variables: dict[str, str]) -> None:
+    pasting_tool(tmp_path, name)
+    assert Clipboard({"PATH": str(tmp_path), **variables}, None).picture() == b"a picture"
+
+
+@pytest.mark.parametrize(("code", "prints"), [(1, "a picture"), (0, "")])
+def test_a_clipboard_without_a_picture_is_told(tmp_path: Path, code: int, prints: str) -> None:
+    pasting_tool(tmp_path, "xclip", code=code, prints=prints)
+    with pytest.raises(AttachmentError, match=r"^There is no picture in the clipboard\.$"):
+        Clipboard({"PATH": str(tmp_path), "DISPLAY": ":0"}, None).picture()
+
+
+def test_a_machine_without_a_tool_for_pictures_is_told(tmp_path: Path) -> None:
+    pasting_tool(tmp_path, "xclip")
+    with pytest.raises(AttachmentError, match="there is none of wl-paste, xclip and pngpaste"):
+        Clipboard({"PATH": str(tmp_path)}, None).picture()

@@ -46,7 +46,8 @@ def test_a_picture_costs_what_its_provider_publishes(model: str, width: int, hei
         (Attachment("a.txt", "text/plain", 900, "", tokens=200), GPT, 216),
         (Attachment("a.txt", "text/plain", 900, ""), GPT, 316),
         (Attachment("a.zip", "application/zip", 900, ""), GPT, 16),
-        (Attachment("a.png", "image/png", 900, ""), GPT, 85 + 6 * 170),
+        (Attachment("a.png", "image/png", 900, ""), GPT, 16),
+        (Attachment("a.heic", "image/heic", 900, ""), GPT, 16),
     ],
 )
 def test_a_pdf_counts_by_pages_and_a_text_by_its_words(attachment: Attachment, model: str, tokens: int) -> None:

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.core.attachments.recognition import LARGEST_BYTES, Facts, is_picture, recognised
+from chorus_cli.core.attachments.recognition import LARGEST_BYTES, Facts, attachment_of, is_picture, recognised
 from chorus_cli.core.errors import AttachmentError
+from chorus_cli.core.log.attachments import Kind
 from tests.attached_files import gif, jpeg, pdf, png, webp
 
 
@@ -84,3 +85,23 @@ def test_any_bytes_are_recognised_or_refused(begun: bytes, data: bytes, cut: int
     except AttachmentError:
         return
     assert facts.media_type
+
+
+@pytest.mark.parametrize(
+    ("data", "claimed", "media_type", "kind"),
+    [
+        (jpeg(), "image/png", "image/jpeg", Kind.PICTURE),
+        (png(), "", "image/png", Kind.PICTURE),
+        (png()[:30], "image/png", "image/png", Kind.OTHER),
+        (b"words", "image/png", "image/png", Kind.OTHER),
+        (b"words", "text/markdown", "text/markdown", Kind.TEXT),
+        (b"words", "application/javascript", "text/plain", Kind.TEXT),
+        (b"\0", "audio/wav", "audio/wav", Kind.OTHER),
+        (b"", "text/plain", "text/plain", Kind.TEXT),
+    ],
+)
+def test_a_file_of_another_program_is_what_its_bytes_say(
+    data: bytes, claimed: str, media_type: str, kind: Kind
+) -> None:
+    attached = attachment_of("x", data, "0" * 64, claimed)
+    assert (attached.media_type, attached.kind) == (media_type, kind)

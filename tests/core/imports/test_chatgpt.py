@@ -113,6 +113,14 @@ def test_a_call_without_a_result_and_a_result_without_a_call_are_text() -> None:
     ]
 
 
+def test_a_picture_that_was_made_is_the_result_of_a_call() -> None:
+    call = chatgpt_node("b", "a", "assistant", '{"prompt": "a pot"}', recipient="dalle.text2im")
+    result = chatgpt_node("c", "b", "tool", {"content_type": "multimodal_text", "parts": [PICTURE]})
+    found = conversation_of(chatgpt(chatgpt_node("a", None, "user", "draw"), call, result)).messages[-1]
+    assert (found.role, found.content) == (Role.TOOL_RESULT, "image file-ab12")
+    assert [file.entry for file in found.files] == ["file-ab12"]
+
+
 def test_an_old_export_without_a_current_node_ends_with_its_newest_leaf() -> None:
     nodes = [
         chatgpt_node("a", None, "user", "q"),

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.errors import AttachmentError
+from chorus_cli.core.errors import AttachmentError, MessageRefusedError
 from chorus_cli.core.log.attachments import Kind
 from chorus_cli.storage.files import attachments as stored
-from tests.attached_files import FILES, attachment, png
+from tests.attached_files import FILES, attachment, pdf, png
+from tests.services.attached_talk import say
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from chorus_cli.services.attachments.attachments import Prepared
     from tests.services.world import World
 
 
@@ -28,16 +28,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / name).write_bytes(data)
     monkeypatch.chdir(folder)
     return folder
-
-
-async def prepared(world: World, text: str) -> Prepared:
-    return await world.services.attachments.prepared(text, world.focus.target().choice.model)
-
-
-async def say(world: World, text: str) -> None:
-    """Send a message as the chat does."""
-    message = await prepared(world, text)
-    _ = [event async for event in world.conversation.answer(world.focus.target(), *message)]
 
 
 def names(world: World) -> list[str]:
@@ -85,8 +75,8 @@ async def test_a_model_that_takes_no_pictures_is_told_of_first(world: World) -> 
     with pytest.raises(AttachmentError) as refused:
         await say(world, "what is it?")
     assert str(refused.value) == (
-        "openai/test takes no pictures, so nothing was sent. Choose a model that does with /model NAME, or leave out "
-        "photo.png."
+        "openai/test takes no pictures. Choose a model that does with /model NAME, or leave out photo.png; nothing "
+        "was sent."
     )
     assert (names(world), await world.log(), world.model.requests) == (["photo.png"], [], [])
 
@@ -124,3 +114,30 @@ async def test_a_picture_that_another_model_does_not_take_is_named_to_it(world: 
     first = world.model.requests[-1].messages[1]
     assert first.attachments == ()
     assert first.content == "what is @photo.png?\n[attachment: photo.png 68 bytes]"
+
+
+async def test_an_undone_message_has_its_attachments_again(world: World) -> None:
+    attachments = world.services.attachments
+    for name in ("photo.png", "photo.jpg"):
+        attachments.wait([await attachments.of_file(name)])
+        await say(world, f"what is {name}?")
+    await world.told("/undo")
+    assert names(world) == ["photo.jpg"]
+    await world.told("/undo")
+    assert names(world) == ["photo.png"]
+    await say(world, "what is it?")
+    assert [each.name for each in (await world.log())[-2].attachments] == ["photo.png"]
+
+
+async def test_a_retry_sends_the_attachments_again(world: World) -> None:
+    await say(world, "what is @photo.png?")
+    _ = [event async for event in world.conversation.retry(world.focus.target())]
+    first, second = world.model.requests
+    assert second.messages == first.messages
+
+
+async def test_a_document_that_does_not_fit_is_refused_before_anything_is_stored(world: World, folder: Path) -> None:
+    (folder / "long.pdf").write_bytes(pdf(10_000))
+    with pytest.raises(MessageRefusedError, match="The message is too large for openai/test"):
+        await say(world, "read @long.pdf")
+    assert await world.log() == []

@@ -13,6 +13,7 @@ from chorus_cli.core.sessions import format as session_format
 from chorus_cli.core.sessions import reader
 from chorus_cli.services.context.report import context_report
 from tests.attached_files import FILES, attachment
+from tests.services.attached_talk import say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,8 +28,7 @@ async def asked(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """Ask about a picture."""
     (tmp_path / "photo.png").write_bytes(FILES["photo.png"])
     monkeypatch.chdir(tmp_path)
-    message = await world.services.attachments.prepared("what is @photo.png?", "openai/test")
-    _ = [event async for event in world.conversation.answer(world.focus.target(), *message)]
+    await say(world, "what is @photo.png?")
 
 
 async def test_context_and_why_name_them_with_their_tokens(world: World) -> None:

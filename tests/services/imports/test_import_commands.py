@@ -12,6 +12,7 @@ from chorus_cli.commands.imports import FILES
 from chorus_cli.services.imports.imports import Wanted
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.storage.files.imports import reading
+from tests.core.cards.made_cards import card, picture, text_chunk
 from tests.services.imports.foreign_talk import ITALY, LATIUM, OFTEN, OSLO, ROME, WHERE, written
 
 if TYPE_CHECKING:
@@ -92,3 +93,10 @@ async def test_a_stopped_import_leaves_whole_conversations_and_the_next_one_goes
 async def test_a_file_is_read_batch_by_batch(world: World) -> None:
     batches = reading.batches([many(world.folder, 5)], None, None)
     assert [len(batch.read) for batch in batches] == [1, 1, 1, 1, 1, 0]
+
+
+async def test_a_character_card_becomes_a_persona(world: World) -> None:
+    path = world.folder / "mira.png"
+    path.write_bytes(picture(text_chunk("chara", card(2))))
+    assert await world.told(f"/import {path}") != ""
+    assert world.focus.slug == "mira"

@@ -7,9 +7,24 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.core.log.messages import Message
+from chorus_cli.core.time import timestamps
 from chorus_cli.services.imports.imports import Wanted
+from chorus_cli.storage.sqlite import persona_rows
+from chorus_cli.storage.sqlite.log import message_rows
 from chorus_cli.storage.sqlite.log.search_index import Scope
-from tests.services.imports.foreign_talk import ITALY, LATIUM, OFTEN, OSLO, ROME, WHERE, imports, taken_in, written
+from tests.services.imports.foreign_talk import (
+    ITALY,
+    LATIUM,
+    OFTEN,
+    OSLO,
+    ROME,
+    WHERE,
+    imports,
+    reported,
+    taken_in,
+    written,
+)
 
 if TYPE_CHECKING:
     from tests.services.world import World
@@ -66,3 +81,37 @@ async def test_a_file_of_no_known_format_is_refused_in_one_sentence(world: World
     path.write_text("hello", encoding="utf-8")
     with pytest.raises(ImportFormatError, match=r"is of no known format\. Known are"):
         await imports(world).preview(Wanted([path], "chorus"))
+
+
+async def test_a_conversation_that_the_log_cannot_hold_is_left_out_as_a_whole(world: World) -> None:
+    ancient = {**LATIUM, "timestamp": "0500-01-01T00:00:00Z"}
+    report = await reported(world, ROME, WHERE, ancient, OSLO, OFTEN)
+    assert (report.added_conversations, report.added_messages) == (1, 1)
+    assert report.skipped == {"conversation that the log cannot hold": 1}
+    assert await contents(world) == ["Is Oslo cold?"]
+
+
+async def test_a_file_may_name_the_persona_which_is_made_if_it_is_missing(
+    world: World,
+) -> None:
+    report = await reported(world, {**ROME, "persona": "sam"}, WHERE, OSLO, OFTEN)
+    assert report.personas == {"sam": 1, "chorus": 1}
+    assert "sam" in world.personas.slugs()
+    assert "for sam and chorus" in report.text()
+    assert "/context undo with each of these personas takes the import back." in report.text()
+
+
+async def test_imported_messages_do_not_put_the_idle_timer_off(world: World) -> None:
+    await taken_in(world, ROME, {**WHERE, "timestamp": timestamps.to_text(world.clock.now())})
+    assert await world.store.read(persona_rows.last_spoken_at, "chorus") is None
+
+
+async def test_the_history_of_a_small_thread_is_read_page_by_page_too(world: World) -> None:
+    number = message_rows.PAGE_ROWS + 20
+    said = [{**WHERE, "key": f"m{each}", "content": f"{each}"} for each in range(number)]
+    await taken_in(world, ROME, *said, *(line for n in range(60) for line in ({**OSLO, "key": f"c2{n}"}, *said[:100])))
+    thread = next(each for each in await world.threads.all() if each.title == "Rome")
+    history = await world.threads.history(thread)
+    assert [entry.content for entry in history.entries if isinstance(entry, Message)] == [
+        line["content"] for line in said
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -130,6 +131,7 @@ async def test_missing_bytes_are_named_in_the_message(lived: Home, other: Home) 
 
 async def test_a_database_of_another_program_is_of_no_known_format(world: World) -> None:
     path = world.folder / "notes.db"
-    path.write_bytes(b"SQLite format 3\0" + bytes(100))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE notes(words)")
     with pytest.raises(ImportFormatError, match="is of no known format"):
         await world.services.imports.preview(Wanted([path], "chorus"))

@@ -12,7 +12,7 @@ from chorus_cli.core.context.plan import LEAD
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
-from chorus_cli.storage.sqlite.log import message_rows
+from chorus_cli.storage.sqlite.log import message_rows, spoken
 from tests.fakes import START
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ async def test_a_reply_has_the_time_when_its_first_words_came(world: World) -> N
     await answered_slowly(world)
     question, reply = await world.log()
     assert (question.timestamp, reply.timestamp) == (START, START + SLOW)
-    assert await world.store.read(message_rows.last_spoken_at, 1) == START + SLOW
+    assert await world.store.read(spoken.last_spoken_at, 1) == START + SLOW
 
 
 async def test_a_reply_that_never_came_has_the_time_of_its_end(world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -87,9 +88,9 @@ def test_an_encrypted_archive_is_refused(tmp_path: Path) -> None:
         card_files.read(tmp_path / "card.charx")
 
 
-def test_a_file_that_does_not_exist_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ImportFormatError, match="No such file"):
-        card_files.read(tmp_path / "none.png")
+def test_what_is_no_file_is_no_card(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert [card_files.read(tmp_path / name) for name in ("none.png", "pipe", "")] == [None, None, None]
 
 
 def test_the_picture_of_a_persona_is_that_of_its_card(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def json_items(file: IO[bytes], largest: int = LARGEST_ITEM) -> Iterator[object]
     if first not in {"[", "{"}:
         raise ImportFormatError("It is not JSON.")
     if first == "{":
-        yield text.item()
+        yield text.item(is_only=True)
         return
     text.position += 1
     while (sign := text.next_sign()) not in {"", "]"}:
@@ -79,8 +79,8 @@ class _Text:
             if not self._read_on():
                 return ""
 
-    def item(self) -> object:
-        """Return the value at the position and move behind it."""
+    def item(self, *, is_only: bool = False) -> object:
+        """Return the value at the position and move behind it, unless it is the only one and too large."""
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._buffer, self.position)
@@ -95,7 +95,8 @@ class _Text:
                     self.position = end
                     return value
             if len(self._buffer) - self.position > self._largest:
-                return self._skipped(f"conversation of more than {self._largest:,} characters")
+                reason = f"conversation of more than {self._largest:,} characters"
+                return Skipped(reason) if is_only else self._skipped(reason)
             self._read_on()
 
     def _blanks_end(self) -> int:

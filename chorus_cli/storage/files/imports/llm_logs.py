@@ -58,7 +58,11 @@ class _LlmLog(Source):
         for key, is_response in found:
             try:
                 with _readable(self._path):
-                    yield self._conversation(key, is_response=is_response)
+                    yield (
+                        Skipped("conversation without an id")
+                        if not key
+                        else self._conversation(key, is_response=is_response)
+                    )
             except ImportFormatError as error:
                 yield Skipped(str(error))
 

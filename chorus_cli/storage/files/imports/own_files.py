@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from chorus_cli.core.imports.conversation import ForeignConversation, ForeignFile
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_LONGEST_LINE_BYTES = 1 << 28
+_LONGEST_LINE_BYTES = 1 << 26
+_LARGEST_MARKDOWN_BYTES = 1 << 28
 
 
 def is_attachment(path: Path) -> bool:
@@ -71,11 +72,15 @@ class _Markdown(_OwnFile):
     def conversations(self) -> Iterator[ForeignConversation | Skipped]:
         """Yield the one conversation."""
         try:
-            text = self._path.read_bytes().decode("utf-8", "replace")
+            with self._path.open("rb") as file:
+                data = file.read(_LARGEST_MARKDOWN_BYTES + 1)
         except OSError as error:
             raise ImportFormatError(f"{self._path} cannot be read: {error.strerror}.") from error
+        if len(data) > _LARGEST_MARKDOWN_BYTES:
+            yield Skipped("Markdown file of more than 256 MB")
+            return
         try:
-            yield own_markdown.conversation_in(text)
+            yield own_markdown.conversation_in(data.decode("utf-8", "replace"))
         except ImportFormatError as error:
             yield Skipped(str(error))
 

@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.core.attachments.recognition import attachment_of
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports.conversation import ForeignConversation, Skipped
-from chorus_cli.core.log.attachments import Attachment
 from chorus_cli.storage.files import attachments
 from chorus_cli.storage.files.imports.detection import FORMATS, sources
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.core.imports.conversation import ForeignMessage
+    from chorus_cli.core.log.attachments import Attachment
     from chorus_cli.storage.files.imports.source import Format, Source
 
 _BATCH_MESSAGES = 1_000
@@ -103,7 +104,7 @@ def _with_attachments(conversation: ForeignConversation, source: Source, folder:
                 missing.append(f"[attachment: {file.name}, not in the export]")
             else:
                 digest = attachments.store(folder, data)
-                stored.append(Attachment(file.name, file.media_type or _ANY_TYPE, len(data), digest))
+                stored.append(attachment_of(file.name, data, digest, file.media_type or _ANY_TYPE))
         if stored:
             found[message.key] = tuple(stored)
         # The bytes are on the disk; a batch need not hold them.

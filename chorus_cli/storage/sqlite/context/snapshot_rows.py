@@ -18,7 +18,7 @@ from chorus_cli.core.settings.table import setting_of
 from chorus_cli.core.time.window import cutoff
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.context import summary_rows
-from chorus_cli.storage.sqlite.log import message_rows, operation_rows
+from chorus_cli.storage.sqlite.log import message_rows, operation_rows, spoken
 from chorus_cli.storage.sqlite.memory import item_rows
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def read_snapshot(
     seen = _view(connection, frame.target.thread_id, operations, start, until)
     # The memory items of the last request stay, unless a fold has changed its beginning.
     held = start.hot if start.summary_id == seen.summary_id else None
-    last_spoken = message_rows.last_spoken_at(connection, frame.target.thread_id) or _last_of_fork(seen)
+    last_spoken = spoken.last_spoken_at(connection, frame.target.thread_id) or _last_of_fork(seen)
     stored = meta_rows.value(connection, meta_rows.calibration_key(frame.target.choice.model))
     learned = calibration.read(stored) if stored else Calibration()
     allowed = frame.budget(learned, fold_is_undone=journal.fold_is_undone(operations))

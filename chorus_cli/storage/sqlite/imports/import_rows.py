@@ -7,6 +7,7 @@ known is left as it is, and only what is new is added. All rows of a conversatio
 from __future__ import annotations
 
 import json
+import sqlite3
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,7 +24,6 @@ from chorus_cli.storage.sqlite.imports.known_conversations import Incoming, Know
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Sequence
     from datetime import datetime
 
@@ -34,12 +34,16 @@ _INSTANT = timedelta(microseconds=1)
 
 @dataclass(slots=True)
 class Added:
-    """Results of an import: new conversations, conversations with something new, new messages, imports put back."""
+    """Results of an import: new conversations, conversations with something new, new messages, imports put back.
+
+    ``refused`` counts conversations that the log cannot hold, such as one with a time before the year 1000.
+    """
 
     conversations: int = 0
     continued: int = 0
     messages: int = 0
     redone: int = 0
+    refused: int = 0
 
 
 @dataclass(slots=True)
@@ -72,7 +76,7 @@ def store(connection: sqlite3.Connection, batch: Sequence[Incoming], operations:
     added = Added()
     try:
         for incoming in batch:
-            _store(connection, incoming, operations, added)
+            added = _stored_or_refused(connection, incoming, operations, added)
         for persona, act in operations.acts.items():
             connection.execute(
                 "UPDATE operations SET detail = ? WHERE id = ?", (json.dumps(act.detail()), operations.ids[persona])
@@ -81,6 +85,22 @@ def store(connection: sqlite3.Connection, batch: Sequence[Incoming], operations:
         operations.acts, operations.ids = before
         raise
     return added
+
+
+def _stored_or_refused(
+    connection: sqlite3.Connection, incoming: Incoming, operations: Operations, added: Added
+) -> Added:
+    """Store a conversation as a whole or not at all, and return the counts with it."""
+    with_it, before = replace(added), (dict(operations.acts), dict(operations.ids))
+    connection.execute("SAVEPOINT conversation")
+    try:
+        _store(connection, incoming, operations, with_it)
+    except (ValueError, OverflowError, sqlite3.IntegrityError):
+        connection.execute("ROLLBACK TO conversation")
+        operations.acts, operations.ids = before
+        with_it = replace(added, refused=added.refused + 1)
+    connection.execute("RELEASE conversation")
+    return with_it
 
 
 def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Operations, added: Added) -> None:

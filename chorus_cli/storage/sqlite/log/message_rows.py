@@ -18,7 +18,7 @@ from chorus_cli.core.log.messages import Message, MessageContent, Role, Status
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.finished_rows import FinishedRows
-from chorus_cli.storage.sqlite.log.message_columns import COLUMNS, counted_moment, messages, stored_moment
+from chorus_cli.storage.sqlite.log.message_columns import COLUMNS, counted_moment, messages
 from chorus_cli.storage.sqlite.store import Connection
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.operations import NewOperation, Operation
 
 PAGE_ROWS = 500
+_OF_SMALL_THREAD = (
+    "id IN (SELECT id FROM messages INDEXED BY messages_of_thread WHERE thread_id = :thread_id AND id > :after)"
+)
 _LATEST = "9999-12-31T23:59:59.999999Z"
 
 
@@ -149,10 +152,15 @@ def replies(connection: sqlite3.Connection, question: Message) -> list[Message]:
 def history(
     connection: sqlite3.Connection, persona: str, thread_id: int | None, since: datetime | None, after: int
 ) -> list[Message]:
-    """Return the next page of all messages of a persona and the user, in the order of the log; empty at the end."""
+    """Return the next page of all messages of a persona and the user, in the order of the log; empty at the end.
+
+    Of a thread that is a small part of the log, as after an import, only its own rows are looked at.
+    """
+    is_small = thread_id is not None and _is_small(connection, thread_id)
     cursor = connection.execute(
-        f"SELECT {COLUMNS} FROM messages NOT INDEXED WHERE id > :after AND persona = :persona "
-        "AND (:thread_id IS NULL OR thread_id = :thread_id) AND timestamp > :since ORDER BY id LIMIT :rows",
+        f"SELECT {COLUMNS} FROM messages NOT INDEXED WHERE {_OF_SMALL_THREAD if is_small else 'id > :after'} "
+        "AND persona = :persona AND (:thread_id IS NULL OR thread_id = :thread_id) AND timestamp > :since "
+        "ORDER BY id LIMIT :rows",
         {
             "after": after,
             "persona": persona,
@@ -182,21 +190,6 @@ def id_before_newest(
     return int(row[0]) if row else 0
 
 
-def is_spoken_after(connection: sqlite3.Connection, persona: str, after: int) -> bool:
-    """Return whether something was said to or by a persona after message ``after``.
-
-    What an operation put in was not said, but the reply of a retry was, unless it stayed empty.
-    """
-    cursor = connection.execute(
-        "SELECT introduced_by, run, status, content FROM messages WHERE id > ? AND persona = ? ORDER BY id",
-        (after, persona),
-    )
-    return any(
-        introduced_by is None or (run is not None and (status == Status.STREAMING or content.strip()))
-        for introduced_by, run, status, content in cursor
-    )
-
-
 def newest_id(connection: sqlite3.Connection) -> int:
     """Return the id of the newest message of all, 0 when there is none."""
     (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM messages").fetchone()
@@ -205,25 +198,20 @@ def newest_id(connection: sqlite3.Connection) -> int:
 
 def newest_turn_id(connection: sqlite3.Connection, thread_id: int) -> int:
     """Return the newest turn of a thread, 0 when nothing was said in it."""
-    # The plus sign keeps SQLite from the index by time: reading back from the newest id ends after a few rows.
-    row = connection.execute(
-        "SELECT id FROM messages WHERE +thread_id = ? AND COALESCE(turn_id, id) = id ORDER BY id DESC LIMIT 1",
-        (thread_id,),
-    ).fetchone()
-    return int(row[0]) if row else 0
+    if _is_small(connection, thread_id):
+        query = "SELECT MAX(id) FROM messages WHERE thread_id = ? AND COALESCE(turn_id, id) = id"
+    else:
+        # The plus sign keeps SQLite from the index by time: reading back from the newest id ends after a few rows.
+        query = "SELECT id FROM messages WHERE +thread_id = ? AND COALESCE(turn_id, id) = id ORDER BY id DESC LIMIT 1"
+    row = connection.execute(query, (thread_id,)).fetchone()
+    return int(row[0] or 0) if row else 0
 
 
-def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime | None:
-    """Return when something was last said in a thread.
-
-    What an operation put in was not, but for the reply of a retry and for imported messages.
-    """
-    row = connection.execute(
-        "SELECT timestamp, id, persona FROM messages WHERE thread_id = ? AND (introduced_by IS NULL OR run IS NOT NULL "
-        "OR introduced_by IN (SELECT id FROM operations WHERE kind = 'import')) ORDER BY timestamp DESC LIMIT 1",
-        (thread_id,),
-    ).fetchone()
-    return stored_moment(*row) if row else None
+def _is_small(connection: sqlite3.Connection, thread_id: int) -> bool:
+    """Return whether a thread has less than a tenth of all messages."""
+    of_thread = "SELECT COUNT(*) FROM messages INDEXED BY messages_of_thread WHERE thread_id = ?"
+    (number,) = connection.execute(of_thread, (thread_id,)).fetchone()
+    return bool(number * 10 < newest_id(connection))
 
 
 def moments(connection: sqlite3.Connection, thread_id: int, since: datetime) -> list[datetime]:

@@ -83,6 +83,13 @@ def test_an_item_that_cannot_be_read_costs_itself_alone(text: str, expected: lis
         assert wanted == item or (isinstance(item, Skipped) and str(wanted) in item.reason)
 
 
+def test_a_file_that_is_one_value_is_not_read_on_beyond_the_limit() -> None:
+    file = Endless(b'{"a": "', b"x" * 100_000, 1_000, b'"}')
+    (found,) = json_items(cast("IO[bytes]", file), MEGABYTE)
+    assert isinstance(found, Skipped)
+    assert len(file.read(MEGABYTE)) == MEGABYTE
+
+
 @pytest.mark.parametrize("text", ["", "  ", "hello", '"text"', "\x00", b"\xff\xfe[\x00"])
 def test_other_files_are_no_json(text: str | bytes) -> None:
     with pytest.raises(ImportFormatError):

@@ -1,0 +1,83 @@
+"""Completion scripts and the manual page, computed from the arguments of the outer command line.
+
+They are made when a wheel is built (``hatch_build.py``), by libraries that an installed Chorus does not need.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from chorus_cli import __version__
+from chorus_cli.core.errors import CommandError
+from chorus_cli.subcommands.command_line import SHELLS, parser
+from chorus_cli.subcommands.exit_codes import DONE
+from chorus_cli.terminal.screen.output import standard_output
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+FOLDER = "completion_scripts"
+"""The folder of the package that has the scripts, each in a file named after its shell."""
+
+PLACES = {
+    "bash": "share/bash-completion/completions/chorus",
+    "fish": "share/fish/vendor_completions.d/chorus.fish",
+    "zsh": "share/zsh/site-functions/_chorus",
+}
+"""Places below the prefix of an installation where shells look for scripts."""
+
+MANUAL_PLACE = "share/man/man1/chorus.1"
+
+
+async def show_completion(chosen: argparse.Namespace, _environment: Mapping[str, str]) -> int:
+    """Print the completion script of a shell.
+
+    Raises:
+        CommandError: Chorus runs from its sources, without the library that makes the scripts.
+    """
+    standard_output().write(_kept_script(chosen.shell) or _made_script(chosen.shell))
+    return DONE
+
+
+def completion_script(shell: str) -> str:
+    """Return the completion script of one of ``SHELLS``; needs shtab."""
+    shtab: Any = import_module("shtab")
+    script: str = shtab.complete(parser(), shell)
+    return script.rstrip("\n") + "\n"
+
+
+def completion_scripts() -> dict[str, str]:
+    """Return the scripts by their shells; needs shtab."""
+    return {shell: completion_script(shell) for shell in SHELLS}
+
+
+def manual_page() -> str:
+    """Return the manual page in roff; needs argparse-manpage."""
+    manpage: Any = import_module("argparse_manpage.manpage")
+    arguments = parser()
+    told = {
+        "description": (arguments.description or "").rstrip("."),
+        "project_name": "chorus",
+        "version": __version__,
+        "manual_title": "Chorus",
+        "manual_section": "1",
+    }
+    return str(manpage.Manpage(arguments, _data=told, format="single-commands-section"))
+
+
+def _kept_script(shell: str) -> str:
+    kept = files("chorus_cli") / FOLDER / shell
+    return kept.read_text(encoding="utf-8") if kept.is_file() else ""
+
+
+def _made_script(shell: str) -> str:
+    try:
+        return completion_script(shell)
+    except ModuleNotFoundError as error:
+        raise CommandError(
+            "The completion scripts are made when Chorus is built, and this one runs from its sources. "
+            "Install it with pip, or install shtab."
+        ) from error

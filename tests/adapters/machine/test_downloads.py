@@ -1,0 +1,96 @@
+"""Files on the web, served on loopback."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.adapters.machine.downloads import download
+from chorus_cli.core.errors import AttachmentError
+from tests.attached_files import FILES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TOO_MUCH = 20_000_001
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Serves a picture, endless redirects, a slow answer, and too much, with and without its length."""
+
+    def do_GET(self) -> None:
+        match self.path:
+            case "/my%20photo.png?size=1":
+                self._answer(200, FILES["photo.png"])
+            case "/moved":
+                self._answer(302, b"", ("Location", "/my%20photo.png?size=1"))
+            case "/circle":
+                self._answer(302, b"", ("Location", "/circle"))
+            case "/slow":
+                time.sleep(1)
+                self._answer(200, b"late")
+            case "/large":
+                self._answer(200, b"x", ("Content-Length", str(TOO_MUCH)))
+            case "/endless":
+                self._answer(200, bytes(TOO_MUCH))
+            case _:
+                self._answer(404, b"no")
+
+    def _answer(self, status: int, body: bytes, *headers: tuple[str, str]) -> None:
+        with suppress(ConnectionError):
+            self.send_response(status)
+            for header in headers:
+                self.send_header(*header)
+            self.end_headers()
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+        server.daemon_threads, server.block_on_close = True, False
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+
+
+async def test_a_file_is_fetched_with_its_name() -> None:
+    with served() as address:
+        assert await download(f"{address}/my%20photo.png?size=1") == ("my photo.png", FILES["photo.png"])
+
+
+async def test_a_redirect_is_followed() -> None:
+    with served() as address:
+        assert await download(f"{address}/moved") == ("moved", FILES["photo.png"])
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("/gone", "/gone cannot be fetched: the server answered 404."),
+        ("/circle", "/circle cannot be fetched: Exceeded maximum allowed redirects."),
+        ("/slow", "/slow was not there within 0.5 s."),
+        ("/large", "large has 20.0 MB; the largest file that can be attached has 20 MB."),
+        ("/endless", "endless has over 20 MB, which is too large to be attached."),
+    ],
+)
+async def test_what_cannot_be_fetched_is_told_in_one_sentence(path: str, sentence: str) -> None:
+    with served() as address, pytest.raises(AttachmentError) as refused:
+        await download(f"{address}{path}", patience_seconds=0.5 if path == "/slow" else 20)
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize("address", ["http://", "http://127.0.0.1:1/x", "http://[", "http://a b/"])
+async def test_an_address_without_a_server_is_told(address: str) -> None:
+    with pytest.raises(AttachmentError, match="cannot be fetched: "):
+        await download(address)

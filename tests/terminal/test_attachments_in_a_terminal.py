@@ -1,0 +1,93 @@
+"""Attachments from the keyboard: completed, shown below, taken back, pasted, and dropped on the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.attached_files import FILES
+from tests.recording_server import Recorder, recording
+from tests.terminal.driver import PROMPT, Home
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Recorder]:
+    with recording() as recorder:
+        yield recorder
+
+
+@pytest.fixture
+def photo(tmp_path: Path, server: Recorder) -> Path:
+    """A picture whose path has a blank."""
+    server.bodies.clear()
+    path = tmp_path / "my photo.png"
+    path.write_bytes(FILES["photo.png"])
+    return path
+
+
+def kinds(server: Recorder) -> list[list[str]]:
+    """Return the kinds of parts of the last message of each request."""
+    return [["text"] if isinstance(each, str) else [part["type"] for part in each] for each in server.contents()]
+
+
+def test_a_file_is_completed_after_an_at_sign_and_sent(home: Home, photo: Path, server: Recorder) -> None:
+    with home.chat(**server.environment()) as chat:
+        chat.type(f"look at @{photo.parent}/my")
+        chat.await_text("my photo.png", times=1)
+        chat.type("\t")
+        chat.await_text('my photo.png"')
+        chat.say(" please")
+        chat.await_text("seen.")
+        chat.await_line(PROMPT)
+    assert kinds(server) == [["image_url", "text"]]
+
+
+def test_a_file_that_waits_is_shown_below_and_can_be_taken_back(home: Home, photo: Path, server: Recorder) -> None:
+    with home.chat(**server.environment()) as chat:
+        chat.say(f"/attach {photo}")
+        chat.await_text("goes with your next message")
+        chat.await_bottom_line("+ my photo.png")
+        chat.say("/attach clear")
+        chat.await_text("no longer goes with your next message.")
+        chat.until(lambda: "my photo" not in chat.bottom_line(), "a line below without it")
+        chat.ask("nothing", "seen.")
+        chat.say(f"/attach {photo}")
+        chat.await_bottom_line("+ my photo.png")
+        chat.say("what is it?")
+        chat.until(lambda: len(server.bodies) == 2, "the second question")
+        chat.await_line(PROMPT)
+        chat.until(lambda: "my photo" not in chat.bottom_line(), "a line below without it")
+    assert kinds(server) == [["text"], ["image_url", "text"]]
+
+
+def test_a_path_that_is_dropped_on_the_terminal_is_attached_by_tab_and_else_is_text(
+    home: Home, photo: Path, server: Recorder
+) -> None:
+    with home.chat(**server.environment()) as chat:
+        chat.type("see ")
+        chat.paste(f"'{photo}'")
+        chat.await_bottom_line("Tab attaches this file")
+        chat.type("\t")
+        chat.await_text('my photo.png"')
+        chat.say("")
+        chat.await_text("seen.")
+        chat.await_line(PROMPT)
+        chat.type("see ")
+        chat.paste(f'@"{photo}"')
+        chat.say("")
+        chat.until(lambda: len(server.bodies) == 2, "the second question")
+    assert kinds(server) == [["image_url", "text"], ["text"]]
+
+
+def test_a_file_that_cannot_be_attached_leaves_the_line_at_the_prompt(home: Home, photo: Path) -> None:
+    photo.write_bytes(FILES["photo.png"][:30])
+    with home.chat() as chat:
+        chat.say(f'see @"{photo}"')
+        chat.await_text("but is cut short or damaged, so it was not attached.")
+        chat.await_text("see @", times=2)
+    assert home.said() == []

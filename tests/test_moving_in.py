@@ -1,0 +1,92 @@
+"""Exports of other programs and the real program: a dry run, the import, a search, and the way back."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.core.imports.exports import chatgpt, chatgpt_node, claude, claude_message, web, web_message
+from tests.terminal.driver import Home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CHATGPT = chatgpt(
+    chatgpt_node("a", None, "user", "Which harbour is the oldest?"),
+    chatgpt_node("b", "a", "assistant", "I do not know."),
+    chatgpt_node("c", "a", "assistant", "Byblos, perhaps."),
+    title="\x1b]0;owned\x07Harbours\n\x1b[2J",
+)
+CLAUDE = claude(
+    claude_message("a", None, "human", "Which harbour is the oldest?"),
+    claude_message("b", "a", "assistant", "Byblos, perhaps."),
+    name="Harbours",
+)
+WEB = web(
+    web_message("a", None, "user", "Which harbour is the oldest?"),
+    web_message("b", "a", "assistant", "Byblos, perhaps."),
+    title="Harbours",
+)
+TAVERN = [
+    {"user_name": "Ann", "character_name": "Mara", "create_date": "2024-7-12@01h31m37s", "chat_metadata": {}},
+    {"name": "Ann", "is_user": True, "send_date": "2024-7-12@01h31m37s", "mes": "Which harbour is the oldest?"},
+    {"name": "Mara", "send_date": "July 12, 2024 1:32am", "mes": "Byblos, perhaps."},
+]
+
+
+def zipped(path: Path, conversations: list[Any]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("conversations.json", json.dumps(conversations))
+    return path
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("program", ["chatgpt", "claude.ai", "open-webui", "sillytavern"])
+def test_a_user_moves_in_searches_and_moves_out_again(tmp_path: Path, program: str) -> None:
+    home = Home(tmp_path / "home")
+    path = {
+        "chatgpt": lambda: zipped(tmp_path / "export.zip", [CHATGPT]),
+        "claude.ai": lambda: zipped(tmp_path / "export.zip", [CLAUDE]),
+        "open-webui": lambda: written(tmp_path / "chats.json", json.dumps([WEB])),
+        "sillytavern": lambda: written(tmp_path / "Harbours.jsonl", "\n".join(map(json.dumps, TAVERN))),
+    }[program]()
+    foreseen = home.run("import", str(path), "--dry-run")
+    assert (foreseen.code, foreseen.errors) == (0, "")
+    assert f"({program})" in foreseen.output
+    assert home.said() == []
+    report = json.loads(home.run("import", str(path), "--json").output)
+    assert (report["sources"], report["new_conversations"]) == ({program: 1}, 1)
+    assert "Byblos" in home.run("search", "byblos").output
+    assert home.run("ask", "/context undo").code == 0
+    assert home.run("search", "byblos").code == 1
+    assert json.loads(home.run("import", str(path), "--json").output)["imports_redone"] == 1
+    assert "Byblos" in home.run("search", "byblos").output
+
+
+def test_no_title_of_an_export_commands_the_terminal(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    outcomes = [
+        home.run("import", str(zipped(tmp_path / "export.zip", [CHATGPT]))),
+        home.run("ask", "/thread 2"),
+        home.run("search", "byblos"),
+    ]
+    assert all("\x1b" not in outcome.output + outcome.errors for outcome in outcomes)
+
+
+@pytest.mark.parametrize(
+    "data", [b"PK\x03\x04 and no archive", b'[{"mapping": {"a": ', b"[[[[[", b"{}", b"", b"\x00\xff"]
+)
+def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, data: bytes) -> None:
+    home, path = Home(tmp_path / "home"), tmp_path / "export"
+    path.write_bytes(data)
+    outcome = home.run("import", str(path))
+    assert (outcome.code, outcome.output) == (1, "")
+    assert len(outcome.errors.strip().splitlines()) == 1
+    assert str(path) in outcome.errors
