@@ -68,7 +68,7 @@ def test_one_wide_file_or_folder_is_closed(home: Home, name: str) -> None:
 def test_the_chat_tells_it_too_and_goes_on(home: Home) -> None:
     opened_up(home)
     with home.chat() as chat:
-        chat.await_text("open to other users of this machine")
+        chat.await_text(" folders and ")
         chat.ask("I am tired", "tired?")
     assert too_wide(home) == []
 
