@@ -44,7 +44,9 @@ def size_of(number_of_bytes: int) -> str:
 
 
 MESSAGE = Limit("a message", 8 * _MB, "It is refused and not stored.")
-PASTE = Limit("a paste at the prompt", 8 * _MB, "It is left out, with a sentence; the text typed before it stays.")
+PASTE = Limit(
+    "a paste at the prompt", _MB, "It is left out, with a sentence; the text typed before it stays.", Unit.CHARACTERS
+)
 STANDARD_INPUT = Limit("standard input of `chorus ask`", 20 * _MB, "Nothing is sent.")
 INPUT_LINE = Limit(
     "a line of the input history", 100 * _KB, "It is sent, but Up does not bring it back.", Unit.CHARACTERS

@@ -25,18 +25,21 @@ _LARGE = frozenset({"attachments", "backups", "sessions"})
 
 
 class _Found(NamedTuple):
+    """A file or folder with permissions for others, who can reach it if it ``is_exposed``: by the folders around it."""
+
     path: Path
     mode: int
+    is_exposed: bool
 
 
 def made_private(paths: Paths) -> str:
-    """Take the permissions of other users from all that is kept; return a sentence if they had any.
+    """Take the permissions of other users from all that is kept; return a sentence if they could make use of any.
 
     Links and files of other users are left alone, and so is a folder of the user's choice that holds other things too.
     """
-    wide = {found.path: found for root in _roots(paths) for found in _wide(root)}
-    kept = [found for found in wide.values() if not _narrow(found)]
-    narrowed = [found for found in wide.values() if found not in kept]
+    wide = [found for root, is_exposed in _roots(paths) for found in _wide(root, is_exposed=is_exposed)]
+    kept = [found for found in wide if not _narrow(found) and found.is_exposed]
+    narrowed = [found for found in wide if found not in kept and found.is_exposed]
     told = []
     if narrowed:
         folders = sum(stat.S_ISDIR(found.mode) for found in narrowed)
@@ -49,32 +52,33 @@ def made_private(paths: Paths) -> str:
     return " ".join(told)
 
 
-def _roots(paths: Paths) -> Iterator[Path]:
-    """Yield all that Chorus keeps, and the folders that hold it if they hold nothing else."""
-    own = (paths.personas, paths.attachments, paths.backups, paths.commands, paths.state)
-    names = {path.name for path in own}
-    for folder in {paths.data, paths.config}:
+def _roots(paths: Paths) -> Iterator[tuple[Path, bool]]:
+    """Yield all that Chorus keeps, and whether it is exposed: whole folders, or its own things in one with others."""
+    own = {path.name for path in (paths.personas, paths.attachments, paths.backups, paths.commands, paths.state)}
+    if paths.state.parent != paths.data:
+        yield paths.state, True
+    for folder in dict.fromkeys((paths.data, paths.config)):
         with suppress(OSError):
             entries = list(folder.iterdir())
-            files = [entry for entry in entries if entry.name.startswith(_FILES)]
-            yield from files
-            if all(entry.name in names or entry in files for entry in entries):
-                yield folder
-    yield from own
+            kept = [entry for entry in entries if entry.name in own or entry.name.startswith(_FILES)]
+            if len(kept) == len(entries):
+                yield folder, True
+            else:
+                yield from ((entry, bool(folder.lstat().st_mode & _OTHERS)) for entry in kept)
 
 
-def _wide(path: Path) -> Iterator[_Found]:
-    """Yield what others may reach, ``path`` and all below it."""
+def _wide(path: Path, *, is_exposed: bool) -> Iterator[_Found]:
+    """Yield what has permissions for others, ``path`` and all below it."""
     with suppress(OSError):
         found = path.lstat()
         if stat.S_ISLNK(found.st_mode) or found.st_uid != os.geteuid():
             return
         is_wide = bool(found.st_mode & _OTHERS)
         if is_wide:
-            yield _Found(path, found.st_mode)
+            yield _Found(path, found.st_mode, is_exposed)
         if stat.S_ISDIR(found.st_mode) and (is_wide or path.name not in _LARGE):
             for entry in path.iterdir():
-                yield from _wide(entry)
+                yield from _wide(entry, is_exposed=is_exposed and is_wide)
 
 
 def _narrow(found: _Found) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from chorus_cli.core.text.phrases import counted
 from tests.terminal.driver import Home
 
 KEPT = (
@@ -57,11 +58,23 @@ def test_everything_that_was_open_to_others_is_closed_and_told_once(home: Home, 
 
 
 @pytest.mark.parametrize("name", KEPT[:8])
-def test_one_wide_file_or_folder_is_closed(home: Home, name: str) -> None:
+def test_one_file_or_folder_that_others_can_reach_is_closed_and_told(home: Home, name: str) -> None:
+    path = home.path / name
+    around = [folder for folder in path.parents if folder.is_relative_to(home.path)]
+    for each in (path, *around):
+        each.chmod(mode(each) | (0o055 if each.is_dir() else 0o044))
+    folders = counted(len(around) + path.is_dir(), "folder")
+    files = "" if path.is_dir() else " and 1 file"
+    assert f"{folders}{files} in {home.path} were open" in home.run("log").errors
+    assert too_wide(home) == []
+
+
+@pytest.mark.parametrize("name", KEPT[:8])
+def test_what_stands_in_a_private_folder_is_closed_without_a_word(home: Home, name: str) -> None:
+    """Editors leave files as the user's mask has them; nobody could have read them."""
     path = home.path / name
     path.chmod(mode(path) | 0o044)
-    thing = "folder" if path.is_dir() else "file"
-    assert f"1 {thing} in {home.path} was open" in home.run("log").errors
+    assert home.run("log").errors == ""
     assert too_wide(home) == []
 
 
@@ -90,5 +103,6 @@ def test_a_file_of_another_user_is_left_alone(home: Home) -> None:
     path.chmod(0o644)
     os.chown(path, 65_534, 65_534)
     home.path.joinpath("backups").chmod(0o755)
-    assert "1 folder in" in home.run("log").errors
+    home.path.chmod(0o755)
+    assert "2 folders in" in home.run("log").errors
     assert mode(path) == 0o644
