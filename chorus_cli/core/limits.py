@@ -53,10 +53,8 @@ INPUT_LINE = Limit(
 )
 INPUT_LINES = Limit("lines of the input history of a persona", 2_000, "The oldest are forgotten.", Unit.PIECES)
 
-REPLY = Limit(
-    "a reply", 8 * _MB, "The model is asked to stop; what has arrived is kept, marked as cut.", Unit.CHARACTERS
-)
-THOUGHTS = Limit("the thoughts before a reply", 8 * _MB, "The reply ends, as one that is too long.", Unit.CHARACTERS)
+REPLY = Limit("a reply", 8 * _MB, "It is stopped; what has arrived is kept, marked as cut.", Unit.CHARACTERS)
+THOUGHTS = Limit("the thoughts before a reply", 8 * _MB, "The reply is stopped.", Unit.CHARACTERS)
 EVENT = Limit("an event of a provider's stream", 64 * _MB, "The reply is told as invalid; the part before it is kept.")
 ERROR_BODY = Limit("a provider's error", _MB, "The rest of it is not read.")
 ARGUMENTS = Limit(
@@ -83,7 +81,7 @@ MEMORY_ITEM = Limit("a memory item", 100 * _KB, "It is refused; a document is sp
 MEMORY_DOCUMENT = Limit("a document for the memory", 10 * _MB, "The import is refused.")
 ATTACHMENT = Limit("an attachment", 20 * _MB, "It is refused, and nothing is sent.")
 STORED_ATTACHMENT = Limit("an attachment that is stored, as imports bring them", 256 * _MB, "It is told as damaged.")
-SESSION = Limit("a saved session", 256 * _MB, "It is refused; the file stays as it is.")
+SESSION = Limit("a saved session", 256 * _MB, "It is neither written nor read.")
 DRAFT = Limit("a text saved in the editor", 64 * _MB, "It is not read back; the draft is kept.")
 LOG_FILE = Limit("the log file of bugs", 5 * _MB, "It becomes `chorus.log.old`, in place of the one before.")
 

@@ -30,6 +30,11 @@ class KeyShape(NamedTuple):
     rest: str = ""
 
     @property
+    def beginnings(self) -> tuple[str, ...]:
+        """The prefixes as people write them, with ``…`` where letters differ."""
+        return tuple(re.sub(r"\[[^]]*\]|\(\?:[^)]*\)", "…", prefix).replace("\\", "") for prefix in self.prefixes)
+
+    @property
     def patterns(self) -> tuple[str, ...]:
         """A pattern for each prefix."""
         return tuple(f"{prefix}{self.characters}{{{self.fewest},}}{self.rest}" for prefix in self.prefixes)
@@ -49,7 +54,7 @@ KEY_SHAPES: tuple[KeyShape, ...] = (
         "Google, sign-in for other programs",
         ("GOCSPX-", r"ya29\."),
         10,
-        _TRUFFLEHOG + "googleoauth2",
+        _TRUFFLEHOG + "googleoauth2; secret scanning of GitHub: google_oauth_client_secret",
         "GOCSPX-abcdefghijklmnopqrstuvwxyz12",
     ),
     KeyShape("Groq", ("gsk_",), 10, _TRUFFLEHOG + "groq", "gsk_0123456789abcdefghij"),

@@ -113,7 +113,7 @@ def create(personas: Path, session: Session, names: Iterable[str]) -> Session:
             named = replace(session, session_id=name)
             if name in ids(personas, session.persona):
                 continue
-            write_atomically(draft, session_format.text_of(named))
+            write_atomically(draft, _bounded(session_format.text_of(named)))
             if _moved_in(draft, path_of(personas, session.persona, name)):
                 return named
     except OSError as error:
@@ -132,9 +132,21 @@ def rewrite(personas: Path, session: Session) -> None:
     """
     path = path_of(personas, session.persona, session.session_id)
     try:
-        write_atomically(path, session_format.text_of(session))
+        write_atomically(path, _bounded(session_format.text_of(session)))
     except OSError as error:
         raise _unwritten(path.parent, error) from error
+
+
+def _bounded(text: str) -> bytes:
+    """Return the bytes of a session, unless they could not be read again.
+
+    Raises:
+        OSError: there are too many.
+    """
+    data = text.encode()
+    if len(data) > LARGEST_FILE_BYTES:
+        raise OSError(f"it would have more than {limits.SESSION.size}")
+    return data
 
 
 def _unwritten(place: Path, error: OSError) -> SessionError:
