@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.core.cards.made_cards import card, picture, text_chunk
 from tests.services.imports.foreign_talk import LATIUM, OFTEN, OSLO, ROME, WHERE, written
 from tests.terminal.driver import Home
 
@@ -57,14 +56,6 @@ def test_wrong_arguments_are_refused_in_a_sentence(
     outcome = home.run(*arguments)
     assert outcome.code == code
     assert told in outcome.errors + outcome.output
-
-
-def test_a_character_card_is_told_from_a_talk(home: Home, tmp_path: Path) -> None:
-    path = tmp_path / "mira.png"
-    path.write_bytes(picture(text_chunk("chara", card(2))))
-    assert home.run("import", str(path)).errors == (
-        f"{path} is a character card. /persona import {path} in the chat makes a persona of it.\n"
-    )
 
 
 def test_a_killed_import_leaves_whole_conversations_and_the_next_one_goes_on(home: Home, tmp_path: Path) -> None:

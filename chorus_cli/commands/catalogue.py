@@ -7,30 +7,25 @@ from chorus_cli.commands import (
     background,
     cards,
     composing,
-    cost,
-    export,
     general,
-    imports,
     jobs,
-    model,
     persona,
-    run_settings,
-    search,
     sessions,
-    settings,
     thread,
 )
 from chorus_cli.commands.context import edit, journal, latest_action, summary, window
 from chorus_cli.commands.framework.registry import CommandGroup, CommandRegistry
 from chorus_cli.commands.framework.services import Services
+from chorus_cli.commands.log import cost, export, imports, search
 from chorus_cli.commands.memory import flash, items, remember
+from chorus_cli.commands.settings import model, run, settings
 
 
 def groups() -> tuple[CommandGroup[Services], ...]:
     """Return the groups of all built-in commands."""
     modules = (
         *(window, journal, edit, summary, sessions, latest_action, remember, items, flash),
-        *(persona, cards, thread, background, jobs, settings, run_settings, model),
+        *(persona, cards, thread, background, jobs, settings, run, model),
         *(search, cost, composing, attachments, export, imports, general),
     )
     return (*(module.GROUP for module in modules), journal.TOP)

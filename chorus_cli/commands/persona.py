@@ -11,7 +11,7 @@ from chorus_cli.commands.framework.arguments import TEXT, Candidate
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Reply, Report, Table, Text
 from chorus_cli.commands.framework.services import Services
-from chorus_cli.commands.settings import edit_settings
+from chorus_cli.commands.settings.settings import edit_settings
 from chorus_cli.commands.wording import local
 from chorus_cli.core.errors import PersonaError, UnknownPersonaError
 from chorus_cli.core.personas.names import COMMAND_WORDS

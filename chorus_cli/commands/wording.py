@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.log.marks import marker
 from chorus_cli.core.log.messages import Role, words_of
 from chorus_cli.core.log.operations import Operation
-from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timespan import format_span
@@ -84,9 +83,9 @@ def start(boundary: Operation) -> str:
 
 
 def confirmation(state: WindowState) -> str:
-    """Confirm a new window, with a warning if it was clamped to the bounds and the way to bring in older messages."""
+    """Confirm a new window, with a warning if it was clamped, and the way to messages that no window reaches."""
     change = f"Context window set to {state.hours}h"
-    older = _NO_FURTHER if state.warning and state.hours == MAXIMUM_CONTEXT_HOURS else ""
+    older = _NO_FURTHER if state.is_out_of_reach else ""
     return "\n".join(filter(None, [state.warning, change, reach(state.since, state.boundary), older]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from chorus_cli import __version__
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 SHELLS = ("bash", "fish", "zsh")
 """The shells that have a completion script."""
 
+# One option of ask is long; the help of the others stands beside them all the same.
+_HELP_COLUMN = 15
 _LARGEST_ID = 2**63 - 1
 
 
@@ -74,6 +77,7 @@ def parser() -> argparse.ArgumentParser:
         "ask",
         parents=[common],
         help="ask once; standard input is appended",
+        formatter_class=partial(argparse.HelpFormatter, max_help_position=_HELP_COLUMN),
         description="Ask once: the reply goes to standard output, everything else to standard error. The exit code is "
         "1 if the reply broke off or nothing could be asked.",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ from chorus_cli.services.imports.imports import Imports, Wanted
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.services.log.search import Search
 from chorus_cli.services.personas.roster import Roster
-from chorus_cli.storage.files import card_files
 from chorus_cli.subcommands.conventions import options, print_json
 from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.screen.output import standard_error, standard_output
@@ -33,9 +31,6 @@ async def import_files(chosen: argparse.Namespace, environment: Mapping[str, str
     """Import conversations and character cards, or with ``--dry-run`` say what that would add."""
     given, tell = options(chosen, environment), standard_error().notice
     zone = _zone(chosen.timezone)
-    if len(chosen.files) == 1 and await asyncio.to_thread(card_files.read, Path(chosen.files[0])) is not None:
-        [card] = chosen.files
-        raise CommandError(f"{card} is a character card. /persona import {card} in the chat makes a persona of it.")
     async with opened(given._replace(persona=None), environment) as app:
         cards = app.services().cards
         taken, paths = await cards.take_in_all(map(Path, chosen.files), is_dry=chosen.dry_run)

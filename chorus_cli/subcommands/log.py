@@ -63,7 +63,7 @@ async def search(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
         if chosen.json:
             print_json(findings.as_json())
         else:
-            from chorus_cli.commands.search import findings_text  # noqa: PLC0415 - it brings the commands along
+            from chorus_cli.commands.log.search import findings_text  # noqa: PLC0415 - it brings the commands along
 
             show = standard_output().line if findings.matches else standard_error().notice
             show(findings_text(findings, app.personas, since))
@@ -81,7 +81,7 @@ async def cost(chosen: argparse.Namespace, environment: Mapping[str, str]) -> in
         if chosen.json:
             print_json(report.as_json())
         else:
-            from chorus_cli.commands.cost import cost_report  # noqa: PLC0415 - it brings the commands along
+            from chorus_cli.commands.log.cost import cost_report  # noqa: PLC0415 - it brings the commands along
             from chorus_cli.terminal.screen.drawing import draw  # noqa: PLC0415 - so does this
 
             draw(cost_report(report), standard_output())

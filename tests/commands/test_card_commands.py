@@ -148,7 +148,7 @@ async def test_another_greeting_comes_into_the_thread(world: World, mira: Path) 
     await world.told(f"/persona import {mira}")
     assert await world.told("/persona greeting 2") == "Who goes there, You?"
     assert await world.seen() == [GREETING, "Who goes there, You?"]
-    assert await world.told("/persona greeting 3") == "The card of Mira has 2 greetings; choose one."
+    assert await world.told("/persona greeting 3") == "The card of Mira has 2 greetings, and none with number 3."
     await world.told("/persona chorus")
     assert "no character card" in await world.told("/persona greeting")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.commands.search import WORDS, AskedSearch
+from chorus_cli.commands.log.search import WORDS, AskedSearch
 from chorus_cli.commands.wording import local
 
 if TYPE_CHECKING:

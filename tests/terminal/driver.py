@@ -41,16 +41,7 @@ _KEYS = {
     "up": "\x1b[A",
     "escape": "\x1b",
     "v": "v",
-    "ctrl-a": "\x01",
-    "ctrl-b": "\x02",
-    "ctrl-e": "\x05",
-    "ctrl-l": "\x0c",
-    "ctrl-r": "\x12",
-    "ctrl-x": "\x18",
-    "ctrl-c": "\x03",
-    "ctrl-d": "\x04",
-    "ctrl-j": "\n",
-    "ctrl-z": "\x1a",
+    **{f"ctrl-{letter}": chr(ord(letter) & 31) for letter in "abcdejlrxz"},
 }
 
 LONG_MESSAGE = "I am " + " ".join(f"word{number}" for number in range(50))

@@ -9,7 +9,7 @@ from chorus_cli.commands.context.journal import follow_fork, named
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Refill, Reply, Text
 from chorus_cli.commands.framework.services import Services
-from chorus_cli.commands.model import MODEL
+from chorus_cli.commands.settings.model import MODEL
 from chorus_cli.core.context.target import Target
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.jobs.wording import going_again_line, kept_back_line

@@ -219,8 +219,8 @@ class CommandRegistry(Generic[C]):
         """
         self.groups = _merged((*groups, *([own] if own else [])))
         self.words = _first_words(self.groups)
-        taken = own.words if own else {}
-        guesses = [(guess, command) for command in self for guess in command.guesses if guess not in taken]
+        names = own.words if own else {}
+        guesses = [(guess, command) for command in self for guess in command.guesses if guess not in names]
         self.guesses = dict(guesses)
         _no_word_twice("/", [*self.words, *(guess for guess, _ in guesses)])
 
@@ -230,8 +230,7 @@ class CommandRegistry(Generic[C]):
 
     def menu(self) -> Report:
         """Return a table for each group with a line for each command."""
-        heads = ("Command", "Description")
-        return Report(tuple(Table(group.summary, heads, _menu_rows(group)) for group in self.groups))
+        return Report(tuple(Table(each.summary, ("Command", "Description"), _menu_rows(each)) for each in self.groups))
 
 
 def documentation_of(handler: Callable[..., object]) -> Documentation:

@@ -51,7 +51,7 @@ class LoreEntry:
 class Card:
     """The fields of a card; ``greetings`` are the first message and the alternatives to it.
 
-    ``notes`` are sentences for the user about what is not used. ``summary`` is the line about the persona that Chorus
+    ``notes`` are sentences for the user about unused parts. ``summary`` is the line about the persona that Chorus
     has exported.
     """
 

@@ -83,7 +83,7 @@ def _with_defaults(fields: object) -> dict[str, Any]:
 
 
 def _change(data: dict[str, Any], card: Card, persona: Persona) -> None:
-    """Put into the fields what the persona has otherwise than the card would make it."""
+    """Write to the fields everything that was changed in the persona since its card made it."""
     is_new = not card.version
     if is_new or persona.name not in names_for(card):
         data["name"] = persona.name

@@ -152,7 +152,9 @@ def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
         if system_tokens(snapshot, summary) + needed_tokens > room.budget:
             snapshot = replace(snapshot, hot=())
     pinned = _pinned(rows, newest_question, snapshot, room.budget - system_tokens(snapshot, summary))
-    fixed_tokens = system_tokens(snapshot, summary) + sum(map(tokens_of, pinned.values()))
+    # A pinned reply may come first, and then needs a lead-in line.
+    pinned_tokens = sum(map(tokens_of, pinned.values())) + (LEAD_TOKENS if pinned else 0)
+    fixed_tokens = system_tokens(snapshot, summary) + pinned_tokens
     others = [row for row in rows if row.id not in pinned]
     sent = {row.id: row for row in fitting(others, room, fixed_tokens, count, snapshot.first_message_id)} | pinned
     fitted = [sent[row.id] for row in rows if row.id in sent]

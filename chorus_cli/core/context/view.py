@@ -136,8 +136,7 @@ def view(
     out = _out(operations, later, boundary, member_ids | kept)
     seen = tuple(row for row in chosen if not out(row))
     pinned = _kept(thread_id, (each for each in later if isinstance(each.act, Pin)))
-    seen_ids = [row.id for row in seen]
-    summary, folded_number = standing(summaries, boundary.id if boundary else None, seen_ids, pinned)
+    summary, folded_number = standing(summaries, boundary.id if boundary else None, [row.id for row in seen], pinned)
     return View(
         messages=seen,
         boundary=boundary,

@@ -98,6 +98,9 @@ class _Session:
             self.skipped[_SUBAGENTS] += kind in ("user", "assistant")
         elif isinstance(kind, str) and kind in _TITLES:
             self._titles[kind] = (values.line(value.get(_TITLES[kind])), values.text(value.get("leafUuid")))
+        elif kind == "last-prompt" and value.get("explicit") is True:
+            # A rewind after which nothing was said yet.
+            self.leaf = leaf if (leaf := values.identifier(value.get("leafUuid"))) in self._lines else self.leaf
         elif kind == "queue-operation":
             self.words.take_queued(value, self._last)
         elif key and key not in self._lines:

@@ -185,31 +185,30 @@ def _rows(
     message: StoredMessage, role: Role, calls: set[str], results: Mapping[str, Result]
 ) -> Iterator[ForeignMessage]:
     turn = message.turn
-    time = values.moment(turn.get("datetime_utc"))
-    if role is Role.USER:
-        text = _joined_texts(message, "text")
-        files = tuple(
-            message.files[key] for part in message.parts if (key := attachment_key(part.payload)) in message.files
-        )
-        if text or files:
-            yield ForeignMessage(message.key, None, role, text, time, files=files)
-        return
     model = values.line(turn.get("resolved_model")) or values.line(turn.get("model")) or None
-    blank = ForeignMessage(message.key, None, Role.ASSISTANT, "", time, model)
+    blank = ForeignMessage(message.key, None, role, "", values.moment(turn.get("datetime_utc")))
+    if role is Role.USER:
+        attached = (attachment_key(part.payload) for part in message.parts)
+        files = tuple(message.files[key] for key in attached if key in message.files)
+        text = _joined_texts(message, "text")
+        return iter([replace(blank, content=text, files=files)] if text or files else [])
+    blank = replace(blank, role=Role.ASSISTANT, model=model)
     if role is Role.TOOL_RESULT:
-        yield from _unpaired(blank, message.parts, calls)
-        return
+        return _unpaired(blank, message.parts, calls)
+    return _reply_rows(blank, message, results)
+
+
+def _reply_rows(
+    blank: ForeignMessage, message: StoredMessage, results: Mapping[str, Result]
+) -> Iterator[ForeignMessage]:
     text, reasoning = _joined_texts(message, "text"), _joined_texts(message, "reasoning") or None
     wanted = [part for part in message.parts if part.row.get("type") == "tool_call"]
     if text.strip() or (reasoning and not wanted):
         yield replace(blank, content=text, reasoning=reasoning)
         reasoning = None
     for number, part in enumerate(wanted, 1):
-        call = call_of(
-            _call_id(part) or f"{message.key}/{number}",
-            part.payload.get("name", part.row.get("tool_name")),
-            part.payload.get("arguments"),
-        )
+        name = part.payload.get("name", part.row.get("tool_name"))
+        call = call_of(_call_id(part) or f"{message.key}/{number}", name, part.payload.get("arguments"))
         base = replace(blank, key=f"{message.key}/{number}", reasoning=reasoning if number == 1 else None)
         yield from rows_of_call(base, call, results.get(call.id))
 

@@ -126,7 +126,8 @@ class Cards:
         if card is None:
             raise PersonaError(f"{target.persona.name} was made of no character card, so it has no greeting.")
         if not 1 <= number <= len(card.greetings):
-            raise PersonaError(f"The card of {target.persona.name} has {len(card.greetings)} greetings; choose one.")
+            amount = counted(len(card.greetings), "greeting")
+            raise PersonaError(f"The card of {target.persona.name} has {amount}, and none with number {number}.")
         said = greeting(card, number - 1, target.persona.settings.user_name)
         await self.memory.write(_greet, target.persona.slug, target.thread_id, said, self.memory.clock.now())
         return said

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 from chorus_cli.core.context.budget import tokens_of
 from chorus_cli.core.log import journal
+from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.time import timespan
 from chorus_cli.core.time.window import cutoff
+from chorus_cli.storage.sqlite.context import thread_counts
 from chorus_cli.storage.sqlite.log import operation_rows
 
 if TYPE_CHECKING:
@@ -31,12 +33,16 @@ _HELD_ALREADY = "The default held already; nothing was changed."
 
 @dataclass(frozen=True, slots=True)
 class WindowState:
-    """The window in force, the moment it reaches back to, the warning due, and the newest boundary of the context."""
+    """The window in force, the moment it reaches back to, the warning due, and the newest boundary of the context.
+
+    ``is_out_of_reach`` says whether messages since the boundary are too old for any window.
+    """
 
     hours: int
     since: datetime
     warning: str | None = None
     boundary: Operation | None = None
+    is_out_of_reach: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +109,12 @@ class ContextWindow:
     async def begun(self, hours: int, warning: str | None = None) -> WindowState:
         """Return the state of a window of so many hours that begins now."""
         since = cutoff(self.clock.now(), hours)
-        operations = await self.context.store.read(operation_rows.since_boundary, self.focus.slug, self.focus.thread_id)
-        return WindowState(hours, since, warning, journal.boundary(operations))
+        store, thread_id = self.context.store, self.focus.thread_id
+        boundary = journal.boundary(await store.read(operation_rows.since_boundary, self.focus.slug, thread_id))
+        after = boundary.after_message_id if boundary else 0
+        is_longest = hours == MAXIMUM_CONTEXT_HOURS
+        has_older = is_longest and await store.read(thread_counts.has_older, thread_id, after, since)
+        return WindowState(hours, since, warning, boundary, has_older)
 
     async def preview(self, choice: WindowChoice) -> Preview:
         """Return the effect of the window ``choice``; nothing is changed."""

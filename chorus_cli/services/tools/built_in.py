@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.cards.macros import sent_items
 from chorus_cli.core.jobs.output import readable
 from chorus_cli.core.jobs.wording import elapsed
 from chorus_cli.core.log.marks import log_marks
@@ -150,7 +151,7 @@ async def recall_memory(services: ToolServices, caller: Caller, arguments: Argum
     items = await services.memory.recall(slug, arguments.text("query"))
     if not items:
         return Answer("Nothing in your memory contains any of these words.", "nothing")
-    told = _whole_items(items)
+    told = _whole_items(sent_items(caller.persona, items))
     await services.memory.count_access(slug, [item.id for item in told])
     parts = [memory_lines(told)]
     if more := len(items) - len(told):

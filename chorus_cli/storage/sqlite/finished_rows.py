@@ -12,33 +12,33 @@ if TYPE_CHECKING:
 
 _MOST = 5_000
 
-Stamp = tuple[int, str]
-"""The id and the stored time of a message, which an index holds."""
-
 
 class FinishedRows:
-    """The complete and counted messages that were read last, by their stamps.
+    """The complete and counted messages that were read last, by their ids.
 
-    They are forgotten when another connection has written, for that may have changed any row. A row that a rollback
-    took back, and another that got its id, differ in their stamps.
+    They are forgotten when one of such messages was changed after all, by whichever program: the database counts that.
     """
 
     def __init__(self) -> None:
-        self._messages: dict[Stamp, Message] = {}
-        self._version: object = None
+        self._messages: dict[int, Message] = {}
+        self._changes: object = None
+
+    def forget(self) -> None:
+        """Forget all messages: a rollback may have taken back what was read."""
+        self._messages = {}
 
     def read(
-        self, connection: sqlite3.Connection, stamps: Sequence[Stamp], read: Callable[[Iterable[int]], list[Message]]
+        self, connection: sqlite3.Connection, ids: Sequence[int], read: Callable[[Iterable[int]], list[Message]]
     ) -> list[Message]:
-        """Return the messages of ``stamps`` in their order; ``read`` returns those of ids that are not known."""
-        version = connection.execute("PRAGMA data_version").fetchone()
-        if version != self._version or len(self._messages) > _MOST:
-            self._messages, self._version = {}, version
+        """Return the messages of ``ids`` in their order; ``read`` returns those that are not known."""
+        changes = connection.execute("SELECT count FROM changed_rows").fetchone()
+        if changes != self._changes or len(self._messages) > _MOST:
+            self._messages, self._changes = {}, changes
         known = self._messages
-        missing = {stamp[0]: stamp for stamp in stamps if stamp not in known}
+        missing = [id_ for id_ in ids if id_ not in known]
         fresh = {message.id: message for message in read(missing)} if missing else {}
-        found = [fresh.get(stamp[0]) or known[stamp] for stamp in stamps]
+        found = [fresh.get(id_) or known[id_] for id_ in ids]
         for message in fresh.values():
             if message.status is Status.COMPLETE and message.token_count is not None:
-                known[missing[message.id]] = message
+                known[message.id] = message
         return found

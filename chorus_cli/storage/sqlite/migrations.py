@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, StorageError
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.files.durable_files import sync_folder
-from chorus_cli.storage.sqlite.schema import ACTS_OF_ANY_KIND, BRANCHES, IMPORTS, LOG_AND_JOURNAL, MEMORY, NUMBERS
+from chorus_cli.storage.sqlite.schema import ACTS_OF_ANY_KIND, LOG_AND_JOURNAL, MEMORY
+from chorus_cli.storage.sqlite.schema_additions import BRANCHES, CHANGED_ROWS, IMPORTS, NUMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +32,7 @@ STEPS: tuple[Step, ...] = (
     ("0004_numbers", NUMBERS),
     ("0005_imports", IMPORTS),
     ("0006_branches", BRANCHES),
+    ("0007_changed_rows", CHANGED_ROWS),
 )
 
 

@@ -200,5 +200,6 @@ def _transaction(connection: Connection, begin: str, work: Callable[[Connection]
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+        connection.finished_rows.forget()
         raise
     return result

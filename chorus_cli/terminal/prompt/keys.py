@@ -12,6 +12,7 @@ from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import Condition, emacs_mode, has_focus, has_selection, is_searching, vi_navigation_mode
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.utils import is_dumb_terminal, suspend_to_background_supported
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from prompt_toolkit.key_binding import KeyPressEvent
-    from prompt_toolkit.key_binding.key_processor import KeyPress
 
 _LEAVING_SECONDS = 3.0
 _TYPING = has_focus(DEFAULT_BUFFER) & ~is_searching
@@ -40,6 +40,10 @@ class Compose(Exception):  # noqa: N818 - it is no error: the user wants to go o
     def __init__(self, typed: str) -> None:
         super().__init__()
         self.typed = typed
+
+
+class TypedText(KeyPress):
+    """A text that was typed before the prompt was there, and is put into it as a paste is."""
 
 
 class Line:
@@ -138,7 +142,8 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
 def _bind_pasting(bindings: KeyBindings, line: Line) -> None:
     @bindings.add(Keys.BracketedPaste, filter=_TYPING)
     def _paste(event: KeyPressEvent) -> None:
-        event.current_buffer.insert_text(line.paste(event.data))
+        is_typed = isinstance(event.key_sequence[-1], TypedText)
+        event.current_buffer.insert_text(event.data if is_typed else line.paste(event.data))
 
     @Condition
     def is_offered() -> bool:

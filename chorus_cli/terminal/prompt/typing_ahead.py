@@ -14,6 +14,7 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
 from chorus_cli.core.text.safe_text import safe_line
+from chorus_cli.terminal.prompt.keys import TypedText
 from chorus_cli.terminal.prompt.waiting_keys import is_hung_up
 from chorus_cli.terminal.screen.dim_row import beginning_of, dim_row, dots, end_of
 from chorus_cli.terminal.screen.painted_rows import widest
@@ -45,6 +46,7 @@ class TypedLine:
     def __init__(self) -> None:
         self.text = ""
         self.waiting: list[str] = []
+        self._pasted: list[str] = []
         self._is_escaped = False
 
     @property
@@ -56,7 +58,8 @@ class TypedLine:
         """Press a key."""
         is_escaped, self._is_escaped = self._is_escaped, press.key is Keys.Escape
         if press.key is Keys.BracketedPaste:
-            self.text += press.data.replace("\r\n", "\n").replace("\r", "\n")
+            self._pasted.append(press.data.replace("\r\n", "\n").replace("\r", "\n"))
+            self.text += self._pasted[-1]
         elif is_escaped:
             # A key with Alt; only Alt-Enter has a meaning.
             self.text += "\n" if press.key is Keys.ControlM else ""
@@ -71,8 +74,12 @@ class TypedLine:
 
     def presses(self) -> list[KeyPress]:
         """Return the keys that type all of this at a prompt."""
-        sent = [press for line in self.waiting for press in (*_typing(line), _ENTER)]
-        return [*sent, *_typing(self.text)]
+        sent = [press for line in self.waiting for press in (*self._typing(line), _ENTER)]
+        return [*sent, *self._typing(self.text)]
+
+    def _typing(self, text: str) -> list[KeyPress]:
+        """Return the keys that type a text; in one that was pasted, if only in part, no file is attached."""
+        return _typing(text, is_pasted=any(block in text for block in self._pasted if block))
 
     def _edit(self, key: Keys) -> None:
         match key:
@@ -208,11 +215,12 @@ class ReplyKeyboard:
             self._changed()
 
 
-def _typing(text: str) -> list[KeyPress]:
+def _typing(text: str, *, is_pasted: bool) -> list[KeyPress]:
     """Return the keys that type a text as one line; "/" is a key, which replaces a message that is offered again."""
     slash = [KeyPress("/", "/")] if text.startswith("/") else []
     rest = text[len(slash) :]
-    return [*slash, *([KeyPress(Keys.BracketedPaste, rest)] if rest else [])]
+    press = KeyPress if is_pasted else TypedText
+    return [*slash, *([press(Keys.BracketedPaste, rest)] if rest else [])]
 
 
 def _without_last_word(text: str) -> str:

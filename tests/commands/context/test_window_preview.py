@@ -64,3 +64,14 @@ async def test_a_boundary_that_is_nearer_is_named(told: World) -> None:
 async def test_what_is_no_time_is_refused_with_its_sentence(told: World, line: str) -> None:
     assert (await told.told(line)).count("\n") == 0
     assert told.settings_text() == "{}"
+
+
+async def test_a_window_that_cannot_reach_older_messages_names_the_edit(told: World) -> None:
+    edit = "No window reaches further back; /context edit brings in older messages that you choose."
+    assert edit not in await told.told("/context 200h")
+    told.clock.advance(timedelta(days=10))
+    assert (await told.told("/context 200h")).endswith(edit)
+    assert (await told.told("/context add 1h")).endswith(edit)
+    assert edit not in await told.told("/context 167h")
+    await told.told("/new")
+    assert edit not in await told.told("/context 168h")

@@ -57,6 +57,13 @@ def test_a_rewind_leaves_a_branch() -> None:
     assert (found.source, found.key, found.title) == ("claude-code", "s1", "Start")
 
 
+@pytest.mark.parametrize(("explicit", "last"), [(True, "First answer"), (None, "Second answer")])
+def test_a_rewind_that_nothing_followed_yet_is_heeded(*, explicit: bool | None, last: str) -> None:
+    mark = {"type": "last-prompt", "leafUuid": "b2", "explicit": explicit, "sessionId": "s1"}
+    assert said(read(*REWOUND, mark))[-1] == ("assistant", last)
+    assert said(read(*REWOUND, mark, claude_line("d1", "c2", "user", "more")))[-1] == ("user", "more")
+
+
 @pytest.mark.parametrize("after", ["cs", "g2"])
 def test_a_compaction_leaves_no_gap(after: str) -> None:
     """``after`` is the parent of the line after the compaction: the summary, or a message that was preserved."""

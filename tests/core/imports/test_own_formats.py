@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.core.imports import own, own_markdown
 from chorus_cli.core.imports.conversation import ForeignConversation, ForeignFile, ForeignMessage
+from chorus_cli.core.imports.own import json_lines, markdown
 from chorus_cli.core.log.messages import Role, Status
 
 WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
@@ -55,36 +55,36 @@ def conversations(draw: st.DrawFn) -> ForeignConversation:
 
 @given(conversations())
 def test_jsonl_is_read_back_as_it_was_written(conversation: ForeignConversation) -> None:
-    first, *rest = map(json.loads, own.as_lines(conversation))
-    assert own.conversation_of(first, rest) == conversation
+    first, *rest = map(json.loads, json_lines.as_lines(conversation))
+    assert json_lines.conversation_of(first, rest) == conversation
 
 
 @given(conversations())
 def test_markdown_is_read_back_as_it_was_written(conversation: ForeignConversation) -> None:
-    text = own_markdown.as_markdown(conversation)
-    assert text.startswith(own_markdown.BEGINNING)
-    assert own_markdown.conversation_in(text) == conversation
+    text = markdown.as_markdown(conversation)
+    assert text.startswith(markdown.BEGINNING)
+    assert markdown.conversation_in(text) == conversation
 
 
 @given(st.dictionaries(st.sampled_from(["source", "key", "title", "persona", "created_at"]), VALUES), st.lists(VALUES))
 def test_any_values_give_a_conversation_or_one_sentence(facts: dict[str, object], lines: list[object]) -> None:
     with suppress(ImportFormatError):
-        found = own.conversation_of(facts | {own.MARK: 1}, lines)
+        found = json_lines.conversation_of(facts | {json_lines.MARK: 1}, lines)
         assert sum(number for _, number in found.skipped) + len(found.messages) == len(lines)
 
 
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(("key", "role", "content", "timestamp", "files"), VALUES)))
 def test_any_fields_give_a_message_or_none(fields: dict[str, object]) -> None:
-    message = own.message_of(fields)
+    message = json_lines.message_of(fields)
     assert message is None or message.key
 
 
 @given(LINES)
 def test_any_text_with_our_front_matter_is_read_or_refused(text: str) -> None:
     with suppress(ImportFormatError):
-        own_markdown.conversation_in(f"{own_markdown.BEGINNING} 1\n{text}")
+        markdown.conversation_in(f"{markdown.BEGINNING} 1\n{text}")
 
 
 def test_a_file_of_a_newer_version_is_refused() -> None:
     with pytest.raises(ImportFormatError, match="newer Chorus"):
-        own.conversation_of({own.MARK: 2, "source": "demo", "key": "c1"}, [])
+        json_lines.conversation_of({json_lines.MARK: 2, "source": "demo", "key": "c1"}, [])

@@ -47,6 +47,7 @@ COLUMNS = {
     "imported_conversations": "id, persona, source, conversation, thread_id, operation_id",
     "imported_messages": "conversation_id, message, message_id, parent",
     "installation": "origin",
+    "changed_rows": "count",
     "context_checkpoints": (
         "id, persona, checkpoint_data, items_count, items_archived, hot_items_retained, token_count, created_at"
     ),

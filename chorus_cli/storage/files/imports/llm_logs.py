@@ -206,10 +206,19 @@ def _opened(opening: Opening) -> Source | None:
         # The thread that reads need not be the one that opened it; only one does at a time.
         connection = sqlite3.connect(address, uri=True, check_same_thread=False)
         connection.text_factory = _decoded
-        source = _LlmLog(connection, opening.path) if _is_log(_tables(connection)) else None
+        source = _source(connection, opening.path)
     if source is None:
         connection.close()
     return source
+
+
+def _source(connection: sqlite3.Connection, path: Path) -> Source | None:
+    try:
+        return _LlmLog(connection, path) if _is_log(_tables(connection)) else None
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError:
+        return None
 
 
 def _is_log(tables: Iterable[str]) -> bool:

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import AttachmentError, OutputError
-from chorus_cli.core.imports import own, own_markdown
+from chorus_cli.core.imports.own import json_lines, markdown
 from chorus_cli.storage.files import attachments
 from chorus_cli.storage.files.durable_files import write_atomically
 
@@ -37,9 +37,9 @@ def write(folder: Path, conversation: ForeignConversation, ending: str) -> Path:
         OutputError: it cannot be written.
     """
     if ending == "jsonl":
-        text = "".join(f"{line}\n" for line in own.as_lines(conversation))
+        text = "".join(f"{line}\n" for line in json_lines.as_lines(conversation))
     else:
-        text = own_markdown.as_markdown(conversation)
+        text = markdown.as_markdown(conversation)
     path = folder / (conversation.persona or "") / name_of(conversation, ending)
     _write(path, text.encode("utf-8", "replace"))
     return path
@@ -51,7 +51,7 @@ def copy_attachment(folder: Path, stored: Path, digest: str) -> bool:
     Raises:
         OutputError: they cannot be written.
     """
-    path = folder / own_markdown.ATTACHMENTS / digest
+    path = folder / markdown.ATTACHMENTS / digest
     if path.exists():
         return True
     try:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.core.imports import own, own_markdown
 from chorus_cli.core.imports.conversation import Skipped
-from chorus_cli.core.imports.own_markdown import ATTACHMENTS
+from chorus_cli.core.imports.own import json_lines, markdown
+from chorus_cli.core.imports.own.markdown import ATTACHMENTS
 from chorus_cli.storage.files.bounded_files import read_within
 from chorus_cli.storage.files.imports.source import Format, Opening, Source
 
@@ -53,7 +53,7 @@ class _JsonLines(_OwnFile):
         first: dict[str, object] | None = None
         messages: list[object] = []
         for value in self._values():
-            if isinstance(value, dict) and own.is_header(value):
+            if isinstance(value, dict) and json_lines.is_header(value):
                 yield from _read(first, messages)
                 first, messages = value, []
             else:
@@ -82,7 +82,7 @@ class _Markdown(_OwnFile):
             yield Skipped("Markdown file of more than 256 MB")
             return
         try:
-            yield own_markdown.conversation_in(data.decode("utf-8", "replace"))
+            yield markdown.conversation_in(data.decode("utf-8", "replace"))
         except ImportFormatError as error:
             yield Skipped(str(error))
 
@@ -91,7 +91,7 @@ def _read(first: dict[str, object] | None, messages: list[object]) -> Iterator[F
     if first is None:
         return
     try:
-        yield own.conversation_of(first, messages)
+        yield json_lines.conversation_of(first, messages)
     except ImportFormatError as error:
         yield Skipped(str(error))
 
@@ -105,11 +105,11 @@ def _value(line: bytes) -> object:
 
 def _json_lines(opening: Opening) -> Source | None:
     beginning = opening.beginning.lstrip(b"\xef\xbb\xbf \r\n")
-    return _JsonLines(opening.path) if beginning.startswith(b'{"' + own.MARK.encode() + b'"') else None
+    return _JsonLines(opening.path) if beginning.startswith(b'{"' + json_lines.MARK.encode() + b'"') else None
 
 
 def _markdown(opening: Opening) -> Source | None:
-    return _Markdown(opening.path) if opening.beginning.startswith(own_markdown.BEGINNING.encode()) else None
+    return _Markdown(opening.path) if opening.beginning.startswith(markdown.BEGINNING.encode()) else None
 
 
 MARKDOWN = Format("chorus", "our own Markdown", "a file that chorus export wrote", _markdown)

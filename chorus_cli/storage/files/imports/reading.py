@@ -42,6 +42,14 @@ class Batch:
     messages: int = 0
     characters: int = 0
 
+    def add(self, read: Read) -> None:
+        """Add a conversation."""
+        messages = read.conversation.messages
+        self.read.append(read)
+        self.skipped.update(dict(read.conversation.skipped))
+        self.messages += len(messages)
+        self.characters += sum(len(each.content) + len(each.reasoning or "") for each in messages)
+
     @property
     def is_full(self) -> bool:
         """Whether the batch is to be stored."""
@@ -54,22 +62,24 @@ def batches(
     """Yield the conversations in files and folders, in batches; attachments are stored in ``folder`` if it is given.
 
     Raises:
-        ImportFormatError: a file cannot be read, or is of no known format.
+        ImportFormatError: a file cannot be read to its end, or is of no known format; what came before it was yielded.
         AttachmentError: an attachment cannot be stored.
     """
     batch = Batch()
-    for source, item in _items(paths, zone, formats):
-        if isinstance(item, Skipped):
-            batch.skipped[item.reason] += 1
-            continue
-        batch.skipped.update(dict(item.skipped))
-        read = Read(item, {}) if folder is None or source is None else _with_attachments(item, source, folder)
-        batch.read.append(read)
-        batch.messages += len(item.messages)
-        batch.characters += sum(len(each.content) + len(each.reasoning or "") for each in item.messages)
-        if batch.is_full:
+    try:
+        for source, item in _items(paths, zone, formats):
+            if isinstance(item, Skipped):
+                batch.skipped[item.reason] += 1
+                continue
+            batch.add(Read(item, {}) if folder is None or source is None else _with_attachments(item, source, folder))
+            if batch.is_full:
+                yield batch
+                batch = Batch()
+    except ImportFormatError:
+        # What came before the damage is taken in.
+        if batch.read or batch.skipped:
             yield batch
-            batch = Batch()
+        raise
     yield batch
 
 

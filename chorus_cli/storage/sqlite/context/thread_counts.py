@@ -136,3 +136,13 @@ def window_fill(
     in_reach = entered if entered and entered > earliest else None
     moments = [moment for moment in (counted_moment(oldest), in_reach) if moment is not None]
     return WindowFill(held, reachable, min(moments, default=None), said)
+
+
+def has_older(connection: sqlite3.Connection, thread_id: int, after: int, since: datetime) -> bool:
+    """Return whether a thread has a message with a larger id than ``after`` that is older than ``since``."""
+    row = connection.execute(
+        "SELECT EXISTS(SELECT 1 FROM messages INDEXED BY messages_of_thread "
+        "WHERE thread_id = ? AND timestamp <= ? AND id > ? AND content <> '')",
+        (thread_id, timestamps.to_text(since), after),
+    ).fetchone()
+    return bool(row[0])

@@ -184,29 +184,34 @@ def _insert(
     keys: list[tuple[int, str, int, str | None]] = []
     for each in fresh:
         before = places.get(each.parent or "", first if each.parent is None else previous)
-        moment = each.timestamp or before.timestamp + _INSTANT
-        turn_id = None if each.role is Role.USER else before.turn_id or None
-        content = MessageContent(
-            thread_id=known.thread_id,
-            role=each.role,
-            content=each.content,
-            timestamp=moment,
-            turn_id=turn_id,
-            tool_calls=each.tool_calls,
-            tool_call_id=each.tool_call_id,
-            status=_ended(each.status),
-            model=each.model,
+        content = replace(
+            _content_of(each, known.thread_id, before),
             attachments=attachments.get(each.key, ()),
-            reasoning=each.reasoning,
             superseded=each.key not in live,
         )
         id_ = message_rows.insert_row(
             connection, persona, content, introduced_by=operation_id, origin=known_conversations.origin(each.key)
         )
-        previous = places[each.key] = _Place(turn_id or id_, moment)
+        previous = places[each.key] = _Place(content.turn_id or id_, content.timestamp)
         keys.append((known.id, each.key, id_, each.parent))
     connection.executemany(
         "INSERT INTO imported_messages(conversation_id, message, message_id, parent) VALUES (?, ?, ?, ?)", keys
+    )
+
+
+def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> MessageContent:
+    """Return a message as the log has it, in the turn of the one before it, and if need be an instant after it."""
+    return MessageContent(
+        thread_id=thread_id,
+        role=message.role,
+        content=message.content,
+        timestamp=message.timestamp or before.timestamp + _INSTANT,
+        turn_id=None if message.role is Role.USER else before.turn_id or None,
+        tool_calls=message.tool_calls,
+        tool_call_id=message.tool_call_id,
+        status=_ended(message.status),
+        model=message.model,
+        reasoning=message.reasoning,
     )
 
 

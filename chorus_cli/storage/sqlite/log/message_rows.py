@@ -133,12 +133,12 @@ def rows_since(
     knows are not read again.
     """
     cursor = connection.execute(
-        "SELECT id, timestamp FROM messages INDEXED BY messages_of_thread "
+        "SELECT id FROM messages INDEXED BY messages_of_thread "
         "WHERE thread_id = ? AND timestamp > ? AND timestamp <= ? AND id > ? ORDER BY id",
         (thread_id, timestamps.to_text(since), timestamps.to_text(until) if until else _LATEST, after),
     )
     finished = connection.finished_rows if isinstance(connection, Connection) else FinishedRows()
-    return finished.read(connection, cursor.fetchall(), lambda ids: rows(connection, ids))
+    return finished.read(connection, [id_ for (id_,) in cursor], lambda ids: rows(connection, ids))
 
 
 def replies(connection: sqlite3.Connection, question: Message) -> list[Message]:
@@ -250,32 +250,38 @@ def insert_row(
 
     ``origin`` is the installation that it was made by, and its place there; ``None`` stands for this one.
     """
-    timestamp = timestamps.to_text(content.timestamp)
+    columns, values = _columns_of(persona, content)
     cursor = connection.execute(
-        "INSERT INTO messages(persona, thread_id, turn_id, role, content, preamble, tool_calls, tool_call_id, "
-        "timestamp, status, run, model, token_count, introduced_by, revises, checksum, attachments, reasoning, "
-        "superseded, origin, origin_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            persona,
-            content.thread_id,
-            content.turn_id,
-            content.role,
-            content.content,
-            content.preamble,
-            content.tool_calls,
-            content.tool_call_id,
-            timestamp,
-            content.status,
-            run,
-            content.model,
-            content.token_count,
-            introduced_by,
-            content.revises,
-            checksum(content.role, content.thread_id, persona, timestamp, content.content),
-            attachments.to_text(content.attachments),
-            content.reasoning,
-            content.superseded,
-            *(origin or (None, None)),
-        ),
+        f"INSERT INTO messages({columns}, introduced_by, run, origin, origin_seq) "
+        f"VALUES ({'?, ' * len(values)}?, ?, ?, ?)",
+        (*values, introduced_by, run, *(origin or (None, None))),
     )
     return int(cursor.lastrowid or 0)
+
+
+def _columns_of(persona: str, content: MessageContent) -> tuple[str, tuple[object, ...]]:
+    """Return the names and the values of the columns that hold the content of a message."""
+    timestamp = timestamps.to_text(content.timestamp)
+    columns = (
+        "persona, thread_id, turn_id, role, content, preamble, tool_calls, tool_call_id, timestamp, status, model, "
+        "token_count, revises, checksum, attachments, reasoning, superseded"
+    )
+    return columns, (
+        persona,
+        content.thread_id,
+        content.turn_id,
+        content.role,
+        content.content,
+        content.preamble,
+        content.tool_calls,
+        content.tool_call_id,
+        timestamp,
+        content.status,
+        content.model,
+        content.token_count,
+        content.revises,
+        checksum(content.role, content.thread_id, persona, timestamp, content.content),
+        attachments.to_text(content.attachments),
+        content.reasoning,
+        content.superseded,
+    )

@@ -175,8 +175,19 @@ def test_a_database_of_another_program_and_a_broken_one_are_told_in_a_sentence(t
     with pytest.raises(ImportFormatError, match=r"other\.db is of no known format"):
         list(sources(tmp_path / "other.db"))
     (tmp_path / "broken.db").write_bytes(b"SQLite format 3\0" + b"x" * 5000)
-    with pytest.raises(ImportFormatError, match="cannot be read as the log of llm"):
+    with pytest.raises(ImportFormatError, match="no known format"):
         list(sources(tmp_path / "broken.db"))
+
+
+def test_a_log_that_is_damaged_further_on_is_told_in_a_sentence(log: Path) -> None:
+    whole = log.read_bytes()
+    with closing(sqlite3.connect(log)) as connection:
+        ((page, size),) = connection.execute(
+            "SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_master WHERE name = 'responses'"
+        )
+    log.write_bytes(whole[: (page - 1) * size] + bytes(size) + whole[page * size :])
+    with pytest.raises(ImportFormatError, match="cannot be read as the log of llm"):
+        list(source(log).conversations())
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ImportFormatError
-from chorus_cli.core.imports import own
+from chorus_cli.core.imports.own import json_lines
 from chorus_cli.core.log.messages import Role
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.imports.conversation import ForeignConversation, ForeignMessage
 
-BEGINNING = f"---\n{own.MARK}:"
+BEGINNING = f"---\n{json_lines.MARK}:"
 ATTACHMENTS = "attachments"
 """The folder of the attachments, beside the files of the conversations."""
 
@@ -36,7 +36,7 @@ _SPEAKERS = {
 def as_markdown(conversation: ForeignConversation) -> str:
     """Write a conversation."""
     live = frozenset(conversation.live)
-    facts = "".join(f"{name}: {_json(value)}\n" for name, value in own.header(conversation).items())
+    facts = "".join(f"{name}: {_json(value)}\n" for name, value in json_lines.header(conversation).items())
     title = " ".join(conversation.title.split())
     blocks = (_block(message, is_live=message.key in live) for message in conversation.messages)
     return "\n".join([f"---\n{facts}---\n", *([f"# {title}\n"] if title else []), *blocks])
@@ -52,11 +52,11 @@ def conversation_in(text: str) -> ForeignConversation:
     if not found:
         raise ImportFormatError("Its front matter has no end.")
     facts = dict(_fact(line) for line in head.split("\n"))
-    return own.conversation_of(facts, _messages(text))
+    return json_lines.conversation_of(facts, _messages(text))
 
 
 def _block(message: ForeignMessage, *, is_live: bool) -> str:
-    facts = own.fields(message, is_live=is_live)
+    facts = json_lines.fields(message, is_live=is_live)
     facts.pop("content")
     at = f", {message.timestamp:%Y-%m-%d %H:%M:%S} UTC" if message.timestamp else ""
     aside = "" if is_live else " (on another branch)"

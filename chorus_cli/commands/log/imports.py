@@ -14,7 +14,7 @@ from chorus_cli.commands.framework.arguments import Candidate, Parameter
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Text
 from chorus_cli.commands.framework.services import Services
-from chorus_cli.core.errors import CommandError
+from chorus_cli.core.errors import CommandError, ImportFormatError
 from chorus_cli.services.imports.imports import Wanted
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.storage.files import export_files
@@ -101,4 +101,8 @@ async def _take_in(services: Services, wanted: Wanted, *, is_dry: bool) -> tuple
             raise
         stopped = "It was stopped before the end; the same import goes on from there."
         return report.conversations, f"{report.text()}\n{stopped}"
+    except ImportFormatError as error:
+        if not report.added_messages:
+            raise
+        return report.conversations, f"{report.text()}\nThen it came to an end: {error}"
     return report.conversations, report.text()

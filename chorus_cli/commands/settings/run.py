@@ -7,8 +7,8 @@ from typing import Annotated
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Text
 from chorus_cli.commands.framework.services import Services
-from chorus_cli.commands.model import for_this_run
-from chorus_cli.commands.settings import KEY, VALUE
+from chorus_cli.commands.settings.model import for_this_run
+from chorus_cli.commands.settings.settings import KEY, VALUE
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.settings.table import Setting
 from chorus_cli.core.settings.values import as_typed, read_value

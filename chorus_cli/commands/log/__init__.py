@@ -1,0 +1,1 @@
+"""Commands on the log as a whole: search, costs, exports and imports."""

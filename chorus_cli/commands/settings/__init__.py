@@ -1,0 +1,1 @@
+"""Commands on settings and models, of a persona and of the run."""

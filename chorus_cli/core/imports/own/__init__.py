@@ -1,0 +1,1 @@
+"""The formats that Chorus writes itself."""
