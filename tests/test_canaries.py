@@ -72,10 +72,14 @@ def searched(home: Home, *more: bytes) -> list[str]:
     return found + [f"output: {TRACES.findall(data)} in {data!r}" for data in more if TRACES.search(data)]
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 413])
+@pytest.mark.parametrize(
+    ("status", "wire"), [(400, "on"), (401, "on"), (403, "on"), (404, "on"), (413, "on"), (400, "off"), (401, "off")]
+)
 def test_a_refusal_that_quotes_keys_is_told_without_them(
-    home: Home, provider: CallingProvider, status: int, monkeypatch: pytest.MonkeyPatch
+    home: Home, provider: CallingProvider, status: int, wire: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Over the wire, and through litellm, which prints of its own accord."""
+    monkeypatch.setenv("CHORUS_WIRE", wire)
     for name, value in VARIABLES.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("OPENAI_BASE_URL", provider.address)

@@ -74,6 +74,7 @@ SYSTEM_PROMPT = Limit("the setting `system_prompt`", 400 * _KB, "The value is re
 PERSONA_NAME = Limit("the name of a persona", 40, "The name is refused.", Unit.CHARACTERS)
 PERSONA_DOCUMENT = Limit("a document of a persona (`docs/*.md`)", 4 * _MB, "It is left out, with a sentence.")
 PERSONA_DOCUMENTS = Limit("all documents of a persona", 16 * _MB, "The last ones are left out, with a sentence.")
+TEMPLATE = Limit("a command of your own (`commands/*.md`)", _MB, "It is not used, with a sentence.")
 CARD = Limit("a character card, with its picture", 100 * _MB, "The import is refused.")
 CARD_JSON = Limit("the JSON of a character card", 20 * _MB, "The import is refused.")
 
@@ -117,6 +118,7 @@ LIMITS: tuple[Limit, ...] = (
     PERSONA_NAME,
     PERSONA_DOCUMENT,
     PERSONA_DOCUMENTS,
+    TEMPLATE,
     CARD,
     CARD_JSON,
     MEMORY_ITEM,
