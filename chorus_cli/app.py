@@ -236,15 +236,15 @@ async def opened(
     """
     places = paths(environment, options.home)
     places.make()
-    exposed = made_private(places)
-    if exposed:
-        standard_error().notice(exposed)
     persona_files.install(shipped_personas(), places.personas)
     run = f"{os.getpid()}-{os.urandom(4).hex()}"
     app = App(places, run, environment, options.model, frontend)
     with file_lock.hold(places.run / run):
         try:
             await app.store.open()
+            # Only now is the folder known to be that of Chorus.
+            if exposed := made_private(places):
+                standard_error().notice(exposed)
             await app.store.write(orphans.mend, app.is_alive, app.clock.now())
             await app.focus.open(options.persona)
             try:
