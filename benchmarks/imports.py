@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 import subprocess
+import sys
 import time
 import zipfile
 from contextlib import closing
@@ -34,6 +35,12 @@ _MICROSECONDS = 1_000_000
 _ROUNDS = 5
 _SCOPE = Scope(None, None, 10)
 _WORDS = "ferryman impossible thirteen"
+# To a process Linux counts the memory of the one that started it, so it is started by a small one.
+_MEASURED = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
 _WITH_ALL = "FROM messages WHERE content LIKE ? AND content LIKE ? AND content LIKE ?"
 
 
@@ -83,15 +90,16 @@ def _parse(archive: Path) -> None:
 
 def _import(home: Path, export: Path) -> _Imported:
     begun = time.perf_counter()
-    with subprocess.Popen(
-        [*CHORUS, "import", str(export), "--json"],
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURED, *CHORUS, "import", str(export), "--json"],
         env=isolated(os.environ, home),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-    ) as process:
-        report = json.loads(process.stdout.read() if process.stdout else b"{}")
-        _, _, usage = os.wait4(process.pid, 0)
-    return _Imported(time.perf_counter() - begun, usage.ru_maxrss / _KIBIBYTES_PER_MEBIBYTE, report)
+        check=False,
+    )
+    seconds = time.perf_counter() - begun
+    report, _, kibibytes = done.stdout.decode().rstrip().rpartition("\n")
+    return _Imported(seconds, int(kibibytes) / _KIBIBYTES_PER_MEBIBYTE, json.loads(report or "{}"))
 
 
 def _searched(connection: sqlite3.Connection) -> Pair:

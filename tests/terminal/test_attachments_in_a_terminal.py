@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +15,6 @@ from tests.terminal.patient_provider import patient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")
@@ -23,12 +24,13 @@ def server() -> Iterator[Recorder]:
 
 
 @pytest.fixture
-def photo(tmp_path: Path, server: Recorder) -> Path:
-    """A picture whose path has a blank."""
+def photo(server: Recorder) -> Iterator[Path]:
+    """A picture whose path has a blank, and is short enough for a line of the terminal."""
     server.bodies.clear()
-    path = tmp_path / "my photo.png"
-    path.write_bytes(FILES["photo.png"])
-    return path
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "my photo.png"
+        path.write_bytes(FILES["photo.png"])
+        yield path
 
 
 def kinds(server: Recorder) -> list[list[str]]:
