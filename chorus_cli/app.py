@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.adapters.machine.clock import SystemClock
 from chorus_cli.adapters.machine.paths import Paths, paths, shipped_personas
+from chorus_cli.adapters.machine.permissions import made_private
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.models.choice import Naming
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
@@ -29,6 +30,7 @@ from chorus_cli.storage.files.open_threads import OpenThreads
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.log import orphans
 from chorus_cli.storage.sqlite.store import Store
+from chorus_cli.terminal.screen.output import standard_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
@@ -254,6 +256,9 @@ async def opened(
     with file_lock.hold(places.run / run):
         try:
             await app.store.open()
+            # Only now is the folder known to be that of Chorus.
+            if exposed := made_private(places):
+                standard_error().notice(exposed)
             await app.store.write(orphans.mend, app.is_alive, app.clock.now())
             await app.focus.open(options.persona)
             try:

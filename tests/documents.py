@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.models.providers import PROVIDERS as ASKED_DIRECTLY
 from chorus_cli.commands.catalogue import registry
+from chorus_cli.core.limits import LIMITS
 from chorus_cli.core.models.choice import PROVIDERS
 from chorus_cli.core.settings.table import SETTINGS
+from chorus_cli.core.text.key_shapes import KEY_SHAPES, PRIVATE_KEY_SOURCE
 from chorus_cli.services.imports.imports import ALL_FORMATS
 
 if TYPE_CHECKING:
@@ -64,6 +66,17 @@ def formats_table() -> str:
     return "\n".join(["| of | what |", "|---|---|", *rows])
 
 
+def limits_table() -> str:
+    rows = [f"| {each.thing} | {each.size} | {each.beyond} |" for each in LIMITS]
+    return "\n".join(["| of | at most | beyond that |", "|---|---|---|", *rows])
+
+
+def key_shapes_table() -> str:
+    rows = [f"| {each.owner} | {', '.join(map(_code, each.beginnings))} | {each.source} |" for each in KEY_SHAPES]
+    private = f"| private keys | `-----BEGIN … PRIVATE KEY-----` | {PRIVATE_KEY_SOURCE} |"
+    return "\n".join(["| of | begin with | known from |", "|---|---|---|", *rows, private])
+
+
 def tables() -> dict[str, str]:
     """Return the tables by the names in the marks around them."""
     return {
@@ -72,6 +85,8 @@ def tables() -> dict[str, str]:
         "models": models_table(),
         "addresses": addresses_table(),
         "formats": formats_table(),
+        "limits": limits_table(),
+        "key shapes": key_shapes_table(),
     }
 
 

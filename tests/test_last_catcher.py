@@ -7,7 +7,9 @@ from collections import UserDict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chorus_cli.adapters.machine.bug_report import report_bug
 from chorus_cli.cli import main
+from chorus_cli.core import limits
 from chorus_cli.subcommands.exit_codes import BUG
 
 if TYPE_CHECKING:
@@ -36,3 +38,16 @@ def test_a_bug_is_one_sentence_and_its_traceback_is_kept(tmp_path: Path, capsys:
     assert code == BUG
     assert "Traceback" not in capsys.readouterr().err
     assert "a bug made for a test" in kept
+
+
+def test_the_log_file_of_bugs_stays_small_and_holds_no_keys(tmp_path: Path) -> None:
+    log_file = tmp_path / "state" / "chorus.log"
+    environment = {"DEPLOY_TOKEN": "canary-deploy-0005"}
+    for number in range(3):
+        error = ValueError(f"bug {number} canary-deploy-0005 xai-0123456789abcdef {'x' * limits.LOG_FILE.most}")
+        assert str(log_file) in report_bug(log_file, error, environment)
+    kept = {path.name: path.read_text(encoding="utf-8") for path in log_file.parent.iterdir()}
+    assert sorted(kept) == ["chorus.log", "chorus.log.old"]
+    assert "bug 2 [redacted] [redacted]" in kept["chorus.log"]
+    assert "bug 1 [redacted] [redacted]" in kept["chorus.log.old"]
+    assert log_file.stat().st_mode & 0o077 == 0

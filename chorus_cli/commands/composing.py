@@ -5,6 +5,7 @@ from __future__ import annotations
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Refill, Text
 from chorus_cli.commands.framework.services import Services
+from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError
 from chorus_cli.services.threads.running_turn import RunningTurn
 from chorus_cli.services.threads.wording import waiting_line
@@ -50,5 +51,9 @@ async def edited_line(services: Services, typed: str) -> Refill:
     if edited.doubt:
         # The draft is kept because the editor may still save to it.
         return Refill(f"{edited.doubt} Your text is at the prompt and in {edited.path}.", edited.text.rstrip())
+    text = edited.text.rstrip()
+    if len(text) > limits.PASTE.most:
+        told = f"The text has {len(text):,} characters; the prompt takes {limits.PASTE.most:,}."
+        return Refill(f"{told} It stays in {edited.path}.", typed)
     services.editing.drafts.finish(edited)
-    return Refill("", edited.text.rstrip())
+    return Refill("", text)

@@ -7,6 +7,7 @@ import sys
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import limits
 from chorus_cli.core.attachments.recognition import is_picture
 from chorus_cli.core.errors import MessageRefusedError
 from chorus_cli.core.models.events import TextDelta
@@ -66,11 +67,15 @@ def standard_input() -> str | bytes:
     """Return the piped input, as bytes if it is a picture or a PDF; empty if stdin is a terminal or closed.
 
     Raises:
-        MessageRefusedError: it is neither that nor UTF-8.
+        MessageRefusedError: it is too long, or neither that nor UTF-8.
     """
     if sys.stdin is None or sys.stdin.isatty():
         return ""
-    data = sys.stdin.buffer.read()
+    data = sys.stdin.buffer.read(limits.STANDARD_INPUT.most + 1)
+    if len(data) > limits.STANDARD_INPUT.most:
+        raise MessageRefusedError(
+            f"Standard input has more than {limits.STANDARD_INPUT.size}. Nothing was sent; pipe the part that matters."
+        )
     if is_picture(data[:_LONGEST_SIGN]):
         return data
     try:

@@ -120,6 +120,7 @@ class Repl:
         self._errors = Recurrence()
         self._toolbar = Toolbar(backend.meter, backend.report_bug, self._background, backend.price, _SETTLING_SECONDS)
         self._prompt = Prompt(backend.services, self._toolbar.text, backend.connect)
+        self._prompt.tell_of_long_pastes(self._tell_aside)
         self._greeting = Greeting(self._focus, screen, self._prompt, self._toolbar)
         self._prompt.feed(typed_early)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import traceback
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import limits
 from chorus_cli.core.text.redaction import redact, secrets_in
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ def report_bug(log_file: Path, error: BaseException, environment: Mapping[str, s
     kind = type(error).__name__
     try:
         log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _set_full_aside(log_file)
         descriptor = os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(entry)
@@ -29,3 +32,10 @@ def report_bug(log_file: Path, error: BaseException, environment: Mapping[str, s
             f"That is a bug in Chorus ({kind}), and its traceback cannot be written to {log_file}: {problem.strerror}."
         )
     return f"That is a bug in Chorus ({kind}). Its traceback is in {log_file}; please report it."
+
+
+def _set_full_aside(log_file: Path) -> None:
+    """Rename a log file that has grown large, so that an error that comes again and again cannot fill the disk."""
+    with suppress(FileNotFoundError):
+        if log_file.stat().st_size > limits.LOG_FILE.most:
+            log_file.replace(log_file.with_name(f"{log_file.name}.old"))

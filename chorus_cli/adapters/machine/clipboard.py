@@ -11,9 +11,12 @@ import shutil
 import subprocess
 from base64 import b64encode
 from dataclasses import dataclass
+from threading import Timer
 from typing import TYPE_CHECKING, TextIO
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, OutputError
+from chorus_cli.core.jobs.environment import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -82,20 +85,26 @@ class Clipboard:
         return found
 
     def _output(self, command: list[str]) -> bytes:
-        """Return what a tool prints; nothing if it fails."""
+        """Return the output of a tool, one byte more than is taken if it is too long; nothing if the tool fails."""
         try:
-            done = subprocess.run(  # noqa: S603 - the user's own tools, without a shell
+            process = subprocess.Popen(  # noqa: S603 - the user's own tools, without a shell
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env=dict(self.environment),
-                timeout=_PATIENCE_SECONDS,
-                check=False,
+                env=without_secrets(self.environment),
             )
-        except (OSError, subprocess.TimeoutExpired):
+        except OSError:
             return b""
-        return done.stdout if done.returncode == 0 else b""
+        patience = Timer(_PATIENCE_SECONDS, process.kill)
+        patience.start()
+        with process:
+            found = process.stdout.read(limits.ATTACHMENT.most + 1) if process.stdout else b""
+            is_too_long = len(found) > limits.ATTACHMENT.most
+            if is_too_long:
+                process.kill()
+        patience.cancel()
+        return found if is_too_long or process.returncode == 0 else b""
 
     def _tool(self, command: tuple[str, ...], variable: str) -> list[str]:
         """Return the command of a tool with its path; empty if it is not there, or reaches no clipboard."""
@@ -129,7 +138,7 @@ class Clipboard:
                 input=text.encode(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env=dict(self.environment),
+                env=without_secrets(self.environment),
                 timeout=_PATIENCE_SECONDS,
                 check=False,
             )

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import EditorError
+from chorus_cli.core.jobs.environment import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -61,7 +62,7 @@ _IN_TERMINAL = frozenset(
 
 @dataclass(slots=True)
 class UserEditor:
-    """The editor that ``environment`` names, one at a time; it is started with that environment and nothing else.
+    """The editor that ``environment`` names, one at a time; it is started with that environment without its secrets.
 
     ``alone`` is entered while the editor has the terminal: nothing else may write to it then.
     """
@@ -168,7 +169,7 @@ def _names(program: str) -> set[str]:
 def _started(command: list[str], environment: Mapping[str, str]) -> int:
     """Start the editor, with the signals ignored here set back to default, and return its process id."""
     try:
-        return os.posix_spawn(command[0], command, environment, setsigdef=_IGNORED_HERE)
+        return os.posix_spawn(command[0], command, without_secrets(environment), setsigdef=_IGNORED_HERE)
     except OSError as error:
         raise EditorError(f"{command[0]} cannot be started: {error.strerror}. {_ADVICE}") from error
 

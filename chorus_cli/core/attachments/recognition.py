@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError
 from chorus_cli.core.log.attachments import Attachment, Kind
 
-LARGEST_BYTES = 20_000_000
+LARGEST_BYTES = limits.ATTACHMENT.most
 """The size of the largest file that is attached; providers refuse larger requests."""
 
 _TEXT = "text/plain"

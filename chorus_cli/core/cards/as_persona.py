@@ -10,8 +10,9 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.core import limits
 from chorus_cli.core.cards.macros import Names, replaced
-from chorus_cli.core.errors import PersonaError
+from chorus_cli.core.errors import ImportFormatError, PersonaError
 from chorus_cli.core.memory.items import LONGEST_CONTENT
 from chorus_cli.core.memory.keys import with_keys
 from chorus_cli.core.personas.names import FORBIDDEN, LONGEST_NAME, checked_name
@@ -65,8 +66,17 @@ def names_for(card: Card) -> Iterator[str]:
 
 
 def as_persona(card: Card, name: str) -> CardPersona:
-    """Return the persona that a card makes under ``name``."""
-    settings = set_key(template(name), "system_prompt", system_prompt(card, name))
+    """Return the persona that a card makes under ``name``.
+
+    Raises:
+        ImportFormatError: its system prompt would be too long.
+    """
+    prompt = system_prompt(card, name)
+    if len(prompt) > (longest := limits.SYSTEM_PROMPT).most:
+        raise ImportFormatError(
+            f"Its system prompt would have {len(prompt):,} characters; {longest.most:,} are the most."
+        )
+    settings = set_key(template(name), "system_prompt", prompt)
     settings = set_key(settings, "description", _description(card))
     return CardPersona(name, settings, tuple(_documents(card, name)), tuple(_lore(card, name)))
 

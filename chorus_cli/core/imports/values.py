@@ -12,6 +12,7 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from chorus_cli.core import limits
 from chorus_cli.core.text.code_points import C1_CONTROLS, CONTROLS, SURROGATES
 from chorus_cli.core.text.surrogates import cleaned_input
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 Record: TypeAlias = "Mapping[str, object]"
 """An object of JSON."""
 
-LONGEST_TEXT = 8_000_000
+LONGEST_TEXT = limits.IMPORTED_MESSAGE.most
 """The most characters of a message that are kept; the rest is replaced by a line that counts it."""
 
 _NOTHING: Record = MappingProxyType({})

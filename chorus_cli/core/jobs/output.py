@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from functools import cache
 
-MOST_BYTES = 1_000_000
+from chorus_cli.core import limits
+
+MOST_BYTES = limits.JOB_OUTPUT.most
 """The most bytes of a job's output that are kept."""
 
 _MOST_BYTES_OF_A_CHARACTER = 4

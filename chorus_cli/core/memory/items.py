@@ -9,12 +9,13 @@ import hashlib
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import MemoryItemError
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-LONGEST_CONTENT = 100_000
+LONGEST_CONTENT = limits.MEMORY_ITEM.most
 """Characters of the longest content."""
 
 _WEIGHTS = {"TASK": 1.0, "CODE": 0.8, "ERROR": 0.7, "TEST_RESULT": 0.6, "PRD_SECTION": 0.5}

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.log.messages import Status
+from chorus_cli.core.models.events import ReasoningDelta, TextDelta
 
 if TYPE_CHECKING:
     from chorus_cli.core.models.events import ReplyEnd
@@ -29,6 +31,30 @@ _ONLY_CALLS = (
     "/settings set tools false."
 )
 _CUT_REASONS = frozenset({None, "length", "max_tokens", "content_filter"})
+
+
+class Lengths:
+    """The lengths of a reply and of the thoughts before it, so that one without an end is stopped."""
+
+    def __init__(self) -> None:
+        self._said = 0
+        self._thought = 0
+
+    def take(self, event: object) -> None:
+        """Count the next event.
+
+        Raises:
+            ModelError: the reply or the thoughts have become longer than any that is meant to be read.
+        """
+        match event:
+            case TextDelta():
+                self._said += len(event.text)
+            case ReasoningDelta():
+                self._thought += len(event.text)
+        if self._said > limits.REPLY.most:
+            raise ModelError(f"The reply was stopped at {limits.REPLY.size}. What has arrived is kept.")
+        if self._thought > limits.THOUGHTS.most:
+            raise ModelError(f"The model was stopped, for it went on thinking for {limits.THOUGHTS.size}.")
 
 
 @dataclass(frozen=True, slots=True)

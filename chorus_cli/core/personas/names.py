@@ -6,12 +6,13 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import PersonaError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-LONGEST_NAME = 40
+LONGEST_NAME = limits.PERSONA_NAME.most
 COMMAND_WORDS = frozenset(
     {
         *("list", "switch", "new", "edit", "archive", "unarchive", "delete", "info"),

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import SettingsError
+from chorus_cli.core.text.redaction import redact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +74,8 @@ class Kind(StrEnum):
 class Setting:
     """One row of the table: a key, its type and range, and one line of help.
 
-    ``default_words`` describe the default if its bare value says little.
+    ``default_words`` describe the default if its bare value says little. ``longest`` is the most characters of a text,
+    or of a list of texts together.
     """
 
     key: str
@@ -82,6 +85,7 @@ class Setting:
     maximum: float | None = None
     choices: tuple[str, ...] = ()
     default_words: str = ""
+    longest: int = limits.SETTING.most
 
     @property
     def default(self) -> JsonValue:
@@ -111,16 +115,20 @@ class Setting:
         return list(value) if isinstance(value, tuple) else value
 
     def misfit(self, value: JsonValue) -> str:
-        """Describe, without a full stop, the wrong value and the accepted ones."""
-        return f"{self.key} is {shown(value)}; it must be {self.range_text}"
+        """Describe, without a full stop, the wrong value and the accepted ones; a key in it is not repeated."""
+        if _length(value) > self.longest:
+            return f"{self.key} has {_length(value):,} characters; it may have {self.longest:,}"
+        return f"{self.key} is {redact(shown(value), ())}; it must be {self.range_text}"
 
     def accepts(self, value: JsonValue) -> bool:
         """Return whether ``value`` is of the right kind and in range; true and false are no numbers."""
         match self.kind:
             case Kind.TEXT:
-                return isinstance(value, str) and (not self.choices or value in self.choices)
+                is_chosen = isinstance(value, str) and (not self.choices or value in self.choices)
+                return is_chosen and _length(value) <= self.longest
             case Kind.TEXTS:
-                return isinstance(value, list) and all(isinstance(item, str) for item in value)
+                are_texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
+                return are_texts and _length(value) <= self.longest
             case Kind.FLAG:
                 return isinstance(value, bool)
             case Kind.WHOLE_NUMBER:
@@ -132,6 +140,12 @@ class Setting:
         return (self.minimum is None or value >= self.minimum) and (self.maximum is None or value <= self.maximum)
 
 
+def _length(value: JsonValue) -> int:
+    """Return the number of characters of a text, or of a list of texts together, 0 for other values."""
+    texts = value if isinstance(value, list) else [value]
+    return sum(len(text) for text in texts if isinstance(text, str))
+
+
 SETTINGS: tuple[Setting, ...] = (
     Setting("name", Kind.TEXT, "The name to show.", default_words="the folder's name"),
     Setting("aliases", Kind.TEXTS, "Other names to call the persona by.", default_words="none"),
@@ -141,6 +155,7 @@ SETTINGS: tuple[Setting, ...] = (
         Kind.TEXT,
         "What the model is told before everything else.",
         default_words="a short neutral one",
+        longest=limits.SYSTEM_PROMPT.most,
     ),
     Setting("model", Kind.TEXT, "The model that answers, as litellm names it.", default_words="detection"),
     Setting("summary_model", Kind.TEXT, "The model that writes summaries.", default_words="the model in use"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import ToolError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.surrogates import join_surrogates
@@ -17,7 +18,7 @@ from chorus_cli.core.tools.declaration import Kind, Parameter, Tool
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-LONGEST_ARGUMENTS = 250_000
+LONGEST_ARGUMENTS = limits.ARGUMENTS.most
 """The most characters of arguments that are read: twice the longest memory item, whose signs JSON may escape."""
 
 _LONGEST_REPAIRED = 100_000

@@ -6,10 +6,15 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.core import limits
+from chorus_cli.core.errors import ModelError
 from chorus_cli.core.text.surrogates import join_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+# Far more than are carried out; all are kept, because those that are not are answered too.
+_MOST_CALLS = 1_000
 
 
 class ToolCall(NamedTuple):
@@ -72,9 +77,17 @@ class CallAssembly:
     def __init__(self) -> None:
         self._slots: list[_Slot] = []
         self._by_index: dict[int, _Slot] = {}
+        self._length = 0
 
     def add(self, piece: CallPiece) -> None:
-        """Take the next piece of the stream."""
+        """Take the next piece of the stream.
+
+        Raises:
+            ModelError: the calls have no end.
+        """
+        self._length += len(piece.id) + len(piece.name) + len(piece.arguments)
+        if self._length > limits.ARRIVING_CALLS.most or len(self._slots) > _MOST_CALLS:
+            raise ModelError(f"The reply was stopped: it called tools in more than {limits.ARRIVING_CALLS.size}.")
         slot = self._slot_of(piece)
         if slot is None or slot.is_followed_by(piece):
             slot = _Slot()

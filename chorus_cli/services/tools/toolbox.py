@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError, StorageError
 from chorus_cli.core.text.cutting import cut_to_characters
 from chorus_cli.core.text.phrases import shortened
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     from chorus_cli.services.tools.built_in import BuiltIn, Caller, ToolServices
     from chorus_cli.storage.sqlite.store import Store
 
-MOST_CALLS = 16
+MOST_CALLS = limits.CALLS.most
 """The most calls of a reply that are carried out."""
 
-LONGEST_RESULT = 20_000
+LONGEST_RESULT = limits.TOOL_RESULT.most
 """The most characters of a result."""
 
 _LARGEST_SHARE = 1 / 10

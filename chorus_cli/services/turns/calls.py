@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.log.messages import Message, MessageContent, Role, Status
 from chorus_cli.core.models.events import ToolStarted, ToolUsed
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.tools.toolbox import Toolbox
     from chorus_cli.storage.sqlite.store import Store
 
-MOST_ROUNDS = 10
+MOST_ROUNDS = limits.ROUNDS.most
 """The most replies of a turn whose calls are carried out."""
 
 STOPPED = "(The human stopped this tool before it was done.)"

@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import limits
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE
 from chorus_cli.core.errors import MessageRefusedError, SettingsError
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from chorus_cli.core.personas.persona import Persona
     from chorus_cli.storage.sqlite.store import Connection
 
-LARGEST_MESSAGE_BYTES = 8_000_000
-
 
 def refuse_unreadable(content: str, *, is_alone: bool = True) -> None:
     """Refuse a message that is empty or larger than anything is made for; one with attachments may have no words.
@@ -37,9 +36,9 @@ def refuse_unreadable(content: str, *, is_alone: bool = True) -> None:
     if is_alone and not content.strip():
         raise MessageRefusedError("The message is empty, so there is nothing to send.")
     size = len(content.encode())
-    if size > LARGEST_MESSAGE_BYTES:
+    if size > limits.MESSAGE.most:
         raise MessageRefusedError(
-            f"The message has {size / 1e6:.1f} MB; the largest that is taken has {LARGEST_MESSAGE_BYTES / 1e6:g} MB. "
+            f"The message has {size / 1e6:.1f} MB; the largest that is taken has {limits.MESSAGE.size}. "
             "It was not stored. Put it in a file and send the part that matters."
         )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import ModelError, StorageError, ThreadBusyError, ToolsRefusedError
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import Asking, Notice, ReplyEnd, TextDelta, TurnDone
-from chorus_cli.core.models.outcome import PAUSES_SECONDS, calls_to_answer, outcome, pause_before_retry
+from chorus_cli.core.models.outcome import PAUSES_SECONDS, Lengths, calls_to_answer, outcome, pause_before_retry
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.turns.calls import CallLog, CallRound, with_unique_ids
 from chorus_cli.services.turns.reply_rows import ReplyWriter
@@ -90,7 +90,7 @@ class Answering:
             StorageError: the end of the reply could not be stored; it is kept in a file that the sentence names.
         """
         writer = ReplyWriter(self.rows, row)
-        end, calls = ReplyEnd(None), _NO_CALLS
+        end, calls, lengths = ReplyEnd(None), _NO_CALLS, Lengths()
         failure: ModelError | None = None
         try:
             async with aclosing(self._attempts(request, notices)) as events:
@@ -101,6 +101,7 @@ class Answering:
                     if isinstance(event, TextDelta):
                         writer.add(event.text)
                     yield event
+                    lengths.take(event)
             calls = await self._calls(request, end)
         except ModelError as error:
             failure = error

@@ -7,8 +7,10 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError
 from chorus_cli.core.log.attachments import is_sha256
+from chorus_cli.storage.files.bounded_files import read_within
 from chorus_cli.storage.files.durable_files import sync_folder, write_atomically
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def read(folder: Path, digest: str) -> bytes:
     """
     path = path_of(folder, digest)
     try:
-        data = path.read_bytes()
+        data = read_within(path, limits.STORED_ATTACHMENT)
     except FileNotFoundError as error:
         raise AttachmentError(f"{path} is gone, and with it an attachment.") from error
     except OSError as error:

@@ -10,10 +10,12 @@ import zlib
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.core import limits
 from chorus_cli.core.cards import png
 from chorus_cli.core.cards.card import Card, card_of, icon_entry
 from chorus_cli.core.cards.document import parsed
 from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.storage.files.bounded_files import read_within
 from chorus_cli.storage.files.persona_files import CARD_FILE
 
 if TYPE_CHECKING:
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 
 _PACKED = frozenset({".png", ".charx"})
 ENDINGS = _PACKED | {".json"}
-LARGEST_BYTES = 100_000_000
-LARGEST_JSON_BYTES = 20_000_000
+LARGEST_BYTES = limits.CARD.most
+LARGEST_JSON_BYTES = limits.CARD_JSON.most
 
 _PICTURE_FILE, _ARCHIVE_FILE = "card.png", "card.charx"
 _ENTRY = "card.json"
@@ -123,7 +125,7 @@ def _icon(path: Path) -> bytes | None:
 
 def _stored(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return read_within(path, limits.CARD)
     except FileNotFoundError:
         return None
     except OSError as error:

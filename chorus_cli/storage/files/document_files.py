@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from chorus_cli.core import limits
 from chorus_cli.core.attachments.recognition import LARGEST_BYTES as LARGEST_ATTACHMENT
 from chorus_cli.core.attachments.recognition import refuse_large
 from chorus_cli.core.errors import AttachmentError, CommandError
 
 ENDINGS = frozenset({".md", ".markdown", ".txt"})
-LARGEST_BYTES = 10_000_000
+LARGEST_BYTES = limits.MEMORY_DOCUMENT.most
 
 
 def read(typed: str) -> tuple[str, str]:
@@ -26,7 +27,7 @@ def read(typed: str) -> tuple[str, str]:
         with path.open("rb") as file:
             content = file.read(LARGEST_BYTES + 1)
         if len(content) > LARGEST_BYTES:
-            raise CommandError(f"{path} has over {LARGEST_BYTES // 1_000_000} MB. Split it and import its parts.")
+            raise CommandError(f"{path} has over {limits.MEMORY_DOCUMENT.size}. Split it and import its parts.")
         return path.name, content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise CommandError(f"{typed} is not UTF-8 (byte {error.start + 1}). Convert it first, with iconv.") from None

@@ -15,6 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import EditorError
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 _PREFIX = "draft-"
 _OWNED = re.compile(rf"{_PREFIX}([0-9]+-[0-9a-f]+)-")
 _BACKUP_SUFFIX = "~"
-_LONGEST_MEGABYTES = 64
 _KEPT = timedelta(days=7)
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -124,7 +124,7 @@ def _flaw(found: os.stat_result) -> str:
         return "it is no longer a file"
     if found.st_uid != os.geteuid():
         return "it belongs to another user now"
-    return f"it is larger than {_LONGEST_MEGABYTES} MB" if found.st_size > _LONGEST_MEGABYTES * 1024**2 else ""
+    return f"it is larger than {limits.DRAFT.size}" if found.st_size > limits.DRAFT.most else ""
 
 
 def _decoded(path: Path, data: bytes) -> str:

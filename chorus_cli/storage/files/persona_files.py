@@ -14,8 +14,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import HomeError, PersonaError
 from chorus_cli.core.personas.persona import Document
+from chorus_cli.storage.files.bounded_files import read_within
 from chorus_cli.storage.files.durable_files import write_atomically
 
 if TYPE_CHECKING:
@@ -62,6 +64,10 @@ def create(personas: Path, slug: str, settings: str, files: Mapping[str, bytes] 
         PersonaError: it is there already, or cannot be made.
     """
     folder = personas / slug
+    if len(settings.encode()) > limits.SETTINGS_FILE.most:
+        raise PersonaError(
+            f"The settings of {slug} would have more than {limits.SETTINGS_FILE.size}. Nothing was made."
+        )
     with _sentence(f"The folder {folder} cannot be made"):
         draft = Path(tempfile.mkdtemp(prefix=".persona-", dir=personas))
         try:
@@ -145,14 +151,21 @@ def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[st
     """
     found: list[Document] = []
     warnings: list[str] = []
+    room = limits.PERSONA_DOCUMENTS.most
     for path in _document_paths(personas / slug / DOCUMENTS_FOLDER):
         try:
-            content = path.read_text(encoding="utf-8-sig").strip()
+            data = read_within(path, limits.PERSONA_DOCUMENT)
+            content = data.decode("utf-8-sig").strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             warnings.append(f"{path} is left out: {reason}.")
             continue
-        if "\0" in content:
+        room -= len(data)
+        if room < 0:
+            warnings.append(
+                f"{path} is left out: together the documents have more than {limits.PERSONA_DOCUMENTS.size}."
+            )
+        elif "\0" in content:
             warnings.append(f"{path} is left out: it holds NUL characters, so it is no text.")
         elif content:
             found.append(Document(path.name, content))

@@ -7,27 +7,28 @@ are ignored. A file is written whole or not at all, and a new one never replaces
 from __future__ import annotations
 
 import os
-import stat
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import SessionError
 from chorus_cli.core.sessions import format as session_format
 from chorus_cli.core.sessions import reader as session_reader
 from chorus_cli.core.sessions.names import is_session_id
+from chorus_cli.storage.files.bounded_files import opened_file
 from chorus_cli.storage.files.durable_files import sync_folder, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
     from chorus_cli.core.sessions.format import Session
     from chorus_cli.core.sessions.reader import Head
 
 SESSIONS_FOLDER = "sessions"
-LARGEST_FILE_BYTES = 256_000_000
+LARGEST_FILE_BYTES = limits.SESSION.most
 
 _SUFFIX = ".json"
 _BEGINNING_BYTES = 8192
@@ -112,7 +113,7 @@ def create(personas: Path, session: Session, names: Iterable[str]) -> Session:
             named = replace(session, session_id=name)
             if name in ids(personas, session.persona):
                 continue
-            write_atomically(draft, session_format.text_of(named))
+            write_atomically(draft, _bounded(session_format.text_of(named)))
             if _moved_in(draft, path_of(personas, session.persona, name)):
                 return named
     except OSError as error:
@@ -131,9 +132,21 @@ def rewrite(personas: Path, session: Session) -> None:
     """
     path = path_of(personas, session.persona, session.session_id)
     try:
-        write_atomically(path, session_format.text_of(session))
+        write_atomically(path, _bounded(session_format.text_of(session)))
     except OSError as error:
         raise _unwritten(path.parent, error) from error
+
+
+def _bounded(text: str) -> bytes:
+    """Return the bytes of a session, unless they could not be read again.
+
+    Raises:
+        OSError: there are too many.
+    """
+    data = text.encode()
+    if len(data) > LARGEST_FILE_BYTES:
+        raise OSError(f"it would have more than {limits.SESSION.size}")
+    return data
 
 
 def _unwritten(place: Path, error: OSError) -> SessionError:
@@ -164,23 +177,13 @@ def _text(path: Path) -> str:
         OSError: it cannot be read, is too large, or is a link or a device.
         UnicodeDecodeError: it is not UTF-8.
     """
-    with _opened(path) as file:
+    with opened_file(path, follows_link=False) as file:
         if os.fstat(file.fileno()).st_size > LARGEST_FILE_BYTES:
-            raise OSError(f"it has more than {LARGEST_FILE_BYTES // 1_000_000} MB")
+            raise OSError(f"it has more than {limits.SESSION.size}")
         return file.read(LARGEST_FILE_BYTES).decode("utf-8-sig")
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a regular file, and refuse links and devices; opening a pipe could wait for ever."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError("it is not a regular file")
-        yield file
 
 
 @lru_cache(maxsize=1024)
 def _head(path: Path, _modified: int) -> Head | None:
-    with _opened(path) as file:
+    with opened_file(path, follows_link=False) as file:
         return session_reader.head(file.read(_BEGINNING_BYTES).decode("utf-8", "replace"))

@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.settings import jsonc
 from chorus_cli.core.settings.layers import Layer
 from chorus_cli.core.settings.table import SCHEMA_KEY
+from chorus_cli.storage.files.bounded_files import read_within
 from chorus_cli.storage.files.durable_files import write_atomically
 from chorus_cli.storage.files.file_lock import locked
 
@@ -148,6 +150,8 @@ def _expected(old: Mapping[str, JsonValue], key: str, value: JsonValue | Absent)
 
 
 def _replace(path: Path, text: str, new_text: str) -> None:
+    if len(new_text.encode()) > limits.SETTINGS_FILE.most:
+        raise SettingsError(f"{path} would have more than {limits.SETTINGS_FILE.size}. It is left as it was.")
     if path.exists():
         # A rename would ignore that the user made the file read-only.
         if not os.access(path, os.W_OK):
@@ -173,7 +177,7 @@ def _text(path: Path) -> str:
         OSError: the file cannot be read.
     """
     try:
-        data = path.read_bytes()
+        data = read_within(path, limits.SETTINGS_FILE)
     except FileNotFoundError:
         return ""
     try:

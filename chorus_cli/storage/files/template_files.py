@@ -6,11 +6,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.core import limits
+from chorus_cli.storage.files.bounded_files import read_within
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _ENDING = ".md"
-_LARGEST_BYTES = 1_000_000
 
 
 class TemplateFile(NamedTuple):
@@ -37,10 +39,10 @@ def read(file: TemplateFile) -> str:
     Raises:
         ValueError: it cannot be read, is too large, or is not UTF-8; the text completes "is not used: …".
     """
-    if file.size_bytes > _LARGEST_BYTES:
-        raise ValueError("it has over 1 MB")
+    if file.size_bytes > limits.TEMPLATE.most:
+        raise ValueError(f"it has over {limits.TEMPLATE.size}")
     try:
-        return file.path.read_text(encoding="utf-8-sig")
+        return read_within(file.path, limits.TEMPLATE).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError("it is not UTF-8") from None
     except OSError as error:

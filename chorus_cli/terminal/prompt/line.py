@@ -24,6 +24,7 @@ from chorus_cli.storage.files import export_files
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
 from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses, text_of
 from chorus_cli.terminal.prompt.output import Echo, draw_whole, prompt_output
+from chorus_cli.terminal.prompt.pastes import bound_pastes
 from chorus_cli.terminal.prompt.revealing import Revealing, reveal_searches
 from chorus_cli.terminal.screen.terminal import knows_unicode
 
@@ -135,6 +136,10 @@ class Prompt:
         self._session.default_buffer.on_text_changed += self._typed
         self._session.app.before_render += self._make_fit
         self._session.app.after_render += self._after_render
+
+    def tell_of_long_pastes(self, tell: Callable[[str], None]) -> None:
+        """Call ``tell`` with a sentence whenever a paste is too long and left out."""
+        bound_pastes(self.keyboard, tell)
 
     def when_drawn(self, drawn: Callable[[], None]) -> None:
         """Call ``drawn`` once, when the next prompt is on the screen."""

@@ -33,6 +33,7 @@ class Screen:
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str] = os.environ, *, optional: bool = False) -> None:
         self._optional = optional
+        self._environment = environment
         terminal = stream.isatty() and environment.get("TERM") != "dumb"
         self.is_terminal = stream.isatty()
         self.colour = terminal and not environment.get("NO_COLOR")
@@ -74,8 +75,10 @@ class Screen:
         self._styled(_DIM, text)
 
     def error(self, text: str) -> None:
-        """Show an error."""
-        self._styled(_RED, text)
+        """Show an error without the keys that it may quote."""
+        from chorus_cli.core.text.redaction import redact, secrets_in  # noqa: PLC0415 - a start without errors is faster
+
+        self._styled(_RED, redact(text, secrets_in(self._environment)))
 
     def ring(self, sequence: str) -> None:
         """Write the bell, or a message for the desktop, which waits while the terminal is ``lent``.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.adapters.machine.clipboard import LARGEST_SEQUENCE_BYTES, Clipboard
+from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, OutputError
 
 if TYPE_CHECKING:
@@ -142,3 +143,21 @@ def test_a_machine_without_a_tool_for_pictures_is_told(tmp_path: Path) -> None:
     pasting_tool(tmp_path, "xclip")
     with pytest.raises(AttachmentError, match="there is none of wl-paste, xclip and pngpaste"):
         Clipboard({"PATH": str(tmp_path)}, None).picture()
+
+
+def test_a_picture_without_an_end_is_read_no_further_than_an_attachment_may_be(tmp_path: Path) -> None:
+    script = tmp_path / "xclip"
+    script.write_text("#!/bin/sh\nexec /bin/cat /dev/zero\n")
+    script.chmod(0o700)
+    picture = Clipboard({"PATH": str(tmp_path), "DISPLAY": ":0"}, None).picture()
+    assert len(picture) == limits.ATTACHMENT.most + 1
+
+
+def test_tools_get_no_secrets(tmp_path: Path) -> None:
+    for name, variables in (("xclip", {"DISPLAY": ":0"}), ("tmux", {"TMUX": "socket,1,0"})):
+        (tmp_path / name).write_text(f"#!/bin/sh\n/usr/bin/env >>{tmp_path}/passed\n")
+        (tmp_path / name).chmod(0o700)
+        environment = {"PATH": str(tmp_path), "DEPLOY_TOKEN": "canary", "NOTE": "gsk_canary0123456789", **variables}
+        Clipboard(environment, None).copy("text")
+    assert "PATH=" in (tmp_path / "passed").read_text()
+    assert "canary" not in (tmp_path / "passed").read_text()

@@ -28,6 +28,11 @@ SECRETS = st.text("abcdefghijklmnopqrstuvwxyz0123456789+/=_-.*\\", min_size=6, m
         ("OPENAI_API_KEY=whatever rest", "OPENAI_API_KEY=[redacted] rest"),
         ('{"api_key": "0123456789"}', '{"api_key": "[redacted]"}'),
         ("apikey=x, token=y", "apikey=[redacted], token=[redacted]"),
+        ("postgres://user:pa55-word@db.example/log", "postgres://[redacted]@db.example/log"),
+        ("proxy http://t0ken@127.0.0.1:8080 refused", "proxy http://[redacted]@127.0.0.1:8080 refused"),
+        ("Authorization: Basic dXNlcjpwYXNzd29yZA==", "Authorization: Basic [redacted]"),
+        ("https://blob/x?sv=1&sig=a%2Bb%3D&se=2", "https://blob/x?sv=1&sig=[redacted]&se=2"),
+        ('{"password": "correct-horse"}', '{"password": "[redacted]"}'),
     ],
 )
 def test_what_is_shaped_like_a_key_is_replaced_without_being_known(text: str, expected: str) -> None:
@@ -44,6 +49,8 @@ def test_what_is_shaped_like_a_key_is_replaced_without_being_known(text: str, ex
         "The bearer of bad news",
         "monkey=banana",
         "request id req_0123456789abcdef",
+        "see https://example.org/@somebody and mail to me@example.org",
+        "the password: it must be typed twice",
     ],
 )
 def test_text_without_a_key_stays_as_it_is(text: str) -> None:
@@ -88,3 +95,34 @@ def test_secrets_are_known_by_the_names_of_their_variables() -> None:
         "aws/abcdef",
         "bare-name-counts",
     )
+
+
+@pytest.mark.parametrize("spelling", ["pa/ss+w\u00f6rd-1", "pa%2Fss%2Bw%C3%B6rd-1", r"pa/ss+w\u00f6rd-1"])
+def test_a_secret_is_found_in_an_address_and_in_json_too(spelling: str) -> None:
+    assert redact(f"<{spelling}>", ("pa/ss+w\u00f6rd-1",)) == "<[redacted]>"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_secret"),
+    [
+        ("WATSONX_APIKEY", "w4tson-key", True),
+        ("LANGFUSE_SECRET_KEY", "lf-value-1", True),
+        ("PGPASSWORD", "correcthorse", True),
+        ("MYSQL_PWD", "12345678", True),
+        ("DEPLOY_PAT", "abcdef123", True),
+        ("AWS_SECRET_ACCESS_KEY", "/bPxRfiCY/EXAMPLEKEY", True),
+        ("openai_key_2", "other-key", True),
+        ("GOOGLE_APPLICATION_CREDENTIALS", "/home/ada/key.json", False),
+        ("SSL_KEY_FILE", "~/certs/server.pem", False),
+        ("MAX_TOKENS", "4096000", False),
+        ("API_KEY", "true", False),
+        ("API_KEY", "changeme", False),
+        ("TOKEN", "chorus", False),
+        ("DB_PASSWORD", "Password", False),
+        ("KEYBOARD", "qwerty-layout", False),
+        ("PWD", "/home/ada", False),
+        ("SSH_AUTH_SOCK", "/run/ssh-a/agent.1", False),
+    ],
+)
+def test_short_and_ordinary_values_are_no_secrets(name: str, value: str, is_secret: bool) -> None:  # noqa: FBT001 - a row
+    assert secrets_in({name: value}) == ((value,) if is_secret else ())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import limits
 from chorus_cli.storage.sqlite.log import input_rows
 
 if TYPE_CHECKING:
@@ -41,3 +42,9 @@ async def test_only_the_newest_are_kept(store: Store) -> None:
     known = await store.read(input_rows.newest, "chorus")
     assert (len(known), known[0], known[-1]) == (input_rows.MOST_ROWS, f"line {input_rows.MOST_ROWS + 4}", "line 5")
     assert await store.read(input_rows.newest, "frodo") == ["kept"]
+
+
+async def test_a_very_long_line_is_not_kept(store: Store) -> None:
+    longest = limits.INPUT_LINE.most
+    await remember(store, "chorus", "x" * longest, "x" * (longest + 1))
+    assert list(map(len, await store.read(input_rows.newest, "chorus"))) == [longest]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.adapters.machine.clock import Patience
 from chorus_cli.adapters.models.providers import Endpoint
 from chorus_cli.core.errors import ModelError
+from chorus_cli.core.jobs.environment import without_secrets
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -71,7 +72,7 @@ async def started(
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env=dict(environment),
+        env=without_secrets(environment),
         # Ctrl-C ends a reply, not the server.
         start_new_session=True,
     )

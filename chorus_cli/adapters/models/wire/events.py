@@ -10,6 +10,7 @@ from httpx_sse import EventSource
 
 from chorus_cli.adapters.models.failures import FailedError, Failure, Trouble
 from chorus_cli.adapters.models.wire.http_failures import failure_of
+from chorus_cli.core import limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -36,7 +37,7 @@ class EventStream:
     """
 
     def __init__(
-        self, response: httpx.Response, over: Over = _nothing, *, longest_event_bytes: int = 64_000_000
+        self, response: httpx.Response, over: Over = _nothing, *, longest_event_bytes: int = limits.EVENT.most
     ) -> None:
         self._response = response
         self._over = over

@@ -10,11 +10,11 @@ import httpx
 
 from chorus_cli.adapters.models.error_bodies import decoded
 from chorus_cli.adapters.models.failures import Failure, Trouble
+from chorus_cli.core import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_LONGEST_ERROR_BYTES = 1_000_000
 _LOST = "connection lost"
 
 
@@ -41,7 +41,7 @@ async def refusal(response: httpx.Response) -> Failure:
     content = b""
     async for piece in response.aiter_bytes():
         content += piece
-        if len(content) > _LONGEST_ERROR_BYTES:
+        if len(content) > limits.ERROR_BODY.most:
             break
     headers = {name.lower(): value for name, value in response.headers.items()}
     return Failure(status=response.status_code, body=decoded(content), headers=headers)

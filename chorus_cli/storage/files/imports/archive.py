@@ -12,17 +12,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-MOST_ENTRIES = 200_000
-MOST_BYTES = 64 << 30
+MOST_ENTRIES = limits.IMPORTED_ENTRIES.most
+MOST_BYTES = limits.IMPORTED_ARCHIVE.most
 """The most bytes that the entries of an archive may have together when they are unpacked."""
 HIGHEST_RATIO = 250
 """How many times its packed size an entry may have; text is packed to a fifth, rarely to a fiftieth."""
-LARGEST_FILE = 128 << 20
+LARGEST_FILE = limits.IMPORTED_ENTRY.most
 """The most bytes of a file of a message."""
 
 _ENCRYPTED = 1

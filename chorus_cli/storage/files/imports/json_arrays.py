@@ -7,13 +7,14 @@ import json
 import re
 from typing import IO, TYPE_CHECKING
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports.conversation import Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LARGEST_ITEM = 64_000_000
+LARGEST_ITEM = limits.IMPORTED_CONVERSATION.most
 """The most characters of an item, such as one conversation."""
 
 _LEAST_READ = 1 << 20

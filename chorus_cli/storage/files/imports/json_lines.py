@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-LONGEST_LINE_BYTES = 1 << 26
+LONGEST_LINE_BYTES = limits.IMPORTED_LINE.most
 """The longest line that is read: a screenshot or the output of a tool may have many megabytes."""
 
 _CHUNK_BYTES = 1 << 20

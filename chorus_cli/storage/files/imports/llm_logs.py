@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports import llm_log, values
 from chorus_cli.core.imports.conversation import ForeignFile, Skipped
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.imports.values import Record
 
 _SIGNATURE = b"SQLite format 3\0"
-_LARGEST_FILE_BYTES = 1 << 27
+_LARGEST_FILE_BYTES = limits.IMPORTED_ENTRY.most
 _MOST_MESSAGES = 1_000_000
 
 _FRAGMENTS = 'SELECT content FROM {table} JOIN fragments ON fragment_id = id WHERE response_id = ? ORDER BY "order"'

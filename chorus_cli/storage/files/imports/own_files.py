@@ -7,10 +7,12 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports.conversation import Skipped
 from chorus_cli.core.imports.own import json_lines, markdown
 from chorus_cli.core.imports.own.markdown import ATTACHMENTS
+from chorus_cli.storage.files.bounded_files import read_within
 from chorus_cli.storage.files.imports.source import Format, Opening, Source
 
 if TYPE_CHECKING:
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
     from chorus_cli.core.imports.conversation import ForeignConversation, ForeignFile
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_LONGEST_LINE_BYTES = 1 << 26
-_LARGEST_MARKDOWN_BYTES = 1 << 28
+_LONGEST_LINE_BYTES = limits.IMPORTED_LINE.most
+_LARGEST_MARKDOWN_BYTES = limits.IMPORTED_FILE.most
 
 
 def is_attachment(path: Path) -> bool:
@@ -39,7 +41,7 @@ class _OwnFile(Source):
         if _SHA256.fullmatch(file.entry):
             for folder in self._path.absolute().parents[:2]:
                 with suppress(OSError):
-                    return (folder / ATTACHMENTS / file.entry).read_bytes()
+                    return read_within(folder / ATTACHMENTS / file.entry, limits.IMPORTED_ENTRY)
         return None
 
 

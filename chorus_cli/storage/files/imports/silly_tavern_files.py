@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports import silly_tavern
 from chorus_cli.core.imports.conversation import Skipped
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from chorus_cli.core.imports.conversation import ForeignConversation
     from chorus_cli.storage.files.imports.source import Opening
 
-_LONGEST_LINE = 1 << 24
-_MOST_BYTES = 1 << 28
+_LONGEST_LINE = limits.IMPORTED_LINE.most
+_MOST_BYTES = limits.IMPORTED_FILE.most
 _SIGNS = (b'"chat_metadata"', b'"character_name"')
 
 

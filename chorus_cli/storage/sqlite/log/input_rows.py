@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chorus_cli.core import limits
 from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:
     import sqlite3
     from datetime import datetime
 
-MOST_ROWS = 2000
+MOST_ROWS = limits.INPUT_LINES.most
 """Number of inputs that are kept for each persona."""
 
 
@@ -23,7 +24,9 @@ def newest(connection: sqlite3.Connection, persona: str) -> list[str]:
 
 
 def add(connection: sqlite3.Connection, persona: str, content: str, now: datetime) -> None:
-    """Add an input, unless it repeats the last one, and delete the oldest beyond the limit."""
+    """Add an input, unless it is very long or repeats the last one, and delete the oldest beyond the limit."""
+    if len(content) > limits.INPUT_LINE.most:
+        return
     last = connection.execute(
         "SELECT content FROM input_history WHERE persona = ? ORDER BY id DESC LIMIT 1", (persona,)
     ).fetchone()

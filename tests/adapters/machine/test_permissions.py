@@ -1,0 +1,108 @@
+"""All that Chorus keeps is private to its user: what a copy or a backup left open is closed and told once."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from chorus_cli.core.text.phrases import counted
+from tests.terminal.driver import Home
+
+KEPT = (
+    "chorus.db", "personas", "personas/chorus", "personas/chorus/system.jsonc", "personas/chorus/docs", "state",
+    "state/run", "config.jsonc", "attachments", "attachments/ab", "attachments/ab/abcd", "backups", "backups/old.db",
+    "state/drafts", "state/drafts/draft-note.md", "commands", "commands/mine.md",
+)  # fmt: skip
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home with something of each kind, as the first run and its user leave it."""
+    home = Home(tmp_path / "home")
+    home.run("log")
+    for name in KEPT:
+        path = home.path / name
+        if not path.exists() and not path.suffix and path.name != "abcd":
+            path.mkdir(mode=0o700)
+        elif not path.exists():
+            path.write_text("{}" if path.suffix == ".jsonc" else "text")
+            path.chmod(0o600)
+    return home
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def opened_up(home: Home) -> None:
+    for path in [home.path, *home.path.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o664)
+
+
+def too_wide(home: Home) -> list[str]:
+    return [str(path) for path in [home.path, *home.path.rglob("*")] if mode(path) & 0o077]
+
+
+@pytest.mark.parametrize("arguments", [("log",), ("ask", "I am tired"), ("context",)])
+def test_everything_that_was_open_to_others_is_closed_and_told_once(home: Home, arguments: tuple[str, ...]) -> None:
+    assert home.run("log").errors == ""
+    opened_up(home)
+    told = home.run(*arguments).errors
+    assert told.count("open to other users of this machine; now only you can read them.") == 1
+    assert too_wide(home) == []
+    assert all((home.path / name).exists() for name in KEPT)
+    assert home.run("log").errors == ""
+
+
+@pytest.mark.parametrize("name", KEPT[:8])
+def test_one_file_or_folder_that_others_can_reach_is_closed_and_told(home: Home, name: str) -> None:
+    path = home.path / name
+    around = [folder for folder in path.parents if folder.is_relative_to(home.path)]
+    for each in (path, *around):
+        each.chmod(mode(each) | (0o055 if each.is_dir() else 0o044))
+    folders = counted(len(around) + path.is_dir(), "folder")
+    files = "" if path.is_dir() else " and 1 file"
+    assert f"{folders}{files} in {home.path} were open" in home.run("log").errors
+    assert too_wide(home) == []
+
+
+@pytest.mark.parametrize("name", KEPT[:8])
+def test_what_stands_in_a_private_folder_is_closed_without_a_word(home: Home, name: str) -> None:
+    """Editors leave files as the user's mask has them; nobody could have read them."""
+    path = home.path / name
+    path.chmod(mode(path) | 0o044)
+    assert home.run("log").errors == ""
+    assert too_wide(home) == []
+
+
+def test_the_chat_tells_it_too_and_goes_on(home: Home) -> None:
+    opened_up(home)
+    with home.chat() as chat:
+        chat.await_text(" folders and ")
+        chat.ask("I am tired", "tired?")
+    assert too_wide(home) == []
+
+
+def test_links_and_the_things_of_others_are_left_alone(home: Home, tmp_path: Path) -> None:
+    elsewhere, foreign = tmp_path / "shared.md", home.path / "my-other-things"
+    elsewhere.write_text("shared")
+    foreign.mkdir()
+    for path, permissions in ((elsewhere, 0o644), (foreign, 0o755), (home.path, 0o755)):
+        path.chmod(permissions)
+    (home.path / "personas" / "chorus" / "docs" / "shared.md").symlink_to(elsewhere)
+    assert home.run("log").errors == ""
+    assert [mode(path) for path in (elsewhere, foreign, home.path)] == [0o644, 0o755, 0o755]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can give a file away")
+def test_a_file_of_another_user_is_left_alone(home: Home) -> None:
+    path = home.path / "backups" / "old.db"
+    path.chmod(0o644)
+    os.chown(path, 65_534, 65_534)
+    home.path.joinpath("backups").chmod(0o755)
+    home.path.chmod(0o755)
+    assert "2 folders in" in home.run("log").errors
+    assert mode(path) == 0o644

@@ -1,0 +1,84 @@
+"""A paste is taken whole, in pieces of any size, or left out with a sentence, in time that grows with its length."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prompt_toolkit.input.vt100_parser import Vt100Parser
+from prompt_toolkit.key_binding.key_processor import KeyPress
+from prompt_toolkit.keys import Keys
+
+from chorus_cli.core import limits
+from chorus_cli.terminal.prompt.pastes import PasteParser
+from tests.amount import examples
+from tests.terminal.driver import PROMPT, Home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BEGIN, END = "\x1b[200~", "\x1b[201~"
+PARTS = (BEGIN, END, "\x1b", "\x1b[20", "1~", "[201~", "a", "/x\r", "é\n")
+
+
+def pressed(pieces: list[str]) -> tuple[list[KeyPress], list[str]]:
+    keys: list[KeyPress] = []
+    told: list[str] = []
+    parser = PasteParser(keys.append, told.append)
+    for piece in pieces:
+        parser.feed(piece)
+    parser.flush()
+    return keys, told
+
+
+@examples(200)
+@given(
+    st.lists(st.sampled_from([BEGIN, END, "\x1b", "\x1b[20", "1~", "[201~", "a", "/x\r", "é\n"]), max_size=12),
+    st.data(),
+)
+def test_keys_and_pastes_are_those_of_the_library_however_they_are_cut(parts: list[str], data: st.DataObject) -> None:
+    text = "".join(parts)
+    cuts = sorted({0, len(text), *data.draw(st.lists(st.integers(0, len(text)), max_size=4))})
+    expected: list[KeyPress] = []
+    library = Vt100Parser(expected.append)
+    pieces = [text[start:end] for start, end in itertools.pairwise(cuts)]
+    for piece in pieces:
+        library.feed(piece)
+    library.flush()
+    assert pressed(pieces) == (expected, [])
+
+
+def test_a_paste_of_a_hundred_megabytes_is_left_out_at_once_and_keys_work_again() -> None:
+    kilobyte = "x" * 1024
+    began = time.perf_counter()
+    keys, told = pressed([BEGIN, *[kilobyte] * 100_000, END, "a"])
+    assert time.perf_counter() - began < 10
+    assert keys == [KeyPress("a", "a")]
+    assert told == [
+        (
+            "The paste has 102,400,000 characters and was left out; at most 1,000,000 are taken. "
+            "Put it in a file and name that with @FILE, or pipe it to chorus ask."
+        )
+    ]
+
+
+@pytest.mark.parametrize("length", [limits.PASTE.most - 1, limits.PASTE.most])
+def test_the_longest_paste_comes_whole(length: int) -> None:
+    assert pressed([BEGIN, "x" * length, END]) == ([KeyPress(Keys.BracketedPaste, "x" * length)], [])
+
+
+def test_the_chat_goes_on_after_a_paste_that_is_too_long(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    with home.chat() as chat:
+        chat.type("I am ")
+        chat.paste("x" * (limits.PASTE.most + 1))
+        chat.await_text("characters and was left out")
+        chat.type("tired")
+        chat.await_line(f"{PROMPT} I am tired")
+        chat.press("enter")
+        chat.await_text("tired?")
+    assert home.said() == ["I am tired"]
