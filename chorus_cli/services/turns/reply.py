@@ -112,9 +112,7 @@ class Answering:
             yield Called(await self._called(writer, calls, end.usage), end.usage)
             return
         ended = outcome(writer.text, end, failure)
-        _, stopped = await run_to_completion(self._finish(writer, row, ended.status, end.usage))
-        if stopped:
-            raise asyncio.CancelledError
+        await self._finish_in_spite_of_ctrl_c(writer, row, ended.status, end.usage)
         yield TurnDone(row.id, ended.status, end.usage, ended.error)
 
     async def abandon(self, row: Message) -> None:
@@ -176,6 +174,13 @@ class Answering:
             self.given_up.add(reply.id)
             raise self.rescued(error, reply.persona, "assistant", writer.text) from error
         return called
+
+    async def _finish_in_spite_of_ctrl_c(
+        self, writer: ReplyWriter, row: Message, status: Status, usage: Mapping[str, int]
+    ) -> None:
+        _, stopped = await run_to_completion(self._finish(writer, row, status, usage))
+        if stopped:
+            raise asyncio.CancelledError
 
     async def _finish(self, writer: ReplyWriter, row: Message, status: Status, usage: Mapping[str, int]) -> None:
         try:
