@@ -13,7 +13,7 @@ from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.storage.files.imports import reading
 from chorus_cli.storage.files.imports.detection import FORMATS
-from chorus_cli.storage.sqlite.imports import import_rows, known_conversations, other_log
+from chorus_cli.storage.sqlite.imports import copied_logs, import_rows, known_conversations, other_log
 from chorus_cli.storage.sqlite.imports.import_rows import Operations
 from chorus_cli.storage.sqlite.imports.known_conversations import Incoming
 
@@ -134,7 +134,9 @@ async def _batches(wanted: Wanted, folder: Path | None) -> AsyncGenerator[Batch,
 
 
 def _number_known(connection: Connection, incoming: Sequence[Incoming]) -> int:
-    return sum(known_conversations.number_known(connection, each) for each in incoming)
+    return sum(
+        known_conversations.number_known(connection, copied_logs.told_apart(connection, each)) for each in incoming
+    )
 
 
 def _progress(report: ImportReport, seconds: float) -> str:

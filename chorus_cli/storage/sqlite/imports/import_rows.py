@@ -19,7 +19,7 @@ from chorus_cli.core.log.messages import MessageContent, Role, Status
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.log.runs import expanded, runs
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.sqlite.imports import known_conversations
+from chorus_cli.storage.sqlite.imports import copied_logs, known_conversations
 from chorus_cli.storage.sqlite.imports.known_conversations import Incoming, Known
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 
@@ -104,6 +104,7 @@ def _stored_or_refused(
 
 
 def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Operations, added: Added) -> None:
+    incoming = copied_logs.told_apart(connection, incoming)
     persona, conversation, _ = incoming
     known = known_conversations.known(connection, incoming)
     if known is not None:
