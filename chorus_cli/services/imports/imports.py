@@ -64,7 +64,10 @@ class Imports:
         async with aclosing(_batches(wanted, None)) as batches:
             async for batch in batches:
                 report.skipped.update(batch.skipped)
-                incoming = [Incoming(_named(wanted, read), *read) for read in batch.read]
+                personas = self.roster.personas
+                names = [_named(wanted, read) for read in batch.read]
+                slugs = {named: personas.called(named) or named for named in {*names}}
+                incoming = [Incoming(slugs[named], *read) for named, read in zip(names, batch.read, strict=True)]
                 for each in incoming:
                     report.count(each.persona, each.conversation)
                 report.known += await self.store.read(_number_known, incoming)
@@ -109,10 +112,8 @@ class Imports:
 
     async def _persona(self, named: str) -> str | None:
         """Return the slug of the persona that a file names, made if there is none; ``None`` if it cannot be made."""
-        if named in self.roster.personas.slugs() or named in self.roster.personas.archived():
-            return named
         try:
-            return await self.roster.create(named)
+            return self.roster.personas.called(named) or await self.roster.create(named)
         except PersonaError:
             return None
 

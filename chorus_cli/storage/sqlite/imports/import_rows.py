@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.core.imports import values
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Redo, Subject
 from chorus_cli.core.log.imports import Import
@@ -156,7 +157,7 @@ def _opened(connection: sqlite3.Connection, incoming: Incoming, operation_id: in
         "INSERT INTO threads(persona, title, created_at, closed_at) VALUES (?, ?, ?, ?)",
         (
             persona,
-            conversation.title,
+            values.line(conversation.title),
             timestamps.to_text(created_at),
             timestamps.to_text(max(times, default=created_at)),
         ),
