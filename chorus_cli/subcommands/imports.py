@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from chorus_cli.app import opened
 from chorus_cli.core.errors import CommandError
-from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.services.imports.exports import Exports
 from chorus_cli.services.imports.imports import Imports, Wanted
 from chorus_cli.services.imports.report import ImportReport
@@ -69,7 +69,13 @@ async def export_files(chosen: argparse.Namespace, environment: Mapping[str, str
 def _exported_line(exported: Exported, folder: Path) -> str:
     amount = f"{counted(exported.conversations, 'conversation')} with {counted(exported.messages, 'message')}"
     attached = f" and {counted(exported.attachments, 'attachment')}" if exported.attachments else ""
-    missing = f" {counted(exported.missing, 'attachment')} could not be read." if exported.missing else ""
+    lost = {
+        "attachment": exported.missing,
+        "message": exported.damaged,
+        "conversation": exported.damaged_conversations,
+    }
+    unread = enumerated([counted(number, thing) for thing, number in lost.items() if number])
+    missing = f" {unread} could not be read." if unread else ""
     return f"Exported {amount}{attached} to {folder}. chorus import reads them back.{missing}"
 
 

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.storage.files.imports import own_export
 from chorus_cli.storage.sqlite.imports import whole_threads
 
@@ -22,12 +23,18 @@ _TELLING_SECONDS = 5.0
 
 @dataclass(slots=True)
 class Exported:
-    """The amounts of an export; ``missing`` counts attachments whose bytes are gone."""
+    """The amounts of an export.
+
+    ``missing`` counts attachments whose bytes are gone, ``damaged`` messages and ``damaged_conversations`` those
+    without any message that can be read.
+    """
 
     conversations: int = 0
     messages: int = 0
     attachments: int = 0
     missing: int = 0
+    damaged: int = 0
+    damaged_conversations: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +46,7 @@ class Exports:
     attachments: Path
 
     async def export_all(self, folder: Path, ending: str, persona: str | None, tell: Callable[[str], None]) -> Exported:
-        """Write every conversation of a persona, or of all, as Markdown (``md``) or ``jsonl``.
+        """Write every conversation of a persona, or of all, as Markdown (``md``) or ``jsonl``, without damaged rows.
 
         Raises:
             OutputError: a file cannot be written.
@@ -47,7 +54,12 @@ class Exports:
         exported, told = Exported(), self.clock.monotonic()
         threads = await self.store.read(whole_threads.threads, persona)
         for thread in threads:
-            found = await self.store.read(whole_threads.conversation, thread)
+            try:
+                found = await self.store.read(whole_threads.conversation, thread)
+            except DatabaseDamagedError:
+                exported.damaged_conversations += 1
+                continue
+            exported.damaged += sum(dict(found.skipped).values())
             await asyncio.to_thread(own_export.write, folder, found, ending)
             for digest in {file.entry for message in found.messages for file in message.files}:
                 is_there = await asyncio.to_thread(own_export.copy_attachment, folder, self.attachments, digest)

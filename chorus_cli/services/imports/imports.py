@@ -13,7 +13,7 @@ from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.storage.files.imports import reading
 from chorus_cli.storage.files.imports.detection import FORMATS
-from chorus_cli.storage.sqlite.imports import import_rows, known_conversations, other_log
+from chorus_cli.storage.sqlite.imports import copied_logs, import_rows, known_conversations, other_log
 from chorus_cli.storage.sqlite.imports.import_rows import Operations
 from chorus_cli.storage.sqlite.imports.known_conversations import Incoming
 
@@ -64,7 +64,10 @@ class Imports:
         async with aclosing(_batches(wanted, None)) as batches:
             async for batch in batches:
                 report.skipped.update(batch.skipped)
-                incoming = [Incoming(_named(wanted, read), *read) for read in batch.read]
+                personas = self.roster.personas
+                names = [_named(wanted, read) for read in batch.read]
+                slugs = {named: personas.called(named) or named for named in {*names}}
+                incoming = [Incoming(slugs[named], *read) for named, read in zip(names, batch.read, strict=True)]
                 for each in incoming:
                     report.count(each.persona, each.conversation)
                 report.known += await self.store.read(_number_known, incoming)
@@ -109,10 +112,8 @@ class Imports:
 
     async def _persona(self, named: str) -> str | None:
         """Return the slug of the persona that a file names, made if there is none; ``None`` if it cannot be made."""
-        if named in self.roster.personas.slugs() or named in self.roster.personas.archived():
-            return named
         try:
-            return await self.roster.create(named)
+            return self.roster.personas.called(named) or await self.roster.create(named)
         except PersonaError:
             return None
 
@@ -134,7 +135,9 @@ async def _batches(wanted: Wanted, folder: Path | None) -> AsyncGenerator[Batch,
 
 
 def _number_known(connection: Connection, incoming: Sequence[Incoming]) -> int:
-    return sum(known_conversations.number_known(connection, each) for each in incoming)
+    return sum(
+        known_conversations.number_known(connection, copied_logs.told_apart(connection, each)) for each in incoming
+    )
 
 
 def _progress(report: ImportReport, seconds: float) -> str:

@@ -116,6 +116,14 @@ class Personas:
                 raise
             return self.find_archived(name)
 
+    def called(self, name: str) -> str | None:
+        """Return the slug of the persona, in use or archived, with exactly that slug, name or alias.
+
+        ``None`` if there is none, or if there are several.
+        """
+        found = self._called(name, self.slugs()) or self._called(name, self.archived())
+        return found[0] if len(found) == 1 else None
+
     def names_taken(self) -> frozenset[str]:
         """Return the names that a new folder cannot have: those of folders, and all names and aliases of personas."""
         called = [self._names(slug) for slug in (*self.slugs(), *self.archived())]

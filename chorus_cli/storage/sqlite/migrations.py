@@ -7,9 +7,11 @@ A recorded name that is not known here means that the file was made by a newer C
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +19,13 @@ from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, St
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.files.durable_files import sync_folder
 from chorus_cli.storage.sqlite.schema import ACTS_OF_ANY_KIND, LOG_AND_JOURNAL, MEMORY
-from chorus_cli.storage.sqlite.schema_additions import BRANCHES, CHANGED_ROWS, IMPORTS, NUMBERS
+from chorus_cli.storage.sqlite.schema_additions import BRANCHES, CHANGED_ROWS, IMPORTS, NUMBERS, ORIGIN_OF
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 APPLICATION_ID = 0x43484F52  # "CHOR"
+_ORIGIN_DIGITS = 16
 
 Step = tuple[str, tuple[str, ...]]
 STEPS: tuple[Step, ...] = (
@@ -44,6 +47,7 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backu
         DatabaseTooNewError: a newer Chorus has changed this file.
         DatabaseDamagedError: the file belongs to another program.
     """
+    connection.create_function(ORIGIN_OF, 3, _origin_of, deterministic=True)
     while True:
         missing = _missing(connection, steps)
         if not missing:
@@ -106,6 +110,10 @@ def _apply_first(connection: sqlite3.Connection, steps: Sequence[Step], backups:
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {len(applied(connection))}")
     return True
+
+
+def _origin_of(*first_message: object) -> str:
+    return sha256(json.dumps(first_message, default=str).encode()).hexdigest()[:_ORIGIN_DIGITS]
 
 
 def _back_up(connection: sqlite3.Connection, folder: Path, step: str) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+ORIGIN_OF = "origin_of"
+"""The function of SQL that names an older log by the persona, the time and the content of its first message."""
+
 
 def _numbering(table: str) -> tuple[str, ...]:
     """Return the statements that number the rows of a table per persona, those there are in the order of their ids."""
@@ -66,7 +69,11 @@ def _origin(table: str) -> tuple[str, ...]:
 
 IMPORTS: tuple[str, ...] = (
     "CREATE TABLE installation(origin TEXT NOT NULL) STRICT",
-    "INSERT INTO installation VALUES (lower(hex(randomblob(8))))",
+    # An older log has the name that an import of it gave it before; a new one has no message to be named by.
+    f"""
+    INSERT INTO installation SELECT COALESCE(
+        (SELECT {ORIGIN_OF}(persona, timestamp, content) FROM messages ORDER BY id LIMIT 1), lower(hex(randomblob(8)))
+    )""",
     *_origin("messages"),
     *_origin("operations"),
     *_origin("summaries"),

@@ -101,6 +101,22 @@ async def test_a_file_may_name_the_persona_which_is_made_if_it_is_missing(
     assert "/context undo with each of these personas takes the import back." in report.text()
 
 
+@pytest.mark.parametrize("name", ["Frodo Baggins", "frodo baggins", "Zoë"])
+async def test_a_file_may_name_the_persona_by_a_name_that_is_not_its_slug(world: World, name: str) -> None:
+    lines = {**ROME, "persona": name}, WHERE
+    assert await taken_in(world, *lines) == (1, 1)
+    assert await taken_in(world, *lines) == (0, 0)
+    found = await imports(world).preview(Wanted([written(world.folder, *lines)], "chorus"))
+    assert (found.known, found.messages) == (1, 1)
+
+
+async def test_the_title_of_a_file_is_one_line_without_control_characters(world: World) -> None:
+    await taken_in(world, {**ROME, "title": f"Rome\x1b]0;x\x07\nline two {'long ' * 100}"}, WHERE)
+    title = next(each.title for each in await world.threads.all() if each.title.startswith("Rome"))
+    assert title.isprintable()
+    assert len(title) <= 200
+
+
 async def test_imported_messages_do_not_put_the_idle_timer_off(world: World) -> None:
     await taken_in(world, ROME, {**WHERE, "timestamp": timestamps.to_text(world.clock.now())})
     assert await world.store.read(persona_rows.last_spoken_at, "chorus") is None

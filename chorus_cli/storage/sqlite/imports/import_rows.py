@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.core.imports import values
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Redo, Subject
 from chorus_cli.core.log.imports import Import
@@ -19,7 +20,7 @@ from chorus_cli.core.log.messages import MessageContent, Role, Status
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.log.runs import expanded, runs
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.sqlite.imports import known_conversations
+from chorus_cli.storage.sqlite.imports import copied_logs, known_conversations
 from chorus_cli.storage.sqlite.imports.known_conversations import Incoming, Known
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 
@@ -104,6 +105,7 @@ def _stored_or_refused(
 
 
 def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Operations, added: Added) -> None:
+    incoming = copied_logs.told_apart(connection, incoming)
     persona, conversation, _ = incoming
     known = known_conversations.known(connection, incoming)
     if known is not None:
@@ -155,7 +157,7 @@ def _opened(connection: sqlite3.Connection, incoming: Incoming, operation_id: in
         "INSERT INTO threads(persona, title, created_at, closed_at) VALUES (?, ?, ?, ?)",
         (
             persona,
-            conversation.title,
+            values.line(conversation.title),
             timestamps.to_text(created_at),
             timestamps.to_text(max(times, default=created_at)),
         ),

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing, suppress
-from hashlib import sha256
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import AttachmentError, ImportFormatError, StorageError
@@ -18,13 +14,12 @@ from chorus_cli.storage.sqlite.imports import whole_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-    from chorus_cli.core.imports.conversation import ForeignConversation, ForeignFile
+    from chorus_cli.core.imports.conversation import ForeignConversation, ForeignFile, Skipped
 
 _SQLITE = b"SQLite format 3\0"
 _APPLICATION_ID = slice(68, 72)
-_ORIGIN_DIGITS = 16
-_WITH_ORIGIN = ("messages", "operations", "summaries", "context_items")
 
 
 class _OtherLog(Source):
@@ -32,15 +27,11 @@ class _OtherLog(Source):
         super().__init__()
         self._path = path
 
-    def conversations(self) -> Iterator[ForeignConversation]:
+    def conversations(self) -> Iterator[ForeignConversation | Skipped]:
         """Yield the threads of every persona."""
-        folder = Path(self.resources.enter_context(TemporaryDirectory(prefix="chorus-import-")))
         try:
-            connection = self.resources.enter_context(closing(_copied(self._path, folder / "chorus.db")))
-            had_origin = _has_table(connection, "installation")
+            connection = self.resources.enter_context(closing(_copied(self._path)))
             migrations.migrate(connection)
-            if not had_origin:
-                _name_origin(connection)
             yield from whole_threads.every_conversation(connection)
         except (sqlite3.Error, StorageError) as error:
             raise ImportFormatError(f"{self._path} cannot be read: {error}") from error
@@ -52,29 +43,16 @@ class _OtherLog(Source):
         return None
 
 
-def _copied(path: Path, copy: Path) -> sqlite3.Connection:
+def _copied(path: Path) -> sqlite3.Connection:
+    """Copy a database to one without a name, whose pages the system frees even if this process is killed."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as theirs:
-        connection = sqlite3.connect(copy, isolation_level=None)
+        connection = sqlite3.connect("", isolation_level=None)
         try:
             theirs.backup(connection)
         except BaseException:
             connection.close()
             raise
     return connection
-
-
-def _has_table(connection: sqlite3.Connection, name: str) -> bool:
-    found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)).fetchone()
-    return found is not None
-
-
-def _name_origin(connection: sqlite3.Connection) -> None:
-    """Name an older log, which has no name of its own yet, by its first message, so that it is known the next time."""
-    first = connection.execute("SELECT persona, timestamp, content FROM messages ORDER BY id LIMIT 1").fetchone()
-    origin = sha256(json.dumps(first).encode()).hexdigest()[:_ORIGIN_DIGITS]
-    connection.execute("UPDATE installation SET origin = ?", (origin,))
-    for table in _WITH_ORIGIN:
-        connection.execute(f"UPDATE {table} SET origin = ?", (origin,))
 
 
 def _opened(opening: Opening) -> Source | None:

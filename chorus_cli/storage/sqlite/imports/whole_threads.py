@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.imports.conversation import ForeignConversation, ForeignFile, ForeignMessage
+from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.imports import values
+from chorus_cli.core.imports.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped
 from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.imports import Import
 from chorus_cli.core.log.marks import log_marks
 from chorus_cli.core.log.messages import Status
-from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, thread_lists
+from chorus_cli.storage.sqlite.log.message_columns import counted_moment
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator, Sequence
 
-    from chorus_cli.core.log.attachments import Attachment
     from chorus_cli.core.log.messages import Message
 
 OWN_SOURCE = "chorus"
+DAMAGED_MESSAGE = "message that cannot be read"
 
 
 class ThreadOfPersona(NamedTuple):
@@ -53,7 +55,7 @@ def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[
     hidden: dict[str, set[int]] = {}
     before: dict[str, int] = {}
     for slug in {slug for slug, _ in found}:
-        undone = operation_rows.undone_imports(connection, slug)
+        undone = _undone_imports(connection, slug)
         hidden[slug] = thread_lists.withdrawn_threads(connection, slug, undone)
         before[slug] = int(meta_rows.value(connection, meta_rows.threads_before_key(slug)) or 0)
     return [ThreadOfPersona(slug, id_) for slug, id_ in found if id_ > before[slug] and id_ not in hidden[slug]]
@@ -62,10 +64,17 @@ def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[
 def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> ForeignConversation:
     """Return a thread with all that was ever said in it, what was taken back or replaced as other branches.
 
-    Other wordings by an edit, and messages that a session brought along, are such branches too.
+    Other wordings by an edit, and messages that a session brought along, are such branches too. Damaged rows are
+    skipped and counted.
+
+    Raises:
+        DatabaseDamagedError: no message can be read.
     """
-    rows, keys = _rows(connection, thread.thread_id), _keys(connection, thread.thread_id)
-    operations = operation_rows.all_of(connection, thread.persona, thread.thread_id)
+    rows, damaged = _rows(connection, thread.thread_id)
+    if not rows:
+        raise DatabaseDamagedError(f"No message of thread {thread.thread_id} of {thread.persona} can be read.")
+    keys = _keys(connection, thread.thread_id)
+    operations = operation_rows.readable_of(connection, thread.persona, thread.thread_id)
     said_by = {None, *(each.id for each in operations if isinstance(each.act, Retry | Import))}
     marks = log_marks(operations, thread.thread_id)
     off = {row.id for row in rows if marks.is_undone(row) or marks.is_replaced(row) or row.introduced_by not in said_by}
@@ -81,28 +90,45 @@ def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> For
     return ForeignConversation(
         source=source,
         key=key,
-        title=title,
+        title=values.line(title),
         messages=tuple(messages),
         live=tuple(keys[row.id].key for row in rows if row.id not in off),
-        created_at=timestamps.from_text(created_at),
+        created_at=counted_moment(created_at),
+        skipped=((DAMAGED_MESSAGE, damaged),) if damaged else (),
         persona=thread.persona,
     )
 
 
-def attachments_of(connection: sqlite3.Connection, thread: ThreadOfPersona) -> list[Attachment]:
-    """Return the attachments of a thread's messages."""
-    return [each for row in _rows(connection, thread.thread_id) for each in row.attachments]
+def _rows(connection: sqlite3.Connection, thread_id: int) -> tuple[list[Message], int]:
+    """Return the messages of a thread that can be read, in their order, and the number of the others."""
+    found = connection.execute("SELECT id FROM messages WHERE thread_id = ?", (thread_id,)).fetchall()
+    ids = [id_ for (id_,) in found]
+    try:
+        rows = message_rows.rows(connection, ids)
+    except DatabaseDamagedError:
+        rows = [row for id_ in ids for row in _readable(connection, id_)]
+    return sorted(rows, key=lambda row: (row.turn_id, row.id)), len(ids) - len(rows)
 
 
-def _rows(connection: sqlite3.Connection, thread_id: int) -> list[Message]:
-    ids = connection.execute("SELECT id FROM messages WHERE thread_id = ?", (thread_id,)).fetchall()
-    rows = message_rows.rows(connection, [id_ for (id_,) in ids])
-    return sorted(rows, key=lambda row: (row.turn_id, row.id))
+def _readable(connection: sqlite3.Connection, id_: int) -> list[Message]:
+    try:
+        return message_rows.rows(connection, [id_])
+    except DatabaseDamagedError:
+        return []
+
+
+def _undone_imports(connection: sqlite3.Connection, persona: str) -> frozenset[int]:
+    """Return the undone imports of a persona, none if one of them is damaged: then its messages are kept."""
+    try:
+        return operation_rows.undone_imports(connection, persona)
+    except DatabaseDamagedError:
+        return frozenset()
 
 
 def _keys(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Key]:
     found = connection.execute(
-        "SELECT messages.id, message, parent, origin || '-' || origin_seq, reasoning FROM messages "
+        "SELECT messages.id, message, parent, COALESCE(origin, (SELECT origin FROM installation)) || '-' || "
+        "COALESCE(origin_seq, messages.id), reasoning FROM messages "
         "LEFT JOIN (SELECT message_id, message, parent FROM imported_messages WHERE conversation_id IN "
         "(SELECT id FROM imported_conversations WHERE thread_id = :thread)) ON message_id = messages.id "
         "WHERE thread_id = :thread",
@@ -145,7 +171,12 @@ def _message(row: Message, keys: dict[int, _Key], parent: int | None) -> Foreign
     )
 
 
-def every_conversation(connection: sqlite3.Connection, persona: str | None = None) -> Iterator[ForeignConversation]:
-    """Yield every thread of a persona or of all, one in memory at a time."""
+def every_conversation(
+    connection: sqlite3.Connection, persona: str | None = None
+) -> Iterator[ForeignConversation | Skipped]:
+    """Yield every thread of a persona or of all, one in memory at a time; one that cannot be read is skipped."""
     for thread in threads(connection, persona):
-        yield conversation(connection, thread)
+        try:
+            yield conversation(connection, thread)
+        except DatabaseDamagedError:
+            yield Skipped("conversation that cannot be read")

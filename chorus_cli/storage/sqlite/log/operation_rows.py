@@ -147,6 +147,24 @@ def all_of(connection: sqlite3.Connection, persona: str, thread_id: int | None) 
     return [_operation(connection, row) for row in found]
 
 
+def readable_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[Operation]:
+    """Return the operations that concern a thread, oldest first; damaged ones are left out."""
+    try:
+        return all_of(connection, persona, thread_id)
+    except DatabaseDamagedError:
+        found = connection.execute(
+            f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} ORDER BY id", (persona, thread_id, thread_id)
+        ).fetchall()
+        return [operation for row in found for operation in _readable(connection, row)]
+
+
+def _readable(connection: sqlite3.Connection, row: Sequence[Any]) -> list[Operation]:
+    try:
+        return [_operation(connection, row)]
+    except DatabaseDamagedError:
+        return []
+
+
 def numbers(connection: sqlite3.Connection, persona: str) -> dict[int, int]:
     """Return the numbers of all operations of a persona by their ids."""
     return dict(connection.execute("SELECT id, number FROM operations WHERE persona = ?", (persona,)).fetchall())
