@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Redo, Subject
-from chorus_cli.core.log.imports import Import
 from chorus_cli.core.log.messages import MessageContent, Role, Status
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.log.runs import expanded, runs
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.imports.conversation import ForeignConversation, ForeignMessage
+    from chorus_cli.core.log.imports import Import
+    from chorus_cli.storage.sqlite.imports.import_operations import Operations
 
 _INSTANT = timedelta(microseconds=1)
 
@@ -46,23 +47,6 @@ class Added:
     refused: int = 0
 
 
-@dataclass(slots=True)
-class Operations:
-    """The operations of a run of an import by persona: one is stored with the first new message."""
-
-    now: datetime
-    acts: dict[str, Import] = field(default_factory=dict)
-    ids: dict[str, int] = field(default_factory=dict)
-
-    def of(self, connection: sqlite3.Connection, persona: str) -> int:
-        """Return the operation of a persona, stored if it is new."""
-        if persona not in self.ids:
-            self.acts[persona] = Import()
-            new = NewOperation(persona, self.acts[persona], self.now)
-            self.ids[persona] = operation_rows.introduce(connection, new).id
-        return self.ids[persona]
-
-
 class _Place(NamedTuple):
     """The turn that a message belongs to, and its time."""
 
@@ -77,10 +61,7 @@ def store(connection: sqlite3.Connection, batch: Sequence[Incoming], operations:
     try:
         for incoming in batch:
             added = _stored_or_refused(connection, incoming, operations, added)
-        for persona, act in operations.acts.items():
-            connection.execute(
-                "UPDATE operations SET detail = ? WHERE id = ?", (json.dumps(act.detail()), operations.ids[persona])
-            )
+        operations.write(connection)
     except BaseException:
         operations.acts, operations.ids = before
         raise
