@@ -23,6 +23,7 @@ class Import(Act):
 
     The rows say which import put them in. A newer export may show that a conversation went on from another branch:
     ``supersedes`` are earlier rows that left the live branch, ``revives`` those that came back to it.
+    ``unfinished`` names the files of an import that has not come to its end.
     """
 
     kind = "import"
@@ -32,12 +33,20 @@ class Import(Act):
     messages: int = 0
     supersedes: Runs = ()
     revives: Runs = ()
+    unfinished: str = ""
 
     @classmethod
     def from_detail(cls, detail: Mapping[str, Any], _members: tuple[int, ...]) -> Import:
         """Read the counts and the ids."""
-        moved = (tuple((int(first), int(last)) for first, last in detail.get(key, ())) for key in _MOVED)
-        return cls(tuple(detail.get("sources", ())), int(detail["conversations"]), int(detail["messages"]), *moved)
+        supersedes, revives = (tuple((int(first), int(last)) for first, last in detail.get(key, ())) for key in _MOVED)
+        return cls(
+            sources=tuple(detail.get("sources", ())),
+            conversations=int(detail["conversations"]),
+            messages=int(detail["messages"]),
+            supersedes=supersedes,
+            revives=revives,
+            unfinished=str(detail.get("unfinished", "")),
+        )
 
     def detail(self) -> dict[str, JsonValue]:
         """Write the counts and the ids."""
@@ -47,6 +56,8 @@ class Import(Act):
             "messages": self.messages,
         }
         moved = zip(_MOVED, (self.supersedes, self.revives), strict=True)
+        if self.unfinished:
+            counts["unfinished"] = self.unfinished
         return counts | {key: [[first, last] for first, last in ids] for key, ids in moved if ids}
 
     def describe(self) -> str:

@@ -6,6 +6,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import PersonaError
@@ -14,7 +15,7 @@ from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.storage.files.imports import reading
 from chorus_cli.storage.files.imports.detection import FORMATS
 from chorus_cli.storage.sqlite.imports import copied_logs, import_rows, known_conversations, other_log
-from chorus_cli.storage.sqlite.imports.import_rows import Operations
+from chorus_cli.storage.sqlite.imports.import_operations import Operations
 from chorus_cli.storage.sqlite.imports.known_conversations import Incoming
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Imports:
             AttachmentError: an attachment cannot be stored.
             StorageError: the log cannot be written.
         """
-        operations, slugs = Operations(self.clock.now()), dict[str, str]()
+        operations, slugs = Operations(self.clock.now(), _fingerprint(wanted.paths)), dict[str, str]()
         begun = told = self.clock.monotonic()
         silent = _FIRST_TOLD_SECONDS
         async with aclosing(_batches(wanted, self.attachments)) as batches:
@@ -96,6 +97,7 @@ class Imports:
                 if now - told >= silent:
                     told, silent = now, min(2 * silent, _MOST_SILENT_SECONDS)
                     tell(_progress(report, now - begun))
+        await self.store.write(operations.finish)
 
     async def _store(
         self, batch: Batch, incoming: Sequence[Incoming], operations: Operations, report: ImportReport
@@ -116,6 +118,12 @@ class Imports:
             return self.roster.personas.called(named) or await self.roster.create(named)
         except PersonaError:
             return None
+
+
+def _fingerprint(paths: Sequence[Path]) -> str:
+    """Return a short name of these files, by which an interrupted import of them is known."""
+    text = "\0".join(sorted(str(path.absolute()) for path in paths))
+    return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
 
 
 def _named(wanted: Wanted, read: Read) -> str:

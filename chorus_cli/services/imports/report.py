@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.imports.conversation import ForeignConversation
     from chorus_cli.storage.sqlite.imports.import_rows import Added
 
+_NOTHING_NEW = "Everything is in the log already; nothing was changed."
 _EACH = "with each of these personas "
 
 
@@ -35,6 +36,7 @@ class ImportReport:
     known: int = 0
     added_conversations: int = 0
     continued: int = 0
+    switched: int = 0
     added_messages: int = 0
     redone: int = 0
     first: datetime | None = None
@@ -64,6 +66,7 @@ class ImportReport:
         """Count conversations that were stored, the last ones that were read."""
         self.added_conversations += added.conversations
         self.continued += added.continued
+        self.switched += added.switched
         self.added_messages += added.messages
         self.redone += added.redone
         if added.refused:
@@ -93,6 +96,7 @@ class ImportReport:
             "known_messages": self.known,
             "new_conversations": self.added_conversations,
             "continued_conversations": self.continued,
+            "switched_conversations": self.switched,
             "new_messages": self.added_messages,
             "imports_redone": self.redone,
         }
@@ -113,6 +117,8 @@ class ImportReport:
                 f"{counted(self.branched, 'conversation')} with branches: the log keeps {counted(self.off, 'message')} "
                 "of branches that were left; they stay out of context."
             )
+        if self.switched:
+            facts.append(f"{counted(self.switched, 'thread')} without new messages now on another branch.")
         if self.attachments:
             facts.append(f"{counted(self.attachments, 'attachment')}.")
         facts += [f"Skipped: {reason} ({number:,})." for reason, number in self.skipped.most_common()]
@@ -125,7 +131,8 @@ class ImportReport:
         if not self.added_messages:
             if self.redone:
                 return f"The import was undone and is redone ({counted(self.redone, 'operation')})."
-            return "Everything is in the log already; nothing was changed." if self.conversations else ""
+            outcome = "There are no new messages." if self.switched else _NOTHING_NEW
+            return outcome if self.conversations else ""
         parts = [
             f"{counted(self.added_messages, 'new message')} in {counted(self.added_conversations, 'new thread')}",
             f"{counted(self.continued, 'thread')} continued" if self.continued else "",

@@ -60,6 +60,27 @@ async def test_a_newer_export_may_go_on_from_another_branch(world: World) -> Non
     assert await world.seen() == ["Where is Rome?", "In Latium"]
 
 
+async def test_a_newer_export_may_end_on_another_branch_without_a_new_message(world: World) -> None:
+    question, italy, latium = at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8)
+    await taken_in(world, ROME, question, italy, latium)
+    await world.carry_out("/thread rome")
+    newer = (ROME, question, {**italy, "superseded": False}, {**latium, "superseded": True})
+    report = await reported(world, *newer)
+    assert "1 thread without new messages now on another branch.\nThere are no new messages." in report.text()
+    assert await world.seen() == ["Where is Rome?", "In Italy"]
+    assert "nothing was changed" in (await reported(world, *newer)).text()
+    await world.carry_out("/context undo")
+    assert await world.seen() == ["Where is Rome?", "In Latium"]
+
+
+async def test_an_older_export_moves_nothing_back(world: World) -> None:
+    question, italy = at(world, WHERE, 2), at(world, ITALY, 1.9)
+    await taken_in(world, ROME, question, italy, at(world, LATIUM, 1.8))
+    await world.carry_out("/thread rome")
+    older = await reported(world, ROME, question, {**italy, "superseded": False})
+    assert (older.switched, await world.seen()) == (0, ["Where is Rome?", "In Latium"])
+
+
 async def test_an_undone_import_leaves_lists_search_and_context(world: World) -> None:
     await taken_in(world, ROME, at(world, WHERE, 2), OSLO, at(world, OFTEN, 2))
     await world.carry_out("/thread rome")

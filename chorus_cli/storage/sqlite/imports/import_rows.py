@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.imports import values
-from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Redo, Subject
-from chorus_cli.core.log.imports import Import
 from chorus_cli.core.log.messages import MessageContent, Role, Status
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.log.runs import expanded, runs
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.sqlite.imports import copied_logs, known_conversations
+from chorus_cli.storage.sqlite.imports import branch_moves, copied_logs, known_conversations
+from chorus_cli.storage.sqlite.imports.branch_moves import Moves
 from chorus_cli.storage.sqlite.imports.known_conversations import Incoming, Known
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 
@@ -28,7 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from chorus_cli.core.imports.conversation import ForeignConversation, ForeignMessage
+    from chorus_cli.core.imports.conversation import ForeignMessage
+    from chorus_cli.core.log.imports import Import
+    from chorus_cli.storage.sqlite.imports.import_operations import Operations
 
 _INSTANT = timedelta(microseconds=1)
 
@@ -37,31 +38,16 @@ _INSTANT = timedelta(microseconds=1)
 class Added:
     """Results of an import: new conversations, conversations with something new, new messages, imports put back.
 
+    ``switched`` counts conversations without a new message that are on another branch now.
     ``refused`` counts conversations that the log cannot hold, such as one with a time before the year 1000.
     """
 
     conversations: int = 0
     continued: int = 0
+    switched: int = 0
     messages: int = 0
     redone: int = 0
     refused: int = 0
-
-
-@dataclass(slots=True)
-class Operations:
-    """The operations of a run of an import by persona: one is stored with the first new message."""
-
-    now: datetime
-    acts: dict[str, Import] = field(default_factory=dict)
-    ids: dict[str, int] = field(default_factory=dict)
-
-    def of(self, connection: sqlite3.Connection, persona: str) -> int:
-        """Return the operation of a persona, stored if it is new."""
-        if persona not in self.ids:
-            self.acts[persona] = Import()
-            new = NewOperation(persona, self.acts[persona], self.now)
-            self.ids[persona] = operation_rows.introduce(connection, new).id
-        return self.ids[persona]
 
 
 class _Place(NamedTuple):
@@ -78,10 +64,7 @@ def store(connection: sqlite3.Connection, batch: Sequence[Incoming], operations:
     try:
         for incoming in batch:
             added = _stored_or_refused(connection, incoming, operations, added)
-        for persona, act in operations.acts.items():
-            connection.execute(
-                "UPDATE operations SET detail = ? WHERE id = ?", (json.dumps(act.detail()), operations.ids[persona])
-            )
+        operations.write(connection)
     except BaseException:
         operations.acts, operations.ids = before
         raise
@@ -113,7 +96,8 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Opera
         fresh = [each for each in conversation.messages if each.key not in known.messages]
     else:
         fresh = [*conversation.messages]
-    if not fresh:
+    moves = _moves(connection, incoming, known, is_newer=bool(fresh))
+    if not fresh and not any(moves):
         return
     operation_id = operations.of(connection, persona)
     act = operations.acts[persona]
@@ -121,16 +105,25 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Opera
         added.conversations += 1
         known = _opened(connection, incoming, operation_id, operations.now)
     else:
-        added.continued += 1
+        added.continued += bool(fresh)
+        added.switched += not fresh
         if not known.id:
             known = known._replace(id=known_conversations.name(connection, incoming, known.thread_id, operation_id))
-        act = _with_moves(connection, conversation, known, act, persona)
+        act = _with_moves(act, moves)
     _insert(connection, incoming, known, fresh, operation_id)
     added.messages += len(fresh)
     sources = act.sources if conversation.source in act.sources else (*act.sources, conversation.source)
     operations.acts[persona] = replace(
         act, sources=sources, conversations=act.conversations + 1, messages=act.messages + len(fresh)
     )
+
+
+def _moves(connection: sqlite3.Connection, incoming: Incoming, known: Known | None, *, is_newer: bool) -> Moves:
+    """Return the moves between branches; ``is_newer`` tells that the conversation has new messages."""
+    if known is None:
+        return Moves()
+    find = branch_moves.moves if is_newer else branch_moves.moves_of_same_messages
+    return find(connection, incoming, known)
 
 
 def _put_back(connection: sqlite3.Connection, persona: str, known: Known, now: datetime) -> int:
@@ -228,25 +221,12 @@ def _places(connection: sqlite3.Connection, known: Known) -> dict[str, _Place]:
     return {key: rows[id_] for key, id_ in known.messages.items()}
 
 
-def _with_moves(
-    connection: sqlite3.Connection, conversation: ForeignConversation, known: Known, act: Import, persona: str
-) -> Import:
-    """Return the act with the known messages that have left the live branch since, or come back to it."""
-    live = frozenset(conversation.live)
-    keys = (each.key for each in conversation.messages if each.key in known.messages)
-    present = {known.messages[key]: key in live for key in keys}
-    moved = journal.moved_off(operation_rows.imports_of(connection, persona))
-    found = connection.execute(
-        "SELECT id, superseded FROM messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
-        (json.dumps([*present]),),
-    ).fetchall()
-    off = {id_: moved.get(id_, bool(superseded)) for id_, superseded in found}
-    supersedes = (id_ for id_, is_off in off.items() if not is_off and not present[id_])
-    revives = (id_ for id_, is_off in off.items() if is_off and present[id_])
+def _with_moves(act: Import, moves: Moves) -> Import:
+    """Return the act with messages that leave the live branch, or come back to it, as well."""
     return replace(
         act,
-        supersedes=runs(sorted({*expanded(act.supersedes), *supersedes})),
-        revives=runs(sorted({*expanded(act.revives), *revives})),
+        supersedes=runs(sorted({*expanded(act.supersedes), *moves.supersedes} - {*moves.revives})),
+        revives=runs(sorted({*expanded(act.revives), *moves.revives} - {*moves.supersedes})),
     )
 
 
