@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tests.adapters.models.fault_server import DONE, chunk
+from tests.adapters.models.fault_server import DONE, chunk, usage_chunk
 from tests.loopback_server import serving
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ class Recorder:
 
     address: str = ""
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    tokens: tuple[int, int] | None = None
+    """The tokens of prompt and reply that each answer reports."""
 
     def environment(self, model: str = "openai/gpt-4o") -> dict[str, str]:
         return {"CHORUS_MODEL": model, "OPENAI_BASE_URL": self.address, "OPENAI_API_KEY": "sk-test-0123456789abcdef"}
@@ -29,7 +31,8 @@ class Recorder:
 
     def answer(self, body: dict[str, Any]) -> tuple[int, list[bytes]]:
         self.bodies.append(body)
-        return 200, [chunk("seen."), chunk(finish_reason="stop") + DONE]
+        usage = usage_chunk(*self.tokens) if self.tokens else b""
+        return 200, [chunk("seen."), chunk(finish_reason="stop") + usage + DONE]
 
 
 @contextmanager

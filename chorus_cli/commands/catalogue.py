@@ -15,11 +15,13 @@ from chorus_cli.commands import (
     upkeep,
 )
 from chorus_cli.commands.context import edit, journal, latest_action, summary, window
-from chorus_cli.commands.framework.registry import CommandGroup, CommandRegistry
+from chorus_cli.commands.framework.registry import Command, CommandGroup, CommandRegistry
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.log import cost, export, imports, search
 from chorus_cli.commands.memory import flash, items, remember
 from chorus_cli.commands.settings import model, run, settings
+
+_ASKING = frozenset({"/retry", "/bg", "/editor", "/context compact"})
 
 
 def groups() -> tuple[CommandGroup[Services], ...]:
@@ -35,3 +37,8 @@ def groups() -> tuple[CommandGroup[Services], ...]:
 def registry() -> CommandRegistry[Services]:
     """Build the registry of all built-in commands."""
     return CommandRegistry(groups())
+
+
+def asks_model(services: Services, command: Command[Services]) -> bool:
+    """Return whether a command is to ask the model, which costs money: for a reply or a summary."""
+    return command.path in _ASKING or services.own_commands.is_own(command)

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.app import opened
-from chorus_cli.core.errors import CommandError, MessageRefusedError, UsageError
+from chorus_cli.core.errors import CommandError, UsageError
 from chorus_cli.core.models.choice import ELIZA
 from chorus_cli.services.turns.notices import refuse_unreadable_settings
 from chorus_cli.subcommands.conventions import joined_text, options
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
 
     from chorus_cli.app import App
-    from chorus_cli.core.context.target import Target
     from chorus_cli.services.attachments.attachments import Attachments, Prepared
 
 _PIPED_NAME = "standard input"
@@ -65,7 +64,7 @@ async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Map
         for warning in target.persona.warnings:
             standard_error().notice(warning)
         refuse_unreadable_settings(target.persona)
-        await _refuse_overspent(app, target)
+        await one_shot.refuse_overspent(app.turns().costs, target, standard_error())
         if target.choice.model != ELIZA:
             app.warm_client(target.choice.model)
         ask = one_shot.ask_as_json if "ask_json" in chosen else one_shot.ask
@@ -89,26 +88,6 @@ async def _prepared(asked: _Asked, model: str, attachments: Attachments, files: 
     piped = asked.piped if isinstance(asked.piped, str) else ""
     # At signs of piped text are text.
     return prepared._replace(text="\n\n".join(part for part in (prepared.text, piped) if part.strip()))
-
-
-async def _refuse_overspent(app: App, target: Target) -> None:
-    """Refuse a message if the budget of the day is spent; warn if it nearly is.
-
-    Raises:
-        MessageRefusedError: it is spent.
-    """
-    budget = target.persona.settings.budget
-    if budget is None:
-        return
-    costs = app.turns().costs
-    spending = await costs.spending(budget)
-    if spending.is_over:
-        raise MessageRefusedError(
-            f"{spending.sentence} Nothing was sent. chorus ask /settings set budget N raises it, /settings unset "
-            "budget removes it."
-        )
-    if warning := costs.warning(spending):
-        standard_error().notice(warning)
 
 
 async def _turn_to_thread(app: App, chosen: argparse.Namespace) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
+from chorus_cli.commands.catalogue import asks_model
 from chorus_cli.commands.composing import edited_line
 from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.replies import Exit, Question, Refill, Reply
@@ -39,7 +40,6 @@ _Result = TypeVar("_Result")
 
 _PATIENCE_SECONDS = 1.0
 _ASKED = "Your message:"
-_ASKING = frozenset({"/retry", "/bg"})
 _TOO_DEAR = "Nothing was sent. /settings set budget N raises the budget, /settings unset budget removes it."
 _UNSENT = (
     " Your message was not sent and is at the prompt again. "
@@ -146,8 +146,7 @@ class LineHandler:
             self._screen.notice(flaw)
         before = services.focus.slug, services.focus.thread_id
         bound = resolve(services.registry, line, services.machine.clock.now())
-        asks_model = bound.command.path in _ASKING or services.own_commands.is_own(bound.command)
-        if asks_model and not await self._is_affordable(services.focus.target()):
+        if asks_model(services, bound.command) and not await self._is_affordable(services.focus.target()):
             return False
         stoppable = bound.command.stoppable
         hint = ", press Ctrl-C to stop" if stoppable else ""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chorus_cli.commands.catalogue import asks_model
 from chorus_cli.commands.framework.command_line import resolve
 from chorus_cli.commands.framework.replies import Question, Reply, plain
-from chorus_cli.terminal.one_shot import shown
+from chorus_cli.terminal.one_shot import refuse_overspent, shown
 from chorus_cli.terminal.screen.drawing import draw
 
 if TYPE_CHECKING:
@@ -15,9 +16,16 @@ if TYPE_CHECKING:
 
 
 async def carry_out(line: str, services: Services, answers: Screen, asides: Screen) -> int:
-    """Carry out a command and show what it answers; return the exit code."""
+    """Carry out a command and show its answer; return the exit code.
+
+    Raises:
+        ChorusError: the command is refused, or asks a model although the budget of the day is spent.
+    """
     await services.focus.settle()
-    answer = await resolve(services.registry, line, services.machine.clock.now()).run(services)
+    bound = resolve(services.registry, line, services.machine.clock.now())
+    if asks_model(services, bound.command):
+        await refuse_overspent(services.log.costs, services.focus.target(), asides)
+    answer = await bound.run(services)
     if not isinstance(answer, Reply):
         return await shown(answer.followed(), answers, asides)
     await services.replies.settle()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.models.events import TurnDone, TurnEvent
     from chorus_cli.services.attachments.attachments import Prepared
+    from chorus_cli.services.log.costs import Costs
     from chorus_cli.services.turns.conversation import Conversation
     from chorus_cli.terminal.screen.output import Screen
 
@@ -61,6 +62,25 @@ async def shown(events: AsyncGenerator[TurnEvent, None], answers: Screen, asides
 
 def _code(done: TurnDone | None) -> int:
     return 0 if done is not None and done.error is None else 1
+
+
+async def refuse_overspent(costs: Costs, target: Target, asides: Screen) -> None:
+    """Refuse a request to the model if the budget of the day is spent; warn if it nearly is.
+
+    Raises:
+        MessageRefusedError: it is spent.
+    """
+    budget = target.persona.settings.budget
+    if budget is None:
+        return
+    spending = await costs.spending(budget)
+    if spending.is_over:
+        raise MessageRefusedError(
+            f"{spending.sentence} Nothing was sent. chorus ask /settings set budget N raises it, /settings unset "
+            "budget removes it."
+        )
+    if warning := costs.warning(spending):
+        asides.notice(warning)
 
 
 def standard_input() -> str | bytes:

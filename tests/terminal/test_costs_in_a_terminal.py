@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.terminal.driver import PROMPT, Home
+from tests.terminal.editors import changing, editor
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,6 +45,28 @@ def test_ask_sends_nothing_once_the_budget_is_spent(home: Home) -> None:
     outcome = home.run("ask", "I am happy")
     assert (outcome.code, outcome.output) == (1, "")
     assert "of your budget of $0.01. Nothing was sent." in outcome.errors
+    assert home.said() == ["I am unhappy"]
+
+
+@pytest.mark.parametrize("line", ["/feel happy", "/retry", "/bg I am happy", "/compact"])
+def test_no_command_asks_the_model_once_the_budget_is_spent(home: Home, line: str) -> None:
+    (home.path / "commands").mkdir()
+    (home.path / "commands" / "feel.md").write_text("I am $ARGUMENTS")
+    assert home.run("ask", "/settings set budget 0.01").code == 0
+    outcome = home.run("ask", line)
+    assert (outcome.code, outcome.output) == (1, "")
+    assert "of your budget of $0.01. Nothing was sent." in outcome.errors
+    assert (home.said(), len(home.replies())) == (["I am unhappy"], 1)
+
+
+def test_the_chat_asks_before_an_editor_opens_once_the_budget_is_spent(home: Home) -> None:
+    assert home.run("ask", "/settings set budget 0.01").code == 0
+    with home.chat(VISUAL=editor(home.path, changing("text = 'I am happy'"))) as terminal:
+        terminal.say("/editor")
+        terminal.await_text("Ask the model all the same?")
+        terminal.say("n")
+        terminal.await_text("Nothing was sent.")
+        terminal.await_line(PROMPT)
     assert home.said() == ["I am unhappy"]
 
 
