@@ -45,6 +45,37 @@ def test_bash_completes_subcommands_options_and_choices(tmp_path: Path, typed: s
     assert found.stdout.split() == [completed]
 
 
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("chorus import hosti", "hostile.json"),
+        ("chorus import hostile.json --dry-run hosti", "hostile.json"),
+        ("chorus ask -a odo", "odometer.png"),
+        ("chorus export --all ol", "old"),
+        ("chorus --persona mi", "mira"),
+        ("chorus ask --persona mi", "mira"),
+    ],
+)
+def test_bash_completes_files_folders_and_personas(tmp_path: Path, typed: str, completed: str) -> None:
+    script, words = tmp_path / "script", typed.split()
+    personas = 'chorus() { printf \'  {\\n    "persona": "mira",\\n    "name": "Mira"\\n\'; }\n'
+    script.write_text(shell_files.completion_script("bash") + personas)
+    (tmp_path / "old").mkdir()
+    for name in ("hostile.json", "odometer.png", "olive.txt"):
+        (tmp_path / name).touch()
+    line = (
+        f'source ./script; COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _shtab_chorus; echo "${{COMPREPLY[@]}}"'
+    )
+    found = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert found.stdout.split() == [completed]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_every_script_asks_for_the_personas(shell: str) -> None:
+    assert "chorus personas --json" in shell_files.completion_script(shell)
+
+
 def test_the_manual_page_has_every_subcommand() -> None:
     page = shell_files.manual_page()
     assert f"chorus {__version__}" in page

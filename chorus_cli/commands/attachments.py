@@ -11,11 +11,12 @@ from chorus_cli.commands.framework.arguments import TEXT, Candidate
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Table, Text
 from chorus_cli.commands.framework.services import Services
-from chorus_cli.core.attachments.mentions import dropped_path, is_address
+from chorus_cli.core.attachments.mentions import is_address
 from chorus_cli.core.attachments.tokens import attachment_tokens
 from chorus_cli.core.log.attachments import Attachment, size_in_words
 from chorus_cli.core.text.phrases import enumerated
-from chorus_cli.storage.files import document_files, export_files
+from chorus_cli.storage.files import export_files
+from chorus_cli.storage.files.typed_paths import bare
 
 GROUP: CommandGroup[Services] = CommandGroup("attach", "Files that go with your next message.")
 
@@ -58,9 +59,7 @@ async def attach(services: Services, file: Annotated[str, FILE]) -> Text:
     if is_address(file):
         attached = await services.attachments.of_bytes(*await services.machine.download(file))
     else:
-        # A terminal may have quoted the path of a file that was dropped on it.
-        quoted = None if document_files.is_file(file) else dropped_path(file)
-        attached = await services.attachments.of_file(quoted or file)
+        attached = await services.attachments.of_file(bare(file))
     return await _waiting(services, attached)
 
 

@@ -16,6 +16,7 @@ from chorus_cli.commands.persona import turn_to
 from chorus_cli.core.errors import CommandError, UnknownPersonaError
 from chorus_cli.services.cards.cards import Taken
 from chorus_cli.storage.files import card_files, export_files
+from chorus_cli.storage.files.typed_paths import bare, typed_path
 
 GROUP: CommandGroup[Services] = CommandGroup("persona")
 
@@ -52,7 +53,7 @@ async def import_card(services: Services, file: Annotated[str, CARD]) -> Report:
     Examples:
         /persona import seraphina.png
     """
-    found = await asyncio.to_thread(card_files.read, _path(file))
+    found = await asyncio.to_thread(card_files.read, typed_path(file))
     if found is None:
         raise CommandError(f"There is no character card in {file}. Cards are PNG pictures, JSON or CHARX.")
     return await arrived(services, await services.cards.take_in(found))
@@ -119,16 +120,9 @@ def _named(services: Services, text: str) -> tuple[str, str]:
     raise unknown
 
 
-def _path(typed: str) -> Path:
-    try:
-        return Path(typed).expanduser()
-    except RuntimeError:
-        raise CommandError(f"There is no home folder for {typed}.") from None
-
-
 def _file_for(typed: str, slug: str) -> Path:
-    path = _path(typed)
-    if typed.endswith("/") or path.is_dir():
+    path = typed_path(typed)
+    if bare(typed).endswith("/") or path.is_dir():
         return path / f"{slug}.png"
     if path.suffix.lower() not in _WRITTEN:
         raise CommandError(f"{path.name} ends in neither .png nor .json, so nothing was written.")

@@ -5,6 +5,7 @@ They are made when a wheel is built (``hatch_build.py``), by libraries that an i
 
 from __future__ import annotations
 
+from argparse import PARSER
 from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,17 @@ PLACES = {
 }
 """Places below the prefix of an installation where shells look for scripts."""
 
+_PERSONAS = """chorus personas --json 2>/dev/null | sed -n 's/^ *"persona": "\\(.*\\)",$/\\1/p'"""
+_COMPLETED_PERSONAS = {
+    "bash": "_chorus_personas",
+    "fish": f"({_PERSONAS})",
+    "zsh": "_chorus_personas",
+    "preamble": {
+        "bash": f'_chorus_personas() {{ compgen -W "$({_PERSONAS})" -- "$1"; }}',
+        "zsh": f'_chorus_personas() {{ local -a slugs; slugs=(${{(f)"$({_PERSONAS})"}}); compadd -a slugs; }}',
+    },
+}
+
 MANUAL_PLACE = "share/man/man1/chorus.1"
 
 
@@ -45,8 +57,21 @@ async def show_completion(chosen: argparse.Namespace, _environment: Mapping[str,
 def completion_script(shell: str) -> str:
     """Return the completion script of one of ``SHELLS``; needs shtab."""
     shtab: Any = import_module("shtab")
-    script: str = shtab.complete(parser(), shell)
+    arguments = parser()
+    _complete_values(arguments, {"FILE": shtab.FILE, "DIR": shtab.DIRECTORY, "P": _COMPLETED_PERSONAS})
+    script: str = shtab.complete(arguments, shell)
     return script.rstrip("\n") + "\n"
+
+
+def _complete_values(arguments: argparse.ArgumentParser, ways: Mapping[str, object]) -> None:
+    """Tell shtab how to complete the values of arguments, by their names in usage lines."""
+    action: Any
+    for action in arguments._actions:  # noqa: SLF001 -- argparse has no public way to its arguments; shtab reads these
+        if action.metavar in ways:
+            action.complete = ways[action.metavar]
+        if action.nargs == PARSER:
+            for subcommand in action.choices.values():
+                _complete_values(subcommand, ways)
 
 
 def completion_scripts() -> dict[str, str]:

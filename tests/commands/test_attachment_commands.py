@@ -58,6 +58,10 @@ async def test_a_path_may_be_written_as_terminals_paste_it(world: World, folder:
     assert (await world.told(f"/attach {typed.format(folder)}")).startswith("my paper.pdf 247 bytes goes")
 
 
+async def test_backslashes_may_stand_before_the_blanks_of_a_name(world: World) -> None:
+    assert (await world.told("/attach my\\ paper.pdf")).startswith("my paper.pdf 247 bytes goes")
+
+
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [

@@ -130,6 +130,12 @@ async def test_a_folder_gets_a_file_with_a_name_of_ours_and_a_bare_name_its_endi
     assert (talk.folder / "notes.md").exists()
 
 
+@pytest.mark.parametrize("typed", ['"{}/the way.md"', "'{}/the way.md' all", "{}/the\\ way.md"])
+async def test_a_path_may_be_quoted_or_escaped(talk: World, typed: str) -> None:
+    await talk.told(f"/export {typed.format(talk.folder)}")
+    assert (talk.folder / "the way.md").exists()
+
+
 async def test_without_a_file_it_is_written_to_the_present_folder(
     talk: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from chorus_cli.core.errors import CommandError, ImportFormatError
 from chorus_cli.services.imports.imports import Wanted
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.storage.files import export_files
+from chorus_cli.storage.files.typed_paths import typed_paths
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 
@@ -37,8 +38,7 @@ class AskedImport:
         Raises:
             CommandError: there is no home folder for ``~``.
         """
-        whole = _path(self.text)
-        return [whole] if whole.exists() else [_path(word) for word in self.text.split()]
+        return typed_paths(self.text)
 
 
 def _asked(text: str, _now: datetime) -> AskedImport:
@@ -48,13 +48,6 @@ def _asked(text: str, _now: datetime) -> AskedImport:
     if not files:
         raise CommandError(f"{_DRY} needs a file, for example: /import ~/Downloads/export.zip {_DRY}")
     return AskedImport(files, is_dry)
-
-
-def _path(typed: str) -> Path:
-    try:
-        return Path(typed).expanduser()
-    except RuntimeError:
-        raise CommandError(f"There is no home folder for {typed}.") from None
 
 
 def _offered(_services: Services, text: str) -> Sequence[Candidate]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.log.messages import Role, Status
+
+NO_TIME = "A conversation begins without times: they are guessed from its own, its other messages or this import."
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,19 @@ class ForeignConversation:
     guesses: tuple[str, ...] = ()
     skipped: tuple[tuple[str, int], ...] = ()
     persona: str | None = None
+
+
+def dated(conversation: ForeignConversation, now: datetime) -> ForeignConversation:
+    """Return a conversation with a beginning: its own, else its earliest message's, else ``now``.
+
+    If its first message has no time, the user is told that times are guessed.
+    """
+    if not conversation.messages:
+        return conversation
+    times = [each.timestamp for each in conversation.messages if each.timestamp is not None]
+    told = () if conversation.messages[0].timestamp else (NO_TIME,)
+    begun = conversation.created_at or min(times, default=now)
+    return replace(conversation, created_at=begun, guesses=(*conversation.guesses, *told))
 
 
 class Skipped(NamedTuple):

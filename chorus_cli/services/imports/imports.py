@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import PersonaError
+from chorus_cli.core.imports.conversation import dated
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.storage.files.imports import reading
@@ -20,7 +21,7 @@ from chorus_cli.storage.sqlite.imports.known_conversations import Incoming
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
-    from datetime import tzinfo
+    from datetime import datetime, tzinfo
     from pathlib import Path
 
     from chorus_cli.ports import Clock
@@ -62,7 +63,7 @@ class Imports:
             ImportFormatError: a file cannot be read, or is of no known format.
         """
         report = ImportReport(is_dry=True)
-        async with aclosing(_batches(wanted, None)) as batches:
+        async with aclosing(_batches(wanted, None, self.clock.now())) as batches:
             async for batch in batches:
                 report.skipped.update(batch.skipped)
                 personas = self.roster.personas
@@ -87,7 +88,7 @@ class Imports:
         operations, slugs = Operations(self.clock.now(), _fingerprint(wanted.paths)), dict[str, str]()
         begun = told = self.clock.monotonic()
         silent = _FIRST_TOLD_SECONDS
-        async with aclosing(_batches(wanted, self.attachments)) as batches:
+        async with aclosing(_batches(wanted, self.attachments, operations.now)) as batches:
             async for batch in batches:
                 for named in {_named(wanted, read) for read in batch.read} - slugs.keys():
                     slugs[named] = await self._persona(named) or wanted.otherwise
@@ -130,13 +131,15 @@ def _named(wanted: Wanted, read: Read) -> str:
     return wanted.persona or read.conversation.persona or wanted.otherwise
 
 
-async def _batches(wanted: Wanted, folder: Path | None) -> AsyncGenerator[Batch, None]:
-    """Read batches on one thread, which some files are bound to."""
+async def _batches(wanted: Wanted, folder: Path | None, now: datetime) -> AsyncGenerator[Batch, None]:
+    """Read batches on one thread, which some files are bound to; a conversation without times begins ``now``."""
     found = reading.batches(wanted.paths, wanted.zone, folder, ALL_FORMATS)
     loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, "import")
     try:
         while (batch := await loop.run_in_executor(thread, next, found, None)) is not None:
-            yield batch
+            yield replace(
+                batch, read=[each._replace(conversation=dated(each.conversation, now)) for each in batch.read]
+            )
     finally:
         thread.submit(found.close)
         thread.shutdown(wait=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from chorus_cli.core.errors import CommandError, OutputError
 from chorus_cli.storage.files.durable_files import write_atomically
+from chorus_cli.storage.files.typed_paths import bare, typed_path
 
 _WRITTEN = frozenset({".md", ".markdown", ".json"})
 
@@ -24,13 +25,10 @@ def file_for(typed: str, new_name: str) -> Path:
     """Return the path that was typed, relative to the current folder; for a folder, ``new_name`` in it.
 
     Raises:
-        CommandError: the ending is neither that of Markdown nor that of JSON.
+        CommandError: the ending is neither that of Markdown nor that of JSON, or there is no home folder for ``~``.
     """
-    try:
-        path = Path(typed).expanduser() if typed else Path()
-    except RuntimeError:
-        raise CommandError(f"There is no home folder for {typed}, so nothing was written.") from None
-    if typed.endswith("/") or _is_folder(path):
+    path = typed_path(typed)
+    if bare(typed).endswith("/") or _is_folder(path):
         return path / new_name
     if not path.suffix:
         return path.with_name(f"{path.name}.md")

@@ -71,6 +71,24 @@ async def test_a_path_with_blanks_needs_no_quotes_and_is_completed(world: World)
     assert [each.text for each in offered] == [str(path)]
 
 
+@pytest.mark.parametrize(
+    "typed",
+    ['"{}/my talks/talks.jsonl"', "'{}/my talks/talks.jsonl'", "{}/my\\ talks/talks.jsonl", "file://{}/my%20talks"],
+)
+async def test_a_path_may_be_quoted_escaped_or_an_address(world: World, typed: str) -> None:
+    folder = world.folder / "my talks"
+    folder.mkdir()
+    written(folder, ROME, WHERE).rename(folder / "talks.jsonl")
+    assert "Imported 1 new message" in await world.told(f"/import {typed.format(world.folder)}")
+
+
+async def test_several_paths_may_be_quoted_each(world: World) -> None:
+    (first := world.folder / "a b").mkdir()
+    (second := world.folder / "c d").mkdir()
+    line = f'"{written(first, ROME, WHERE)}" {written(second, OSLO, OFTEN)}'
+    assert "Found 2 conversations" in await world.told(f"/import {line.replace('c d', 'c' + chr(92) + ' d')} --dry-run")
+
+
 async def test_a_stopped_import_leaves_whole_conversations_and_the_next_one_goes_on(world: World) -> None:
     path, report, told = many(world.folder, 12), ImportReport(is_dry=False), list[str]()
     running = asyncio.ensure_future(world.services.imports.take_in(Wanted([path], "chorus"), report, told.append))

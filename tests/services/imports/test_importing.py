@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.core.errors import ImportFormatError
+from chorus_cli.core.imports.conversation import NO_TIME
 from chorus_cli.core.log.messages import Message
 from chorus_cli.core.time import timestamps
 from chorus_cli.services.imports.imports import Wanted
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
     from tests.services.world import World
 
 
+DATED = {**LATIUM, "timestamp": "2025-01-01T10:00:30Z"}
+_INSTANT = timedelta(microseconds=1)
+
+
 async def contents(world: World) -> list[str]:
     return [message.content for message in await world.log()]
 
@@ -42,6 +48,21 @@ async def test_an_import_keeps_titles_times_models_and_branches(world: World) ->
     assert (latium.model, latium.timestamp > question.timestamp) == ("gpt-4", True)
     thread = (await world.threads.all())[-1]
     assert (thread.title, thread.created_at.year, thread.closed_at is not None) == ("Rome", 2025, True)
+
+
+@pytest.mark.parametrize("time", [None, "soon", "1e300"])
+async def test_a_conversation_without_times_is_of_the_moment_of_the_import(world: World, time: str | None) -> None:
+    undated = {**ROME, "created_at": time}
+    report = await reported(world, undated, {**WHERE, "timestamp": time}, LATIUM)
+    assert [row.timestamp - world.clock.now() for row in await world.log()] == [_INSTANT, 2 * _INSTANT]
+    assert NO_TIME in report.text()
+    assert (await world.threads.all())[-1].created_at == world.clock.now()
+
+
+async def test_a_message_without_a_time_is_of_the_time_of_the_others(world: World) -> None:
+    report = await reported(world, {**ROME, "created_at": None}, {**WHERE, "timestamp": None}, DATED)
+    assert [row.timestamp.year for row in await world.log()] == [2025, 2025]
+    assert NO_TIME in report.text()
 
 
 async def test_the_same_import_twice_adds_nothing(world: World) -> None:
