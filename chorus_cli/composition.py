@@ -41,6 +41,7 @@ from chorus_cli.services.turns.conversation import Conversation
 from chorus_cli.services.turns.reply import Answering, Outside
 from chorus_cli.services.turns.reply_rows import ReplyRows
 from chorus_cli.services.turns.rounds import Rounds
+from chorus_cli.services.turns.unsent_files import UnsentFiles
 from chorus_cli.storage.backups.places import Places
 from chorus_cli.storage.files.durable_files import rescue
 
@@ -214,9 +215,9 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
     folding = Folding(context, Summarizer(providers.client, context), clock)
     folds = FoldSchedule(store, folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
     answering = _answering(opened, machine, providers, ToolServices(store, clock, search, memory, jobs))
-    rounds = Rounds(context, answering, folds, offers, memory.flashes)
-    conversation = Conversation(rounds, memory, opened.run, clock.now(), jobs.news, jobs.running)
     attachments = Attachments(opened.paths.attachments, providers.counter, providers.accepted_by)
+    rounds = Rounds(context, answering, folds, offers, memory.flashes, UnsentFiles(attachments.is_stored))
+    conversation = Conversation(rounds, memory, opened.run, clock.now(), jobs.news, jobs.running)
     return Turns(opened, machine, providers, context, memory, jobs, search, costs, folding, conversation, attachments)
 
 

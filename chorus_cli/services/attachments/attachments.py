@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.ports import TokenCounter
 
-_NAMES = {Kind.TEXT: "files", Kind.PICTURE: "pictures", Kind.PDF: "PDF files", Kind.OTHER: "such files"}
+KIND_NAMES = {Kind.TEXT: "files", Kind.PICTURE: "pictures", Kind.PDF: "PDF files", Kind.OTHER: "such files"}
 
 
 class Prepared(NamedTuple):
@@ -103,14 +103,11 @@ class Attachments:
             AttachmentError: it does not take one of them.
         """
         # The first question about a model reads a large file.
-        accepted = await asyncio.to_thread(self._accepted_by, model)
-        untaken = [each for each in attachments if each.kind not in accepted]
-        if untaken:
-            names = enumerated([each.name for each in untaken])
-            raise AttachmentError(
-                f"{model} takes no {_NAMES[untaken[0].kind]}. Choose a model that does with /model NAME, or leave out "
-                f"{names}; nothing was sent."
-            )
+        refuse_untaken(model, attachments, await asyncio.to_thread(self._accepted_by, model))
+
+    def is_stored(self, attachment: Attachment) -> bool:
+        """Return whether the bytes of an attachment are there."""
+        return stored.path_of(self._folder, attachment.sha256).is_file()
 
     def _stored(self, name: str, data: bytes) -> Attachment:
         facts = recognised(name, data)
@@ -120,6 +117,20 @@ class Attachments:
         digest = stored.store(self._folder, data)
         sides = facts.width, facts.height
         return Attachment(name, facts.media_type, len(data), digest, *sides, facts.pages, tokens)
+
+
+def refuse_untaken(model: str, attachments: Iterable[Attachment], accepted: frozenset[Kind]) -> None:
+    """Check that ``model``, which takes the ``accepted`` kinds, takes attachments.
+
+    Raises:
+        AttachmentError: it does not take one of them.
+    """
+    untaken = [each for each in attachments if each.kind not in accepted]
+    if untaken:
+        raise AttachmentError(
+            f"{model} takes no {KIND_NAMES[untaken[0].kind]}. Choose a model that does with /model NAME, or leave out "
+            f"{enumerated([each.name for each in untaken])}; nothing was sent."
+        )
 
 
 def _once(attachments: Iterable[Attachment]) -> list[Attachment]:

@@ -164,7 +164,7 @@ def _parts(plan: RequestPlan) -> tuple[Part, ...]:
 
 def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
     """Yield the name, the estimated tokens and the reason of each part."""
-    persona, view = plan.snapshot.frame.target.persona, plan.snapshot.view
+    persona, view = plan.snapshot.target.persona, plan.snapshot.view
     measured = plan.snapshot.frame.system_prompt
     yield "system prompt", measured.prompt_tokens + TOKENS_PER_MESSAGE, "always sent"
     names = ", ".join(document.name for document in persona.documents)
@@ -177,20 +177,28 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
         yield "summary", summary_tokens(plan.summary), f"{stands_for}, as of operation {plan.summary.number}"
     if hot := plan.snapshot.hot:
         yield "memory", block_tokens(hot), f"HOT items {', '.join(f'#{item.id}' for item in hot)}"
-    since = " since the boundary" if view.boundary is not None else ""
-    number, pinned = (sum(row.id in ids for row in plan.sent) for ids in (view.kept, view.pinned))
-    by_operations = f", {number - pinned} kept whatever their age" if number > pinned else ""
-    by_operations += f", {pinned} pinned" if pinned else ""
-    cut = f", {len(plan.cut)} of them without the middle" if plan.cut else ""
-    hours = persona.settings.context_hours
     attached = min(plan.message_tokens, sum(_attached_tokens(plan)))
-    yield (
-        "messages",
-        plan.message_tokens - attached,
-        f"{len(plan.sent) - number} in the {hours}h window{since}{by_operations}{cut}",
-    )
+    yield "messages", plan.message_tokens - attached, _why_sent(plan)
     if labels := _labels(plan):
         yield "attachments", attached, ", ".join(labels)
+
+
+def _why_sent(plan: RequestPlan) -> str:
+    """Say how many messages are sent for which reason: their time, the boundary, a later operation."""
+    view = plan.snapshot.view
+    number, pinned = (sum(row.id in ids for row in plan.sent) for ids in (view.kept, view.pinned))
+    boundary = view.boundary
+    members = set(boundary.members_in(plan.snapshot.target.thread_id)) - view.kept if boundary else set()
+    old = sum(row.id in members and row.timestamp <= view.cutoff for row in plan.sent)
+    since = " since the boundary" if boundary is not None else ""
+    parts = [
+        f"{len(plan.sent) - number - old} in the {plan.snapshot.target.persona.settings.context_hours}h window{since}"
+    ]
+    parts += [f"{old} kept by your {boundary.act.kind}"] if boundary and old else []
+    parts += [f"{number - pinned} kept whatever their age"] if number > pinned else []
+    parts += [f"{pinned} pinned"] if pinned else []
+    cut = f", {len(plan.cut)} of them without the middle" if plan.cut else ""
+    return ", ".join(parts) + cut
 
 
 def _attached_tokens(plan: RequestPlan) -> Iterator[int]:

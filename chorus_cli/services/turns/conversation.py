@@ -32,6 +32,7 @@ from chorus_cli.services.turns.notices import (
     refuse_unfitting,
     refuse_unreadable,
     refuse_unreadable_settings,
+    refuse_untaken_again,
     reopened,
 )
 from chorus_cli.services.turns.preamble import OTHER_TOKENS, JobsBeside, PreambleWriter
@@ -102,7 +103,7 @@ class Conversation:
         A retry without a reply is taken back, so that the old reply stays.
 
         Raises:
-            JournalError: nothing in context could be answered again.
+            JournalError, AttachmentError: nothing in context could be answered again, or not by this model.
             SettingsError: settings of the persona cannot be read.
             StorageError, ModelError: the retry could not be stored or measured.
         """
@@ -220,6 +221,7 @@ class Conversation:
 
         Raises:
             JournalError: there is none, or its question does not fit the model.
+            AttachmentError: the model does not take a file of the question.
             ThreadBusyError: a reply is being written in the thread.
         """
         self.answering.mend(connection, now)
@@ -227,6 +229,7 @@ class Conversation:
         snapshot = self.context.read(connection, frame, now)
         asked = last_question(snapshot.view.messages)
         question, replies = snapshot.view.messages[asked], snapshot.view.messages[asked + 1 :]
+        refuse_untaken_again(frame, question)
         try:
             counter, model = self.answering.outside.counter, frame.target.choice.model
             refuse_unfitting(snapshot, own_tokens(question, counter.count, model))

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from chorus_cli.core import limits
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE
 from chorus_cli.core.errors import MessageRefusedError, SettingsError
+from chorus_cli.core.log.attachments import Kind
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time.window import window_reaching
+from chorus_cli.services.attachments.attachments import refuse_untaken
 from chorus_cli.storage.sqlite.log import thread_rows
 
 if TYPE_CHECKING:
@@ -19,8 +21,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.core.context.plan import RequestPlan
-    from chorus_cli.core.context.snapshot import ContextSnapshot
+    from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
     from chorus_cli.core.context.target import Target
+    from chorus_cli.core.log.messages import Message
     from chorus_cli.core.memory.checkpoint import FlashReport
     from chorus_cli.core.memory.items import Item
     from chorus_cli.core.personas.persona import Persona
@@ -71,6 +74,15 @@ def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble
     """
     if not fits(snapshot, preamble_tokens + message_tokens):
         raise _unfitting(snapshot, message_tokens)
+
+
+def refuse_untaken_again(frame: Frame, question: Message) -> None:
+    """Refuse to have a question answered again by a model that does not take its files, unless no model does.
+
+    Raises:
+        AttachmentError: the model does not take one of them.
+    """
+    refuse_untaken(frame.target.choice.model, question.attachments, frame.accepted | {Kind.OTHER})
 
 
 def fits(snapshot: ContextSnapshot, message_tokens: int) -> bool:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.tools.built_in import Answer
     from chorus_cli.services.tools.toolbox import ToolOffers
     from chorus_cli.services.turns.reply import Answering
+    from chorus_cli.services.turns.unsent_files import UnsentFiles
 
 _FOLDING = "The conversation no longer fits its model; the older part is being summarised."
 
@@ -97,6 +98,7 @@ class Rounds:
     folds: FoldSchedule
     offers: ToolOffers
     flashes: FlashSaves
+    unsent_files: UnsentFiles
 
     async def answered(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
         """Ask the model round by round, and yield the events of the turn; the last one is ``TurnDone``.
@@ -106,10 +108,11 @@ class Rounds:
         """
         try:
             plan = await self.context.plan_turn(opened.snapshot)
+            unsent = await self.unsent_files.news(plan)
         except BaseException:
             await self.answering.abandon(opened.reply)
             raise
-        turn = _Turn(opened, plan)
+        turn = _Turn(replace(opened, notices=(*opened.notices, *unsent)), plan)
         self.folds.turn_begins(turn.target, is_crowded=plan.is_crowded)
         while turn.row is not None:
             async with aclosing(self._round(turn, turn.row)) as events:

@@ -10,7 +10,7 @@ import pytest
 from chorus_cli.commands.context.picture import correction, request_limit
 from chorus_cli.core.context.budget import Budget, Limit
 from chorus_cli.core.context.calibration import Calibration
-from tests.commands.context.edited_texts import without
+from tests.commands.context.edited_texts import replacing, without
 
 if TYPE_CHECKING:
     from tests.services.world import World
@@ -77,6 +77,17 @@ async def test_why_gives_the_reason_for_each_part_and_for_what_is_left_out(world
     assert "always sent" in text
     assert "0 in the 8h window since the boundary" in text
     assert "before the boundary  2 " in text
+
+
+async def test_why_tells_messages_kept_by_an_edit_from_those_in_the_window(world: World) -> None:
+    await world.say("One")
+    world.clock.advance(timedelta(hours=7))
+    await world.say("Two")
+    world.editor.enqueue(replacing("Two", "Too"))
+    await world.told("/context edit")
+    assert "4 in the 8h window since the boundary" in await world.told("/why")
+    world.clock.advance(timedelta(hours=2))
+    assert "2 in the 8h window since the boundary, 2 kept by your edit" in await world.told("/why")
 
 
 @pytest.mark.parametrize(
