@@ -53,6 +53,7 @@ class Exports:
         """
         exported, told = Exported(), self.clock.monotonic()
         threads = await self.store.read(whole_threads.threads, persona)
+        before = await asyncio.to_thread(own_export.files_of_before, folder, ending)
         for thread in threads:
             try:
                 found = await self.store.read(whole_threads.conversation, thread)
@@ -60,7 +61,7 @@ class Exports:
                 exported.damaged_conversations += 1
                 continue
             exported.damaged += sum(dict(found.skipped).values())
-            await asyncio.to_thread(own_export.write, folder, found, ending)
+            await asyncio.to_thread(own_export.write, folder, found, ending, before)
             for digest in {file.entry for message in found.messages for file in message.files}:
                 is_there = await asyncio.to_thread(own_export.copy_attachment, folder, self.attachments, digest)
                 exported.attachments += is_there

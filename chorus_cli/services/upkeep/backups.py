@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -110,6 +111,12 @@ def _changed(ids: tuple[int, ...]) -> str:
     return f"Of the messages in the log, {named}{more} {are} not as written. chorus doctor tells more and mends it."
 
 
+def _unused(path: Path) -> Path:
+    """Return the path, or one with a number if there is such a file, as after another restore in the same second."""
+    others = (path.with_stem(f"{path.stem}-{number}") for number in count(2))
+    return next(each for each in chain([path], others) if not each.exists())
+
+
 def keep_present(places: Places, now: datetime) -> Path | None:
     """Back up the state that is about to be replaced and return the file; ``None`` if there is no log.
 
@@ -121,7 +128,7 @@ def keep_present(places: Places, now: datetime) -> Path | None:
     if not places.database.exists():
         return None
     stamp = f"{timestamps.local(now):%Y-%m-%d_%H%M%S}"
-    target = places.backups / f"before-restore-{stamp}.zip"
+    target = _unused(places.backups / f"before-restore-{stamp}.zip")
     try:
         archive.write(places, Request(target, now, holds_attachments=False))
     except StorageError:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -13,11 +15,13 @@ from chorus_cli.storage.files import attachments
 from chorus_cli.storage.files.durable_files import write_atomically
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from chorus_cli.core.imports.conversation import ForeignConversation
 
 _LONGEST_TITLE = 50
+_HEADER_BYTES = 10_000
 _UNFIT = re.compile(r"[^a-z0-9]+")
 
 
@@ -30,8 +34,17 @@ def name_of(conversation: ForeignConversation, ending: str) -> str:
     return "_".join(filter(None, (day, title, digits))) + f".{ending}"
 
 
-def write(folder: Path, conversation: ForeignConversation, ending: str) -> Path:
-    """Write a conversation into the folder of its persona, in place of an older export of it; return the file.
+def files_of_before(folder: Path, ending: str) -> dict[str, Path]:
+    """Return the files of an earlier export by their folders and their names without the titles."""
+    return {_without_title(path): path for path in sorted(folder.glob(f"*/*_*.{ending}"))}
+
+
+def write(
+    folder: Path, conversation: ForeignConversation, ending: str, before: Mapping[str, Path] | None = None
+) -> Path:
+    """Write a conversation into the folder of its persona, and return the file.
+
+    It takes the place of an older export of it; ``before`` has those, which may have other titles.
 
     Raises:
         OutputError: it cannot be written.
@@ -42,7 +55,24 @@ def write(folder: Path, conversation: ForeignConversation, ending: str) -> Path:
         text = markdown.as_markdown(conversation)
     path = folder / (conversation.persona or "") / name_of(conversation, ending)
     _write(path, text.encode("utf-8", "replace"))
+    older = (before or {}).get(_without_title(path))
+    if older is not None and older != path:
+        _remove_export_of(conversation, older)
     return path
+
+
+def _without_title(path: Path) -> str:
+    day, *_, digits = path.name.split("_")
+    return f"{path.parent.name}/{day}_{digits}"
+
+
+def _remove_export_of(conversation: ForeignConversation, path: Path) -> None:
+    """Remove a file, unless it is of another conversation whose digits happen to be the same."""
+    with suppress(OSError):
+        with path.open("rb") as file:
+            beginning = file.read(_HEADER_BYTES)
+        if json.dumps(conversation.key, ensure_ascii=False).encode("utf-8", "replace") in beginning:
+            path.unlink()
 
 
 def copy_attachment(folder: Path, stored: Path, digest: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from chorus_cli.core.imports.conversation import Skipped
 from chorus_cli.core.imports.own import json_lines, markdown
 from chorus_cli.core.imports.own.markdown import ATTACHMENTS
 from chorus_cli.storage.files.bounded_files import read_within
+from chorus_cli.storage.files.imports.json_lines import values_in
 from chorus_cli.storage.files.imports.source import Format, Opening, Source
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from chorus_cli.core.imports.conversation import ForeignConversation, ForeignFile
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_LONGEST_LINE_BYTES = limits.IMPORTED_LINE.most
-_LARGEST_MARKDOWN_BYTES = limits.IMPORTED_FILE.most
+_LARGEST_BYTES = limits.IMPORTED_FILE.most
+"""The largest Markdown file and the longest line of JSON that is read: more than a message of the log can need."""
 
 
 def is_attachment(path: Path) -> bool:
@@ -52,7 +52,7 @@ class _JsonLines(_OwnFile):
         """Yield the conversations."""
         first: dict[str, object] | None = None
         messages: list[object] = []
-        for value in self._values():
+        for value in values_in(self._path, _LARGEST_BYTES):
             if isinstance(value, dict) and json_lines.is_header(value):
                 yield from _read(first, messages)
                 first, messages = value, []
@@ -60,25 +60,16 @@ class _JsonLines(_OwnFile):
                 messages.append(value)
         yield from _read(first, messages)
 
-    def _values(self) -> Iterator[object]:
-        try:
-            with self._path.open("rb") as file:
-                while line := file.readline(_LONGEST_LINE_BYTES):
-                    if line.strip():
-                        yield _value(line)
-        except OSError as error:
-            raise ImportFormatError(f"{self._path} cannot be read: {error.strerror}.") from error
-
 
 class _Markdown(_OwnFile):
     def conversations(self) -> Iterator[ForeignConversation | Skipped]:
         """Yield the one conversation."""
         try:
             with self._path.open("rb") as file:
-                data = file.read(_LARGEST_MARKDOWN_BYTES + 1)
+                data = file.read(_LARGEST_BYTES + 1)
         except OSError as error:
             raise ImportFormatError(f"{self._path} cannot be read: {error.strerror}.") from error
-        if len(data) > _LARGEST_MARKDOWN_BYTES:
+        if len(data) > _LARGEST_BYTES:
             yield Skipped("Markdown file of more than 256 MB")
             return
         try:
@@ -94,13 +85,6 @@ def _read(first: dict[str, object] | None, messages: list[object]) -> Iterator[F
         yield json_lines.conversation_of(first, messages)
     except ImportFormatError as error:
         yield Skipped(str(error))
-
-
-def _value(line: bytes) -> object:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _json_lines(opening: Opening) -> Source | None:
