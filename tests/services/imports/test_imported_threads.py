@@ -6,7 +6,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.commands.thread import THREAD
+from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.time import timestamps
+from chorus_cli.services.context.report import request_report
 from chorus_cli.storage.sqlite.log.search_index import Scope
 from tests.services.imports.foreign_talk import ITALY, LATIUM, OFTEN, OSLO, ROME, WHERE, reported, taken_in
 
@@ -79,6 +81,29 @@ async def test_an_older_export_moves_nothing_back(world: World) -> None:
     await world.carry_out("/thread rome")
     older = await reported(world, ROME, question, {**italy, "superseded": False})
     assert (older.switched, await world.seen()) == (0, ["Where is Rome?", "In Latium"])
+
+
+async def test_messages_of_other_branches_and_undone_imports_are_not_counted(world: World) -> None:
+    question, italy, latium = at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8)
+    await taken_in(world, ROME, question, italy, latium)
+    why = at(world, {"key": "m4", "parent": "m3", "role": "user", "content": "Which region?"}, 1)
+    await taken_in(world, ROME, question, italy, latium, why)
+    await world.carry_out("/thread rome")
+    for number in (3, 2):
+        assert [each.thread.messages for each in await world.threads.listed(closed=True)] == [0, number]
+        report = await request_report(world.context, world.focus.target(), world.clock.now())
+        assert len(report.moments) == number
+        assert (report.plan.snapshot.last_spoken == timestamps.from_text(str(why["timestamp"]))) == (number == 3)
+        await world.carry_out("/context undo")
+
+
+async def test_messages_of_other_branches_are_not_out_of_reach(world: World) -> None:
+    await taken_in(world, ROME, at(world, WHERE, 2), at(world, ITALY, 9_000), at(world, LATIUM, 1.8))
+    await world.carry_out("/thread rome")
+    assert not (await world.window.begun(MAXIMUM_CONTEXT_HOURS)).is_out_of_reach
+    await taken_in(world, OSLO, at(world, OFTEN, 9_000))
+    await world.carry_out("/thread oslo")
+    assert (await world.window.begun(MAXIMUM_CONTEXT_HOURS)).is_out_of_reach
 
 
 async def test_an_undone_import_leaves_lists_search_and_context(world: World) -> None:
