@@ -17,15 +17,13 @@ from hypothesis.stateful import invariant, precondition, rule, run_state_machine
 from chorus_cli.core.context.view import reasons_outside, view
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Clear, Edit, Fold, Fork, Redo, Restore, Retry, Subject, Undo, Window
-from chorus_cli.core.log.marks import log_marks
 from chorus_cli.core.log.memory_acts import Flash
-from chorus_cli.core.log.messages import MessageContent, Role, is_written
+from chorus_cli.core.log.messages import MessageContent, Role
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.time.window import cutoff
 from chorus_cli.storage.sqlite.context.thread_counts import count_outside
-from chorus_cli.storage.sqlite.context.window_counts import window_fill
-from chorus_cli.storage.sqlite.log import message_rows, operation_rows, orphans, spoken
-from tests.core.context.imported_past import ImportedPast
+from chorus_cli.storage.sqlite.log import message_rows, operation_rows, orphans
+from tests.core.context.counted_past import CountedPast
 from tests.core.context.kept_past import RUN, number, written
 from tests.core.context.naive_view import (
     PERSONAS,
@@ -33,7 +31,6 @@ from tests.core.context.naive_view import (
     Place,
     Said,
     deeds_of,
-    naive_last_spoken,
     naive_reason,
     naive_redoable,
     naive_undoable,
@@ -50,7 +47,7 @@ SOMEWHERE = st.sampled_from((PLACES[0],) * 4 + PLACES[1:])
 SOMEBODY = st.sampled_from(("chorus", "chorus", "frodo"))
 
 
-class ViewMachine(ImportedPast):
+class ViewMachine(CountedPast):
     """Does the same to the database and to the model, and compares them after each step."""
 
     # What is said
@@ -250,33 +247,6 @@ class ViewMachine(ImportedPast):
             within_reach = {row.id for row in self._within_reach(place)}
             in_thread = [row for row in rows if row.id in within_reach]
             assert Counter(reasons_outside(place.thread, in_thread, operations, seen).values()) == expected
-
-    @invariant()
-    def the_counts_of_windows_are_those_of_their_views(self) -> None:
-        for place in PLACES:
-            cutoffs = cutoff(self.now, self.hours[place.persona]), cutoff(self.now, 168)
-            fill = window_fill(self.connection, place.persona, place.thread, *cutoffs)
-            views = (view_in(self.connection, place.persona, place.thread, since) for since in cutoffs)
-            assert [fill.held, fill.reachable] == [sum(map(is_written, seen.messages)) for seen in views]
-
-    @invariant()
-    def the_times_are_those_of_what_was_neither_taken_back_nor_replaced(self) -> None:
-        for place in PLACES:
-            since = cutoff(self.now, self.hours[place.persona])
-            rows = message_rows.rows(self.connection, [row.id for row in said_in(self.past, place.thread)])
-            marks = log_marks(operation_rows.all_of(self.connection, place.persona, place.thread), place.thread)
-            counting = [row for row in rows if row.revises is None and not marks.words(row) and row.timestamp > since]
-            found = spoken.moments(self.connection, place.persona, place.thread, since)
-            assert sorted(found) == sorted(row.timestamp for row in counting)
-
-    @invariant()
-    def the_last_time_is_that_of_the_newest_message_that_was_said_or_imported(self) -> None:
-        for place in PLACES:
-            found = spoken.last_spoken_at(self.connection, place.thread)
-            expected = naive_last_spoken(self.past, place)
-            assert (found is None) == (expected is None)
-            # Of times in one second the text decides, which may have fewer digits.
-            assert found is None or expected is None or abs(found - expected) < timedelta(seconds=1)
 
     @invariant()
     def undo_and_redo_find_what_is_next(self) -> None:
