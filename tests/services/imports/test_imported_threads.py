@@ -9,6 +9,7 @@ from chorus_cli.commands.thread import THREAD
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.time import timestamps
 from chorus_cli.services.context.report import request_report
+from chorus_cli.storage.sqlite.imports import whole_threads
 from chorus_cli.storage.sqlite.log.search_index import Scope
 from tests.services.imports.foreign_talk import ITALY, LATIUM, OFTEN, OSLO, ROME, WHERE, reported, taken_in
 
@@ -125,6 +126,16 @@ async def test_a_thread_that_was_talked_in_since_stays_when_its_import_is_undone
     await world.carry_out("/context undo")
     assert await titles(world) == ["", "Rome"]
     assert await world.seen() == ["And now?", "Fine"]
+
+
+async def test_an_export_has_no_message_of_an_undone_import(world: World) -> None:
+    await taken_in(world, ROME, WHERE)
+    await taken_in(world, ROME, WHERE, LATIUM)
+    await world.carry_out("/context undo")
+    rome = next(each for each in await world.threads.all() if each.title == "Rome")
+    thread = whole_threads.ThreadOfPersona("chorus", rome.id)
+    exported = await world.store.read(whole_threads.conversation, thread)
+    assert ([each.content for each in exported.messages], exported.live) == (["Where is Rome?"], ("m1",))
 
 
 async def test_an_edit_offers_imported_messages_of_the_live_branch(world: World) -> None:
