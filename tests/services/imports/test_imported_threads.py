@@ -154,6 +154,15 @@ async def test_an_earlier_import_that_is_undone_is_redone_by_the_same_file(world
     assert await titles(world) == ["", "Rome"]
 
 
+async def test_a_part_of_an_undone_import_says_that_it_is_redone_as_a_whole(world: World) -> None:
+    await taken_in(world, ROME, WHERE, LATIUM, OSLO, OFTEN)
+    await world.carry_out("/context undo")
+    report = await reported(world, OSLO, OFTEN)
+    assert "redone as a whole: 3 messages, also of conversations that are not in these files." in report.text()
+    await world.carry_out("/context undo")
+    assert "as a whole" not in (await reported(world, ROME, WHERE, LATIUM, OSLO, OFTEN)).text()
+
+
 async def test_completion_offers_titles_of_closed_threads_that_begin_so_and_not_all(world: World) -> None:
     lines = [line for n in range(80) for line in ({**ROME, "key": f"c{n}", "title": f"Trip {n}"}, WHERE)]
     await taken_in(world, *lines)
