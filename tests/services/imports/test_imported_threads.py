@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.commands.thread import THREAD
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.time import timestamps
-from chorus_cli.services.context.report import request_report
+from chorus_cli.services.context.report import context_report, request_report
 from chorus_cli.storage.sqlite.imports import whole_threads
 from chorus_cli.storage.sqlite.log.search_index import Scope
 from tests.services.imports.foreign_talk import ITALY, LATIUM, OFTEN, OSLO, ROME, WHERE, reported, taken_in
@@ -161,6 +161,13 @@ async def test_a_part_of_an_undone_import_says_that_it_is_redone_as_a_whole(worl
     assert "redone as a whole: 3 messages, also of conversations that are not in these files." in report.text()
     await world.carry_out("/context undo")
     assert "as a whole" not in (await reported(world, ROME, WHERE, LATIUM, OSLO, OFTEN)).text()
+
+
+async def test_other_branches_are_called_replaced_in_context_as_in_the_log(world: World) -> None:
+    await taken_in(world, ROME, at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8))
+    await world.carry_out("/thread rome")
+    report = await context_report(world.context, world.focus.target(), world.clock.now())
+    assert [(each.reason, each.messages) for each in report.omissions] == [("replaced by another reply", 1)]
 
 
 async def test_completion_offers_titles_of_closed_threads_that_begin_so_and_not_all(world: World) -> None:
