@@ -100,7 +100,8 @@ class RequestPlan:
         view = self.snapshot.view
         accounted = {row.id for row in (*self.sent, *self.too_large)}
         folded = {row.id for row in usable(view.messages[: view.folded_number])}
-        yield from ((Reason.TAKEN_BACK, row) for row in view.taken_back)
+        for row in view.taken_back:
+            yield Reason.REPLACED if row.id in view.other_branches else Reason.TAKEN_BACK, row
         for row in view.messages:
             if row.id not in accounted:
                 yield Reason.SUMMARISED if row.id in folded else _unsent_reason(row), row

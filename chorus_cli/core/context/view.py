@@ -46,6 +46,7 @@ class Reason(StrEnum):
     AGE = "older than the window"
     TAKEN_BACK = "taken back"
     WITHDRAWN = "put in by an undone operation"
+    REPLACED = "replaced by another reply"
     SUMMARISED = "summarised"
     NO_ROOM = "no room in the budget"
     RUNNING = "still being written"
@@ -59,7 +60,8 @@ class View:
 
     ``summary`` stands for the first ``folded_number`` messages in a request. ``kept`` are the ids of the messages that
     operations since the boundary keep in context, whatever their age; those of them that are ``pinned`` are sent word
-    for word even if the summary stands for them.
+    for word even if the summary stands for them. ``other_branches`` are the ids of those taken back because an imported
+    conversation ended with another branch.
     """
 
     messages: tuple[Message, ...]
@@ -70,6 +72,7 @@ class View:
     folded_number: int = 0
     kept: frozenset[int] = frozenset()
     pinned: frozenset[int] = frozenset()
+    other_branches: frozenset[int] = frozenset()
 
     @property
     def folded(self) -> tuple[Message, ...]:
@@ -135,17 +138,19 @@ def view(
     chosen = [*members, *sorted(others, key=lambda row: (row.turn_id, row.id))]
     out = _out(operations, later, boundary, member_ids | kept)
     seen = tuple(row for row in chosen if not out(row))
+    taken_back, moved_off = tuple(row for row in chosen if out(row)), journal.moved_off(later)
     pinned = _kept(thread_id, (each for each in later if isinstance(each.act, Pin)))
     summary, folded_number = standing(summaries, boundary.id if boundary else None, [row.id for row in seen], pinned)
     return View(
         messages=seen,
         boundary=boundary,
         cutoff=since,
-        taken_back=tuple(row for row in chosen if out(row)),
+        taken_back=taken_back,
         summary=summary,
         folded_number=folded_number,
         kept=kept,
         pinned=pinned,
+        other_branches=frozenset(row.id for row in taken_back if moved_off.get(row.id, row.superseded)),
     )
 
 

@@ -17,7 +17,7 @@ from chorus_cli.core.log.attachments import as_json
 from chorus_cli.core.log.messages import is_written
 from chorus_cli.core.memory.prompt import tokens_in_request
 from chorus_cli.storage.sqlite.context.thread_counts import count_outside
-from chorus_cli.storage.sqlite.log import message_rows
+from chorus_cli.storage.sqlite.log import spoken
 from chorus_cli.storage.sqlite.memory import item_rows
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ def _read_with_moments(
     connection: Connection, context: Context, frame: Frame, now: datetime
 ) -> tuple[ContextSnapshot, tuple[datetime, ...]]:
     """Read the snapshot, and when something was said in its window."""
-    snapshot = context.read(connection, frame, now)
-    return snapshot, tuple(message_rows.moments(connection, frame.target.thread_id, snapshot.view.cutoff))
+    snapshot, target = context.read(connection, frame, now), frame.target
+    return snapshot, tuple(spoken.moments(connection, target.persona.slug, target.thread_id, snapshot.view.cutoff))
 
 
 def _omissions(

@@ -10,7 +10,7 @@ from chorus_cli.core.log import journal
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.time import timespan
 from chorus_cli.core.time.window import cutoff
-from chorus_cli.storage.sqlite.context import thread_counts
+from chorus_cli.storage.sqlite.context import window_counts
 from chorus_cli.storage.sqlite.log import operation_rows
 
 if TYPE_CHECKING:
@@ -111,9 +111,8 @@ class ContextWindow:
         since = cutoff(self.clock.now(), hours)
         store, thread_id = self.context.store, self.focus.thread_id
         boundary = journal.boundary(await store.read(operation_rows.since_boundary, self.focus.slug, thread_id))
-        after = boundary.after_message_id if boundary else 0
         is_longest = hours == MAXIMUM_CONTEXT_HOURS
-        has_older = is_longest and await store.read(thread_counts.has_older, thread_id, after, since)
+        has_older = is_longest and await store.read(window_counts.has_older, self.focus.slug, thread_id, since)
         return WindowState(hours, since, warning, boundary, has_older)
 
     async def preview(self, choice: WindowChoice) -> Preview:

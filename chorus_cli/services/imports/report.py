@@ -39,6 +39,7 @@ class ImportReport:
     switched: int = 0
     added_messages: int = 0
     redone: int = 0
+    redone_messages: int = 0
     first: datetime | None = None
     last: datetime | None = None
     sources: Counter[str] = field(default_factory=Counter)
@@ -69,6 +70,7 @@ class ImportReport:
         self.switched += added.switched
         self.added_messages += added.messages
         self.redone += added.redone
+        self.redone_messages += added.redone_messages
         if added.refused:
             self.skipped["conversation that the log cannot hold"] += added.refused
         self.known = self.messages - self.added_messages
@@ -121,6 +123,11 @@ class ImportReport:
             facts.append(f"{counted(self.switched, 'thread')} without new messages now on another branch.")
         if self.attachments:
             facts.append(f"{counted(self.attachments, 'attachment')}.")
+        if self.redone_messages > self.known:
+            facts.append(
+                "The import that was undone is redone as a whole: "
+                f"{counted(self.redone_messages, 'message')}, also of conversations that are not in these files."
+            )
         facts += [f"Skipped: {reason} ({number:,})." for reason, number in self.skipped.most_common()]
         return [*facts, *self.guesses]
 

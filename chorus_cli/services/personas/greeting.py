@@ -9,7 +9,7 @@ from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.core.time.timeline import age
 from chorus_cli.core.time.window import cutoff, window_reaching
-from chorus_cli.storage.sqlite.context.thread_counts import window_fill
+from chorus_cli.storage.sqlite.context.window_counts import window_fill
 from chorus_cli.storage.sqlite.log import orphans
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.core.context.target import Target
-    from chorus_cli.storage.sqlite.context.thread_counts import WindowFill
+    from chorus_cli.storage.sqlite.context.window_counts import WindowFill
     from chorus_cli.storage.sqlite.log.orphans import Place
     from chorus_cli.storage.sqlite.store import Store
 

@@ -81,6 +81,7 @@ IMPORTS: tuple[str, ...] = (
     "ALTER TABLE messages ADD COLUMN attachments TEXT",
     "ALTER TABLE messages ADD COLUMN reasoning TEXT",
     "ALTER TABLE messages ADD COLUMN superseded INTEGER NOT NULL DEFAULT 0 CHECK (superseded IN (0, 1))",
+    "CREATE INDEX messages_superseded ON messages(thread_id) WHERE superseded",
     """
     CREATE TABLE imported_conversations(
         id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -159,6 +159,14 @@ def naive_reason(row: Said, past: Past, place: Place, since: datetime) -> Reason
     return Reason.AGE if row.at <= since or has_left else "none: it is young enough"
 
 
+def naive_last_spoken(past: Past, place: Place) -> datetime | None:
+    imports = [deed for deed in standing(deeds_of(past, place)) if deed.kind == "import"]
+    moved = dict(move for deed in imports for move in deed.moved)
+    said_by = {None, *(deed.id for deed in imports)}
+    rows = (row for row in said_in(past, place.thread) if row.introduced_by in said_by)
+    return max((row.at for row in rows if not moved.get(row.id, row.superseded)), default=None)
+
+
 def untouched_view(past: Past, place: Place, now: datetime, hours: int) -> list[int]:
     """Return what would be in view if no operation had ever been made."""
     since = now - timedelta(hours=hours)

@@ -23,7 +23,7 @@ from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.time.window import cutoff
 from chorus_cli.storage.sqlite.context.thread_counts import count_outside
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, orphans
-from tests.core.context.imported_past import ImportedPast
+from tests.core.context.counted_past import CountedPast
 from tests.core.context.kept_past import RUN, number, written
 from tests.core.context.naive_view import (
     PERSONAS,
@@ -47,7 +47,7 @@ SOMEWHERE = st.sampled_from((PLACES[0],) * 4 + PLACES[1:])
 SOMEBODY = st.sampled_from(("chorus", "chorus", "frodo"))
 
 
-class ViewMachine(ImportedPast):
+class ViewMachine(CountedPast):
     """Does the same to the database and to the model, and compares them after each step."""
 
     # What is said

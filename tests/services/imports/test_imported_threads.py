@@ -6,7 +6,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from chorus_cli.commands.thread import THREAD
+from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.time import timestamps
+from chorus_cli.services.context.report import context_report, request_report
+from chorus_cli.storage.sqlite.imports import whole_threads
 from chorus_cli.storage.sqlite.log.search_index import Scope
 from tests.services.imports.foreign_talk import ITALY, LATIUM, OFTEN, OSLO, ROME, WHERE, reported, taken_in
 
@@ -81,6 +84,29 @@ async def test_an_older_export_moves_nothing_back(world: World) -> None:
     assert (older.switched, await world.seen()) == (0, ["Where is Rome?", "In Latium"])
 
 
+async def test_messages_of_other_branches_and_undone_imports_are_not_counted(world: World) -> None:
+    question, italy, latium = at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8)
+    await taken_in(world, ROME, question, italy, latium)
+    why = at(world, {"key": "m4", "parent": "m3", "role": "user", "content": "Which region?"}, 1)
+    await taken_in(world, ROME, question, italy, latium, why)
+    await world.carry_out("/thread rome")
+    for number in (3, 2):
+        assert [each.thread.messages for each in await world.threads.listed(closed=True)] == [0, number]
+        report = await request_report(world.context, world.focus.target(), world.clock.now())
+        assert len(report.moments) == number
+        assert (report.plan.snapshot.last_spoken == timestamps.from_text(str(why["timestamp"]))) == (number == 3)
+        await world.carry_out("/context undo")
+
+
+async def test_messages_of_other_branches_are_not_out_of_reach(world: World) -> None:
+    await taken_in(world, ROME, at(world, WHERE, 2), at(world, ITALY, 9_000), at(world, LATIUM, 1.8))
+    await world.carry_out("/thread rome")
+    assert not (await world.window.begun(MAXIMUM_CONTEXT_HOURS)).is_out_of_reach
+    await taken_in(world, OSLO, at(world, OFTEN, 9_000))
+    await world.carry_out("/thread oslo")
+    assert (await world.window.begun(MAXIMUM_CONTEXT_HOURS)).is_out_of_reach
+
+
 async def test_an_undone_import_leaves_lists_search_and_context(world: World) -> None:
     await taken_in(world, ROME, at(world, WHERE, 2), OSLO, at(world, OFTEN, 2))
     await world.carry_out("/thread rome")
@@ -102,6 +128,16 @@ async def test_a_thread_that_was_talked_in_since_stays_when_its_import_is_undone
     assert await world.seen() == ["And now?", "Fine"]
 
 
+async def test_an_export_has_no_message_of_an_undone_import(world: World) -> None:
+    await taken_in(world, ROME, WHERE)
+    await taken_in(world, ROME, WHERE, LATIUM)
+    await world.carry_out("/context undo")
+    rome = next(each for each in await world.threads.all() if each.title == "Rome")
+    thread = whole_threads.ThreadOfPersona("chorus", rome.id)
+    exported = await world.store.read(whole_threads.conversation, thread)
+    assert ([each.content for each in exported.messages], exported.live) == (["Where is Rome?"], ("m1",))
+
+
 async def test_an_edit_offers_imported_messages_of_the_live_branch(world: World) -> None:
     await taken_in(world, ROME, WHERE, ITALY, LATIUM)
     await world.carry_out("/thread rome")
@@ -116,6 +152,22 @@ async def test_an_earlier_import_that_is_undone_is_redone_by_the_same_file(world
     report = await reported(world, ROME, WHERE)
     assert report.text().endswith("The import was undone and is redone (1 operation).")
     assert await titles(world) == ["", "Rome"]
+
+
+async def test_a_part_of_an_undone_import_says_that_it_is_redone_as_a_whole(world: World) -> None:
+    await taken_in(world, ROME, WHERE, LATIUM, OSLO, OFTEN)
+    await world.carry_out("/context undo")
+    report = await reported(world, OSLO, OFTEN)
+    assert "redone as a whole: 3 messages, also of conversations that are not in these files." in report.text()
+    await world.carry_out("/context undo")
+    assert "as a whole" not in (await reported(world, ROME, WHERE, LATIUM, OSLO, OFTEN)).text()
+
+
+async def test_other_branches_are_called_replaced_in_context_as_in_the_log(world: World) -> None:
+    await taken_in(world, ROME, at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8))
+    await world.carry_out("/thread rome")
+    report = await context_report(world.context, world.focus.target(), world.clock.now())
+    assert [(each.reason, each.messages) for each in report.omissions] == [("replaced by another reply", 1)]
 
 
 async def test_completion_offers_titles_of_closed_threads_that_begin_so_and_not_all(world: World) -> None:

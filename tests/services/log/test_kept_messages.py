@@ -9,7 +9,7 @@ import pytest
 
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.time.window import cutoff
-from chorus_cli.storage.sqlite.context.thread_counts import window_fill
+from chorus_cli.storage.sqlite.context.window_counts import window_fill
 from tests.core.log.keeping import Keep, registered
 from tests.services.world import World
 

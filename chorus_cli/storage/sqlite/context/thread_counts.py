@@ -1,21 +1,17 @@
-"""Counts of a thread's messages, made without reading them: those outside the view by reason, and those of a window."""
+"""Counts of a thread's messages, made without reading them: those outside the view by reason."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.context.view import Reason, put_in
-from chorus_cli.core.log import journal
-from chorus_cli.core.log.imports import Import
+from chorus_cli.core.context.view import Reason
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import operation_rows
-from chorus_cli.storage.sqlite.log.message_columns import counted_moment
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping
-    from datetime import datetime
 
     from chorus_cli.core.context.view import View
 
@@ -88,61 +84,3 @@ def count_outside(connection: sqlite3.Connection, persona: str, thread_id: int, 
         },
     )
     return {Reason[name]: Outside(messages, tokens) for name, messages, tokens in found}
-
-
-class WindowFill(NamedTuple):
-    """The messages since the boundary: those in the window, those that the widest window reaches, the oldest of them.
-
-    What an edit or a restore put into the context counts as old as that operation; what a later operation keeps there
-    counts as young. ``last_spoken`` is ``None`` when nothing was said since the boundary and it put nothing in.
-    """
-
-    held: int
-    reachable: int
-    oldest: datetime | None
-    last_spoken: datetime | None
-
-
-def window_fill(
-    connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime, earliest: datetime
-) -> WindowFill:
-    """Count what is younger than ``since`` and than ``earliest``; the cost follows the latter, never the log."""
-    operations = operation_rows.since_boundary(connection, persona, thread_id)
-    boundary, within_reach = journal.boundary(operations), put_in(thread_id, operations, earliest)
-    values = {
-        "thread_id": thread_id,
-        "since": timestamps.to_text(since),
-        "earliest": timestamps.to_text(earliest),
-        "after": boundary.after_message_id if boundary else 0,
-        "put_in": json.dumps(list(within_reach)),
-        "imports": json.dumps([each.id for each in journal.effective(operations) if isinstance(each.act, Import)]),
-    }
-    reachable, held, oldest = connection.execute(
-        "SELECT COUNT(*), COALESCE(SUM(timestamp > :since), 0), MIN(timestamp) FROM messages "
-        "INDEXED BY messages_of_thread WHERE thread_id = :thread_id AND timestamp > :earliest AND id > :after "
-        "AND (introduced_by IS NULL OR introduced_by IN (SELECT value FROM json_each(:imports)) AND NOT superseded) "
-        "AND (content <> '' OR attachments IS NOT NULL) AND id NOT IN (SELECT value FROM json_each(:put_in))",
-        values,
-    ).fetchone()
-    held += len(put_in(thread_id, operations, since))
-    reachable += len(within_reach)
-    entered = boundary.created_at if boundary and boundary.members_in(thread_id) else None
-    newest = connection.execute(
-        "SELECT timestamp FROM (SELECT id, timestamp FROM messages WHERE thread_id = :thread_id "
-        "ORDER BY timestamp DESC LIMIT 1) WHERE id > :after",
-        values,
-    ).fetchone()
-    said = counted_moment(newest[0] if newest else None) or entered
-    in_reach = entered if entered and entered > earliest else None
-    moments = [moment for moment in (counted_moment(oldest), in_reach) if moment is not None]
-    return WindowFill(held, reachable, min(moments, default=None), said)
-
-
-def has_older(connection: sqlite3.Connection, thread_id: int, after: int, since: datetime) -> bool:
-    """Return whether a thread has a message with a larger id than ``after`` that is older than ``since``."""
-    row = connection.execute(
-        "SELECT EXISTS(SELECT 1 FROM messages INDEXED BY messages_of_thread "
-        "WHERE thread_id = ? AND timestamp <= ? AND id > ? AND content <> '')",
-        (thread_id, timestamps.to_text(since), after),
-    ).fetchone()
-    return bool(row[0])

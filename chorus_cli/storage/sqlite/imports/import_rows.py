@@ -47,6 +47,7 @@ class Added:
     switched: int = 0
     messages: int = 0
     redone: int = 0
+    redone_messages: int = 0
     refused: int = 0
 
 
@@ -92,7 +93,9 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Opera
     persona, conversation, _ = incoming
     known = known_conversations.known(connection, incoming)
     if known is not None:
-        added.redone += _put_back(connection, persona, known, operations.now)
+        redone = _put_back(connection, persona, known, operations.now)
+        added.redone += len(redone)
+        added.redone_messages += sum(redone)
         fresh = [each for each in conversation.messages if each.key not in known.messages]
     else:
         fresh = [*conversation.messages]
@@ -126,11 +129,11 @@ def _moves(connection: sqlite3.Connection, incoming: Incoming, known: Known | No
     return find(connection, incoming, known)
 
 
-def _put_back(connection: sqlite3.Connection, persona: str, known: Known, now: datetime) -> int:
-    """Redo the undone imports that a conversation came in with, and return their number."""
+def _put_back(connection: sqlite3.Connection, persona: str, known: Known, now: datetime) -> list[int]:
+    """Redo the undone imports that a conversation came in with, and return the number of messages of each."""
     undone = operation_rows.undone_imports(connection, persona)
     if not undone:
-        return 0
+        return []
     ids = json.dumps([*known.messages.values()])
     rows = connection.execute(
         "SELECT DISTINCT introduced_by FROM messages WHERE id IN (SELECT value FROM json_each(?))", (ids,)
@@ -138,7 +141,11 @@ def _put_back(connection: sqlite3.Connection, persona: str, known: Known, now: d
     concerned = sorted({operation_id for (operation_id,) in rows} & undone)
     for operation_id in concerned:
         operation_rows.introduce(connection, NewOperation(persona, Redo(Subject(operation_id=operation_id)), now))
-    return len(concerned)
+    found = connection.execute(
+        "SELECT json_extract(detail, '$.messages') FROM operations WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(concerned),),
+    )
+    return [int(number) for (number,) in found]
 
 
 def _opened(connection: sqlite3.Connection, incoming: Incoming, operation_id: int, now: datetime) -> Known:

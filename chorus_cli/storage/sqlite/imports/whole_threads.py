@@ -77,6 +77,8 @@ def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> For
     operations = operation_rows.readable_of(connection, thread.persona, thread.thread_id)
     said_by = {None, *(each.id for each in operations if isinstance(each.act, Retry | Import))}
     marks = log_marks(operations, thread.thread_id)
+    withdrawn = marks.undone_operations & {each.id for each in operations if isinstance(each.act, Import)}
+    rows = [row for row in rows if row.introduced_by not in withdrawn] or rows
     off = {row.id for row in rows if marks.is_undone(row) or marks.is_replaced(row) or row.introduced_by not in said_by}
     parents = _parents(rows, off)
     title, created_at = connection.execute(

@@ -18,7 +18,7 @@ from chorus_cli.core.log.messages import Message, MessageContent, Role, Status
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.finished_rows import FinishedRows
-from chorus_cli.storage.sqlite.log.message_columns import COLUMNS, counted_moment, messages
+from chorus_cli.storage.sqlite.log.message_columns import COLUMNS, messages
 from chorus_cli.storage.sqlite.store import Connection
 
 if TYPE_CHECKING:
@@ -212,16 +212,6 @@ def _is_small(connection: sqlite3.Connection, thread_id: int) -> bool:
     of_thread = "SELECT COUNT(*) FROM messages INDEXED BY messages_of_thread WHERE thread_id = ?"
     (number,) = connection.execute(of_thread, (thread_id,)).fetchone()
     return bool(number * 10 < newest_id(connection))
-
-
-def moments(connection: sqlite3.Connection, thread_id: int, since: datetime) -> list[datetime]:
-    """Return when something was said in a thread after ``since``; other wordings of it do not count."""
-    found = connection.execute(
-        "SELECT timestamp FROM messages INDEXED BY messages_of_thread "
-        "WHERE thread_id = ? AND timestamp > ? AND revises IS NULL",
-        (thread_id, timestamps.to_text(since)),
-    ).fetchall()
-    return [moment for moment in (counted_moment(text) for (text,) in found) if moment is not None]
 
 
 def checksum(role: str, thread_id: int, persona: str, timestamp: str, content: str) -> str:

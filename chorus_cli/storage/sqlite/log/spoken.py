@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.log.marks import log_marks
 from chorus_cli.core.log.messages import Status
-from chorus_cli.storage.sqlite.log.message_columns import stored_moment
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage.sqlite.log import operation_rows
+from chorus_cli.storage.sqlite.log.live_rows import LIVE, import_marks, live_values
+from chorus_cli.storage.sqlite.log.message_columns import counted_moment, stored_moment
 
 if TYPE_CHECKING:
     import sqlite3
@@ -30,11 +34,28 @@ def is_spoken_after(connection: sqlite3.Connection, persona: str, after: int) ->
 def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime | None:
     """Return when something was last said in a thread.
 
-    What an operation put in was not, but for the reply of a retry and for imported messages.
+    What an operation put in was not, but for the reply of a retry and for imported messages that count.
     """
     row = connection.execute(
-        "SELECT timestamp, id, persona FROM messages WHERE thread_id = ? AND (introduced_by IS NULL OR run IS NOT NULL "
-        "OR introduced_by IN (SELECT id FROM operations WHERE kind = 'import')) ORDER BY timestamp DESC LIMIT 1",
-        (thread_id,),
+        "SELECT timestamp, id, persona FROM messages WHERE thread_id = :thread "
+        "AND (introduced_by IS NULL OR run IS NOT NULL "
+        "OR introduced_by IN (SELECT id FROM operations WHERE kind = 'import')) "
+        f"AND {LIVE} ORDER BY timestamp DESC LIMIT 1",
+        {"thread": thread_id, **live_values(import_marks(connection))},
     ).fetchone()
     return stored_moment(*row) if row else None
+
+
+def moments(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> list[datetime]:
+    """Return when something was said in a thread after ``since``.
+
+    Other wordings of it do not count, nor what was taken back or replaced.
+    """
+    marks = log_marks(operation_rows.all_of(connection, persona, thread_id), thread_id)
+    found = connection.execute(
+        "SELECT timestamp FROM messages INDEXED BY messages_of_thread "
+        f"WHERE thread_id = :thread AND timestamp > :since AND revises IS NULL AND {LIVE}",
+        {"thread": thread_id, "since": timestamps.to_text(since), **live_values(marks)},
+    ).fetchall()
+    read = (counted_moment(text) for (text,) in found)
+    return [moment for moment in read if moment is not None and moment > since]

@@ -12,7 +12,7 @@ from chorus_cli.core.log.acts import ACTS, Fork, Restore
 from chorus_cli.core.log.threads import Thread
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite import meta_rows
-from chorus_cli.storage.sqlite.log import operation_rows
+from chorus_cli.storage.sqlite.log import live_rows, operation_rows
 from chorus_cli.storage.sqlite.log.thread_rows import FIRST_WORDS, OWN, ThreadKey
 
 if TYPE_CHECKING:
@@ -92,7 +92,9 @@ def _threads(connection: sqlite3.Connection, persona: str, condition: str = "") 
         "ORDER BY id",
         {"persona": persona, "before": meta_rows.threads_before_key(persona)},
     ).fetchall()
-    return [_thread(*row) for row in found]
+    left_out = live_rows.left_out_by_imports(connection, persona) if found else {}
+    threads = (_thread(*row) for row in found)
+    return [each._replace(messages=each.messages - left_out.get(each.id, 0)) for each in threads]
 
 
 def _thread(
