@@ -21,6 +21,8 @@ _ESCAPED_AT = re.compile(rf"{_BEFORE}\\@")
 _ESCAPED = re.compile(r"\\(.)")
 _TO_ESCAPE = re.compile(r"([\s\\'\"])")
 _BEGUN = re.compile(rf'{_BEFORE}@(?:"(?P<double>[^"\n]*)|(?P<bare>(?:\\.|[^\s\\"])*))\Z')
+_LONGEST, _MOST_CLOSING = 10_000, 16
+"""The longest path without quotes, and the most signs after it that may belong to the sentence."""
 _CLOSING = ".,;:!?…)]}'\""
 
 
@@ -99,10 +101,8 @@ def _candidates(text: str) -> Iterator[list[str]]:
         if match["bare"] is None:
             yield [match["double"] or match["single"]]
             continue
-        bare, paths = match["bare"], []
-        while bare:
-            paths.append(_ESCAPED.sub(r"\1", bare))
-            if bare[-1] not in _CLOSING:
-                break
-            bare = bare[:-1]
-        yield paths
+        bare = match["bare"]
+        if len(bare) > _LONGEST:
+            continue
+        closing = min(len(bare) - 1, len(bare) - len(bare.rstrip(_CLOSING)), _MOST_CLOSING)
+        yield [_ESCAPED.sub(r"\1", bare[: len(bare) - count]) for count in range(closing + 1)]

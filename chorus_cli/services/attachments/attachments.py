@@ -86,7 +86,7 @@ class Attachments:
         Raises:
             AttachmentError: a file cannot be attached, or the model does not take it; those that wait still do.
         """
-        found = mentions(text, document_files.is_file) if "@" in text else None
+        found = await asyncio.to_thread(mentions, text, document_files.is_file) if "@" in text else None
         named = [await self.of_file(path) for path in found.paths] if found else []
         attachments = _once([*self._waiting, *named])
         if attachments:

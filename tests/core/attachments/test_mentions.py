@@ -85,6 +85,18 @@ def test_no_text_is_too_odd(text: str) -> None:
     dropped_path(text)
 
 
+@pytest.mark.parametrize("text", ["@" + "." * 9_000, "@" + "." * 400_000, "@a..." * 20_000, "@a... " * 20_000])
+def test_few_files_are_looked_for_however_long_a_text_is(text: str) -> None:
+    asked: list[str] = []
+
+    def is_file(path: str) -> bool:
+        asked.append(path)
+        return False
+
+    mentions(text, is_file)
+    assert len(asked) <= 17 * text.count(" @") + 17
+
+
 @pytest.mark.parametrize(
     ("before_cursor", "path"),
     [
