@@ -30,4 +30,4 @@ async def background(services: Services, message: Annotated[str, MESSAGE]) -> Te
     await services.focus.turn_to_thread(services.focus.thread_id)
     target = await services.threads.new_aside()
     await services.replies.send_aside(target, prepared.text, prepared.attachments)
-    return Text(f'Thread #{target.thread_number} answers "{shortened(message)}" in the background.')
+    return Text(f'Thread #{target.thread_number} answers "{shortened(prepared.text)}" in the background.')

@@ -6,6 +6,7 @@ from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Refill, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.core import limits
+from chorus_cli.core.attachments.mentions import escaped
 from chorus_cli.core.errors import AttachmentError
 from chorus_cli.services.threads.running_turn import RunningTurn
 from chorus_cli.services.threads.wording import waiting_line
@@ -34,7 +35,7 @@ async def compose(services: Services) -> Text | Refill | RunningTurn:
         return Refill(f"{edited.doubt} Nothing was sent; your text is at the prompt and in {edited.path}.", text)
     target = services.focus.target()
     try:
-        prepared = await services.attachments.prepared(text, target.choice.model)
+        prepared = await services.attachments.prepared(escaped(text), target.choice.model)
     except AttachmentError as error:
         return Refill(f"{error} Your text is at the prompt and in {edited.path}.", text)
     turn = await services.replies.send(target, prepared.text, edited.path, prepared.attachments)

@@ -86,7 +86,7 @@ SESSION = Limit("a saved session", 256 * _MB, "It is neither written nor read.")
 DRAFT = Limit("a text saved in the editor", 64 * _MB, "It is not read back; the draft is kept.")
 LOG_FILE = Limit("the log file of bugs", 5 * _MB, "It becomes `chorus.log.old`, in place of the one before.")
 
-IMPORTED_ARCHIVE = Limit("an archive to import, unpacked", 64 * _GB, "The import is refused.")
+IMPORTED_ARCHIVE = Limit("an archive to import, unpacked", 16 * _GB, "The import is refused.")
 IMPORTED_ENTRIES = Limit("files in an archive to import", 200_000, "The import is refused.", Unit.PIECES)
 IMPORTED_FILE = Limit("a file with one conversation to import", 256 * _MB, "The import is refused.")
 IMPORTED_ENTRY = Limit("a file within an archive to import", 128 * _MB, "It is left out.")

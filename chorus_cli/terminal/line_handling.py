@@ -75,7 +75,7 @@ class LineHandler:
         """
         text = line.strip()
         if is_command(text) and "\n" not in text:
-            return await self._command(text)
+            return await self._command(text, self._prompt.escaped(line).strip())
         if is_shell_command(text) and "\n" not in text:
             await self._shell_command(text[1:].strip())
             return False
@@ -106,7 +106,7 @@ class LineHandler:
             AttachmentError: one of them cannot be attached; the line is at the prompt again.
         """
         try:
-            return await self._services.attachments.prepared(unescaped_line(line), model, pasted=self._prompt.pasted)
+            return await self._services.attachments.prepared(unescaped_line(self._prompt.escaped(line)), model)
         except AttachmentError:
             self._unsent.text = line
             raise
@@ -140,14 +140,17 @@ class LineHandler:
         for line in lines:
             self._screen.notice(line)
 
-    async def _command(self, line: str) -> bool:
+    async def _command(self, line: str, escaped: str) -> bool:
+        """Carry out the command in ``line``; one that sends a message gets it ``escaped`` (see `Prompt.escaped`)."""
         services = self._services
         for flaw in services.own_commands.new_flaws(services.focus.slug):
             self._screen.notice(flaw)
         before = services.focus.slug, services.focus.thread_id
         bound = resolve(services.registry, line, services.machine.clock.now())
-        if asks_model(services, bound.command) and not await self._is_affordable(services.focus.target()):
-            return False
+        if asks_model(services, bound.command):
+            if not await self._is_affordable(services.focus.target()):
+                return False
+            bound = resolve(services.registry, escaped, services.machine.clock.now())
         stoppable = bound.command.stoppable
         hint = ", press Ctrl-C to stop" if stoppable else ""
         with self._progress.of(Wait(bound.command.path, _PATIENCE_SECONDS, hint)):

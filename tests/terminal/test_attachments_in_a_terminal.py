@@ -107,3 +107,52 @@ def test_a_file_that_cannot_be_attached_leaves_the_line_at_the_prompt(home: Home
         chat.await_text("but is cut short or damaged, so it was not attached.")
         chat.await_text("see @", times=2)
     assert home.said() == []
+
+
+UP, BACKSPACE = "\x1b[A", "\x7f"
+
+
+def template(home: Home) -> None:
+    folder = home.path / "commands"
+    folder.mkdir(parents=True)
+    (folder / "sum.md").write_text("Summarise: $ARGUMENTS")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("/bg ", ""), ("/sum ", ""), ("", f"{BACKSPACE}!"), ("", UP), ("", "/undo")],
+    ids=["in the background", "in a template", "edited", "from the history", "undone"],
+)
+def test_an_at_sign_that_was_not_typed_is_text(
+    home: Home, photo: Path, server: Recorder, before: str, after: str
+) -> None:
+    template(home)
+    with home.chat(**server.environment()) as chat:
+        chat.type(before)
+        chat.paste(f'a stranger wrote @"{photo}" now')
+        chat.await_text("a stranger")
+        if after in {UP, "/undo"}:
+            chat.say("")
+            chat.await_text("seen.")
+            chat.await_line(PROMPT)
+            server.bodies.clear()
+        chat.type(after)
+        if after == "/undo":
+            chat.say("")
+        chat.await_text("a stranger", times=2 if after in {UP, "/undo"} else 1)
+        chat.say("")
+        chat.until(lambda: len(server.bodies) == 1, "the question")
+    assert kinds(server) == [["text"]]
+    assert f'@"{photo}"' in str(server.contents())
+
+
+def test_a_file_is_attached_that_is_named_in_typed_arguments(home: Home, photo: Path, server: Recorder) -> None:
+    template(home)
+    with home.chat(**server.environment()) as chat:
+        for number, command in enumerate(("/sum", "/bg"), 1):
+            chat.type(f'{command} @"{photo}" and ')
+            chat.paste("@me")
+            chat.say("")
+            chat.until(lambda: len(server.bodies) == number, command)  # noqa: B023 - called at once
+            chat.await_line(PROMPT)
+    assert kinds(server) == [["image_url", "text"], ["image_url", "text"]]

@@ -16,10 +16,13 @@ _BEFORE = r"(?<![^\s(\[{'\"])"
 _QUOTED = r'"(?P<double>[^"\n]+)"|\'(?P<single>[^\'\n]+)\''
 _BARE = r"(?P<bare>(?:\\.|[^\s\\])+)"
 _MENTION = re.compile(rf"{_BEFORE}@(?:{_QUOTED}|{_BARE})")
+_AT = re.compile(rf"{_BEFORE}@")
 _ESCAPED_AT = re.compile(rf"{_BEFORE}\\@")
 _ESCAPED = re.compile(r"\\(.)")
 _TO_ESCAPE = re.compile(r"([\s\\'\"])")
 _BEGUN = re.compile(rf'{_BEFORE}@(?:"(?P<double>[^"\n]*)|(?P<bare>(?:\\.|[^\s\\"])*))\Z')
+_LONGEST, _MOST_CLOSING = 10_000, 16
+"""The longest path without quotes, and the most signs after it that may belong to the sentence."""
 _CLOSING = ".,;:!?…)]}'\""
 
 
@@ -43,18 +46,21 @@ class Begun(NamedTuple):
     is_quoted: bool
 
 
-def mentions(text: str, is_file: Callable[[str], bool], pasted: Collection[str] = ()) -> Mentions:
-    """Return the files that ``text`` names, by paths for which ``is_file`` holds; other words are text.
-
-    ``pasted`` are the texts that were pasted into it: a mention in one of them is text.
-    """
-    blocks = [place for block in pasted for place in _places(block, text)]
+def mentions(text: str, is_file: Callable[[str], bool]) -> Mentions:
+    """Return the files that ``text`` names, by paths for which ``is_file`` holds; other words are text."""
     paths: dict[str, None] = {}
-    for position, candidates in _candidates(text):
-        if not any(position in block for block in blocks):
-            found = next(filter(is_file, candidates), None)
-            paths |= {found: None} if found is not None else {}
+    for candidates in _candidates(text):
+        found = next(filter(is_file, candidates), None)
+        paths |= {found: None} if found is not None else {}
     return Mentions(_ESCAPED_AT.sub("@", text), tuple(paths))
+
+
+def escaped(text: str, typed: Collection[int] = ()) -> str:
+    """Return a text in which only the at signs at the positions ``typed`` can begin a mention.
+
+    The others have backslashes, which `mentions` takes away again.
+    """
+    return _AT.sub(lambda match: "@" if match.start() in typed else r"\@", text)
 
 
 def mention_of(path: str) -> str:
@@ -89,24 +95,14 @@ def dropped_path(pasted: str) -> str | None:
     return _ESCAPED.sub(r"\1", text) if text.startswith(("/", "~/")) else None
 
 
-def _places(block: str, text: str) -> Iterator[range]:
-    """Yield the places of a block in a text."""
-    start = text.find(block) if block else -1
-    while start >= 0:
-        yield range(start, start + len(block))
-        start = text.find(block, start + len(block))
-
-
-def _candidates(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the position of each mention, and the paths that it may mean, the longest first."""
+def _candidates(text: str) -> Iterator[list[str]]:
+    """Yield the paths that each mention may mean, the longest first."""
     for match in _MENTION.finditer(text):
         if match["bare"] is None:
-            yield match.start(), [match["double"] or match["single"]]
+            yield [match["double"] or match["single"]]
             continue
-        bare, paths = match["bare"], []
-        while bare:
-            paths.append(_ESCAPED.sub(r"\1", bare))
-            if bare[-1] not in _CLOSING:
-                break
-            bare = bare[:-1]
-        yield match.start(), paths
+        bare = match["bare"]
+        if len(bare) > _LONGEST:
+            continue
+        closing = min(len(bare) - 1, len(bare) - len(bare.rstrip(_CLOSING)), _MOST_CLOSING)
+        yield [_ESCAPED.sub(r"\1", bare[: len(bare) - count]) for count in range(closing + 1)]

@@ -15,7 +15,7 @@ from chorus_cli.storage.files import attachments as stored
 from chorus_cli.storage.files import document_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from chorus_cli.ports import TokenCounter
@@ -80,15 +80,13 @@ class Attachments:
         """
         return await asyncio.to_thread(self._stored, join_surrogates(name), data)
 
-    async def prepared(self, text: str, model: str, *, pasted: Collection[str] = ()) -> Prepared:
+    async def prepared(self, text: str, model: str) -> Prepared:
         """Return a message to ``model`` with the files that it names and those that wait, which wait no longer.
-
-        Mentions in texts that were ``pasted`` are text.
 
         Raises:
             AttachmentError: a file cannot be attached, or the model does not take it; those that wait still do.
         """
-        found = mentions(text, document_files.is_file, pasted) if "@" in text else None
+        found = await asyncio.to_thread(mentions, text, document_files.is_file) if "@" in text else None
         named = [await self.of_file(path) for path in found.paths] if found else []
         attachments = _once([*self._waiting, *named])
         if attachments:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.application import get_app, run_in_terminal
 from prompt_toolkit.enums import DEFAULT_BUFFER
-from prompt_toolkit.filters import Condition, emacs_mode, has_focus, has_selection, is_searching, vi_navigation_mode
+from prompt_toolkit.filters import (
+    Condition,
+    emacs_mode,
+    has_focus,
+    has_selection,
+    is_searching,
+    vi_insert_mode,
+    vi_navigation_mode,
+)
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPress
@@ -18,12 +26,14 @@ from prompt_toolkit.utils import is_dumb_terminal, suspend_to_background_support
 
 from chorus_cli.core.attachments.mentions import dropped_path, mention_of
 from chorus_cli.storage.files.document_files import is_file
+from chorus_cli.terminal.prompt.at_signs import AtSigns
 from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
 from chorus_cli.terminal.prompt.output import is_too_tall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.key_binding import KeyPressEvent
 
 _LEAVING_SECONDS = 3.0
@@ -43,7 +53,11 @@ class Compose(Exception):  # noqa: N818 - it is no error: the user wants to go o
 
 
 class TypedText(KeyPress):
-    """A text that was typed before the prompt was there, and is put into it as a paste is."""
+    """A text that was typed before the prompt was there; ``at_signs`` are the positions of the typed ones in it."""
+
+    def __init__(self, text: str, at_signs: Iterable[int]) -> None:
+        super().__init__(Keys.BracketedPaste, text)
+        self.at_signs = tuple(at_signs)
 
 
 class Line:
@@ -51,15 +65,15 @@ class Line:
 
     ``is_over``: Ctrl-C was pressed on an empty line less than ``leaving_seconds`` ago and nothing was typed since, so
     that a second one quits. ``offered``: the text that "/" replaces. ``is_too_tall``: the sent message does not fit
-    into the window. ``pasted``: the texts that were pasted into it. ``dropped``: a pasted text that is the path of a
-    file, and that path.
+    into the window. ``at_signs``: those that were typed. ``dropped``: a pasted text that is the path of a file, and
+    that path.
     """
 
     def __init__(self, leaving_seconds: float = _LEAVING_SECONDS) -> None:
         self.is_over = False
         self.offered = ""
         self.is_too_tall = False
-        self.pasted: list[str] = []
+        self.at_signs = AtSigns()
         self.dropped: tuple[str, str] | None = None
         self._leaving_seconds = leaving_seconds
         self._timer: asyncio.TimerHandle | None = None
@@ -76,11 +90,10 @@ class Line:
         self._timer = asyncio.get_running_loop().call_later(self._leaving_seconds, go_on)
 
     def paste(self, pressed: str) -> str:
-        """Remember a pasted text, and return it with line feeds only."""
+        """Return a pasted text with line feeds only; the path of a file can be attached by the next key."""
         text = pressed.replace("\r\n", "\n").replace("\r", "\n")
         path = dropped_path(text)
         self.dropped = (text, path) if path is not None and is_file(path) else None
-        self.pasted.append(text)
         return text
 
     def offers_to_attach(self, before_cursor: str) -> bool:
@@ -123,7 +136,12 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
         buffer = event.current_buffer
         if line.offered and buffer.text == line.offered:
             buffer.reset()
+            line.at_signs.clear()
         buffer.insert_text("/")
+
+    @bindings.add("@", filter=_TYPING & (emacs_mode | vi_insert_mode), save_before=lambda event: not event.is_repeat)
+    def _at_sign(event: KeyPressEvent) -> None:
+        _insert_typed(event.current_buffer, line, "@" * event.arg, range(event.arg))
 
     @bindings.add("c-@", filter=_TYPING)
     def _mark(_event: KeyPressEvent) -> None:
@@ -142,8 +160,11 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
 def _bind_pasting(bindings: KeyBindings, line: Line) -> None:
     @bindings.add(Keys.BracketedPaste, filter=_TYPING)
     def _paste(event: KeyPressEvent) -> None:
-        is_typed = isinstance(event.key_sequence[-1], TypedText)
-        event.current_buffer.insert_text(event.data if is_typed else line.paste(event.data))
+        press = event.key_sequence[-1]
+        if isinstance(press, TypedText):
+            _insert_typed(event.current_buffer, line, press.data, press.at_signs)
+        else:
+            event.current_buffer.insert_text(line.paste(event.data))
 
     @Condition
     def is_offered() -> bool:
@@ -154,8 +175,15 @@ def _bind_pasting(bindings: KeyBindings, line: Line) -> None:
         if line.dropped is not None:
             text, path = line.dropped
             event.current_buffer.delete_before_cursor(len(text))
-            event.current_buffer.insert_text(f"{mention_of(path)} ")
+            _insert_typed(event.current_buffer, line, f"{mention_of(path)} ", [0])
             line.dropped = None
+
+
+def _insert_typed(buffer: Buffer, line: Line, text: str, at_signs: Iterable[int]) -> None:
+    """Insert a text; the at signs at these positions of it were typed."""
+    start = buffer.cursor_position
+    buffer.insert_text(text)
+    line.at_signs.add(start + each for each in at_signs)
 
 
 def _bind_editor(bindings: KeyBindings) -> None:
@@ -179,6 +207,7 @@ def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
     def _clear_or_leave(event: KeyPressEvent) -> None:
         if event.current_buffer.text:
             event.current_buffer.reset()
+            line.at_signs.clear()
             line.go_on()
         elif line.is_over:
             event.app.exit(exception=Leave)

@@ -162,10 +162,9 @@ class Prompt:
         store_typeahead(self.keyboard, keys)
         return text_of(keys)
 
-    @property
-    def pasted(self) -> tuple[str, ...]:
-        """The texts that were pasted into the line."""
-        return tuple(self._line.pasted)
+    def escaped(self, line: str) -> str:
+        """Return the line read last, with a backslash before each at sign that would attach and was not typed here."""
+        return self._line.at_signs.escaped(line)
 
     @property
     def typed(self) -> str:
@@ -184,8 +183,7 @@ class Prompt:
         """
         self._line.is_too_tall = False
         self._line.offered = typed if gives_way else ""
-        if not typed:
-            self._line.pasted.clear()
+        self._line.at_signs.begin(typed)
         self._session.default_buffer.history = history
         self._session.app.erase_when_done = False
         self._use_keys_of(persona.settings.editing_mode)
@@ -280,6 +278,7 @@ class Prompt:
 
     def _typed(self, buffer: Buffer) -> None:
         self._line.go_on()
+        self._line.at_signs.follow(buffer.text, buffer.cursor_position)
         was_empty, self._is_empty = self._is_empty, not buffer.text
         if was_empty and buffer.text:
             self._begun()

@@ -14,6 +14,7 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
 from chorus_cli.core.text.safe_text import safe_line
+from chorus_cli.terminal.prompt.at_signs import AtSigns
 from chorus_cli.terminal.prompt.keys import TypedText
 from chorus_cli.terminal.prompt.waiting_keys import is_hung_up
 from chorus_cli.terminal.screen.dim_row import beginning_of, dim_row, dots, end_of
@@ -46,7 +47,9 @@ class TypedLine:
     def __init__(self) -> None:
         self.text = ""
         self.waiting: list[str] = []
-        self._pasted: list[str] = []
+        self._at_signs = AtSigns()
+        self._waiting_at_signs: list[tuple[int, ...]] = []
+        self._has_paste = False
         self._is_escaped = False
 
     @property
@@ -58,8 +61,8 @@ class TypedLine:
         """Press a key."""
         is_escaped, self._is_escaped = self._is_escaped, press.key is Keys.Escape
         if press.key is Keys.BracketedPaste:
-            self._pasted.append(press.data.replace("\r\n", "\n").replace("\r", "\n"))
-            self.text += self._pasted[-1]
+            self.text += press.data.replace("\r\n", "\n").replace("\r", "\n")
+            self._has_paste = True
         elif is_escaped:
             # A key with Alt; only Alt-Enter has a meaning.
             self.text += "\n" if press.key is Keys.ControlM else ""
@@ -67,6 +70,9 @@ class TypedLine:
             self._edit(press.key)
         else:
             self.text += press.data
+        self._at_signs.follow(self.text, len(self.text))
+        if press.key == "@" and not is_escaped:
+            self._at_signs.add([len(self.text) - 1])
 
     def forget_escape(self) -> None:
         """Take the next key by itself, because Escape was pressed a while ago."""
@@ -74,12 +80,20 @@ class TypedLine:
 
     def presses(self) -> list[KeyPress]:
         """Return the keys that type all of this at a prompt."""
-        sent = [press for line in self.waiting for press in (*self._typing(line), _ENTER)]
-        return [*sent, *self._typing(self.text)]
+        waiting = zip(self.waiting, self._waiting_at_signs, strict=True)
+        sent = [press for line, at_signs in waiting for press in (*self._typing(line, at_signs), _ENTER)]
+        return [*sent, *self._typing(self.text, self._at_signs.typed)]
 
-    def _typing(self, text: str) -> list[KeyPress]:
-        """Return the keys that type a text; in one that was pasted, if only in part, no file is attached."""
-        return _typing(text, is_pasted=any(block in text for block in self._pasted if block))
+    def _typing(self, text: str, at_signs: tuple[int, ...]) -> list[KeyPress]:
+        """Return the keys that type a line; "/" is a key, which replaces a message that is offered again."""
+        slash = [KeyPress("/", "/")] if text.startswith("/") else []
+        rest = text[len(slash) :]
+        if not rest:
+            return slash
+        if self._has_paste and not at_signs:
+            # A path that was pasted can be attached by Tab.
+            return [*slash, KeyPress(Keys.BracketedPaste, rest)]
+        return [*slash, TypedText(rest, (each - len(slash) for each in at_signs))]
 
     def _edit(self, key: Keys) -> None:
         match key:
@@ -95,12 +109,15 @@ class TypedLine:
                 self.text = _without_last_row(self.text)
             case Keys.Up if self.waiting and not self.text:
                 self.text = self.waiting.pop()
+                self._at_signs.begin(self.text)
+                self._at_signs.add(self._waiting_at_signs.pop())
 
     def _enter(self) -> None:
         if self.text.endswith("\\"):
             self.text = f"{self.text[:-1]}\n"
         elif self.text.strip():
             self.waiting.append(self.text)
+            self._waiting_at_signs.append(self._at_signs.typed)
             self.text = ""
 
 
@@ -213,14 +230,6 @@ class ReplyKeyboard:
         self._frame, self._shown_at = None, asyncio.get_running_loop().time()
         if self._changed is not None:
             self._changed()
-
-
-def _typing(text: str, *, is_pasted: bool) -> list[KeyPress]:
-    """Return the keys that type a text as one line; "/" is a key, which replaces a message that is offered again."""
-    slash = [KeyPress("/", "/")] if text.startswith("/") else []
-    rest = text[len(slash) :]
-    press = KeyPress if is_pasted else TypedText
-    return [*slash, *([press(Keys.BracketedPaste, rest)] if rest else [])]
 
 
 def _without_last_word(text: str) -> str:

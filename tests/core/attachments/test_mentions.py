@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.core.attachments.mentions import begun_mention, dropped_path, mention_of, mentions
+from chorus_cli.core.attachments.mentions import begun_mention, dropped_path, escaped, mention_of, mentions
 
 FILES = {"photo.png", "my photo.png", "a/b.txt", "what?", "it's.txt", "~/notes.md", 'a"b.txt', "e.g."}
 
@@ -52,18 +52,23 @@ def test_a_mention_stays_in_the_text_and_an_escaped_at_sign_loses_its_backslash(
 
 
 @pytest.mark.parametrize(
-    ("text", "pasted", "paths"),
+    ("text", "typed", "paths"),
     [
-        ("see @photo.png", ["see @photo.png"], ()),
-        ("pasted:\nx @photo.png y\n", ["x @photo.png y\n"], ()),
-        ("@a/b.txt and x @photo.png y", ["x @photo.png y"], ("a/b.txt",)),
-        ("@photo.png and x @photo.png y", ["x @photo.png y"], ("photo.png",)),
-        ("@photo.png", ["something else"], ("photo.png",)),
-        ("@photo.png", [""], ("photo.png",)),
+        ("see @photo.png", [], ()),
+        ("see @photo.png", [4], ("photo.png",)),
+        ("@a/b.txt and x @photo.png y", [0], ("a/b.txt",)),
+        ("@photo.png and x @photo.png y", [17], ("photo.png",)),
+        ('@"a @photo.png', [0], ()),
+        ("(@photo.png)", [], ()),
     ],
 )
-def test_a_mention_in_a_pasted_text_is_text(text: str, pasted: list[str], paths: tuple[str, ...]) -> None:
-    assert mentions(text, FILES.__contains__, pasted).paths == paths
+def test_only_a_mention_whose_at_sign_was_typed_attaches(text: str, typed: list[int], paths: tuple[str, ...]) -> None:
+    assert mentions(escaped(text, typed), FILES.__contains__) == (text, paths)
+
+
+@given(st.text(st.sampled_from("a@ ('\"\n.")))
+def test_an_escaped_text_is_sent_as_it_was_and_attaches_nothing(text: str) -> None:
+    assert mentions(escaped(text), lambda _path: True) == (text, ())
 
 
 @given(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), min_size=1))
@@ -78,6 +83,18 @@ def test_no_text_is_too_odd(text: str) -> None:
     assert mentions(text, lambda _path: False).paths == ()
     begun_mention(text)
     dropped_path(text)
+
+
+@pytest.mark.parametrize("text", ["@" + "." * 9_000, "@" + "." * 400_000, "@a..." * 20_000, "@a... " * 20_000])
+def test_few_files_are_looked_for_however_long_a_text_is(text: str) -> None:
+    asked: list[str] = []
+
+    def is_file(path: str) -> bool:
+        asked.append(path)
+        return False
+
+    mentions(text, is_file)
+    assert len(asked) <= 17 * text.count(" @") + 17
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -105,3 +107,11 @@ def test_a_file_of_another_program_is_what_its_bytes_say(
 ) -> None:
     attached = attachment_of("x", data, "0" * 64, claimed)
     assert (attached.media_type, attached.kind) == (media_type, kind)
+
+
+@pytest.mark.parametrize("unit", [b"/Type/Pages ", b"/Count 1 /Type/Page", b"/Type" + b" " * 100_000])
+def test_the_pages_of_a_hostile_pdf_are_counted_at_once(unit: bytes) -> None:
+    data = b"%PDF-1.4\n" + unit * (LARGEST_BYTES // 2 // len(unit)) + b"\n%%EOF"
+    begun = time.monotonic()
+    recognised("paper.pdf", data)
+    assert time.monotonic() - begun < 5

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from chorus_cli.adapters.models.model_map import ModelMap
     from chorus_cli.adapters.models.providers import Endpoint
     from chorus_cli.adapters.models.wire.events import EventStream
-    from chorus_cli.adapters.models.wire.protocol import ReplyReader, WireProtocol
+    from chorus_cli.adapters.models.wire.protocol import Post, ReplyReader, WireProtocol
     from chorus_cli.core.models.events import ModelEvent
     from chorus_cli.core.models.exchange import ModelRequest
 
@@ -155,7 +155,7 @@ class WireClient:
         if providers.lacks_key(endpoint):
             raise FailedError(Failure(Trouble.NO_KEY))
         while True:
-            post = self._protocol(endpoint).post(request, endpoint)
+            post = await self._post(request, endpoint)
             try:
                 stream = await self._connection.send(post, endpoint)
             except FailedError as error:
@@ -166,6 +166,13 @@ class WireClient:
             else:
                 self._refused[endpoint.address, request.model] = endpoint.refused
                 return stream, endpoint
+
+    async def _post(self, request: ModelRequest, endpoint: Endpoint) -> Post:
+        """Return the HTTP request; a thread writes one with attachments, whose reading and encoding take long."""
+        write = self._protocol(endpoint).post
+        if any(message.attachments for message in request.messages):
+            return await asyncio.to_thread(write, request, endpoint)
+        return write(request, endpoint)
 
     async def _in_time(self, awaitable: Awaitable[_Answer], model: str, patience: Patience, *, begun: bool) -> _Answer:
         """Await a part of the answer with ``patience``."""

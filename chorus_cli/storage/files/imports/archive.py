@@ -16,18 +16,18 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 MOST_ENTRIES = limits.IMPORTED_ENTRIES.most
 MOST_BYTES = limits.IMPORTED_ARCHIVE.most
 """The most bytes that the entries of an archive may have together when they are unpacked."""
 HIGHEST_RATIO = 250
-"""How many times its packed size an entry may have; text is packed to a fifth, rarely to a fiftieth."""
+"""How many times its packed size an entry may have, and all entries; text is packed to a fifth, rarely a fiftieth."""
 LARGEST_FILE = limits.IMPORTED_ENTRY.most
 """The most bytes of a file of a message."""
 
 _ENCRYPTED = 1
-_ALWAYS_SMALL = 1 << 24
+_ALWAYS_SMALL, _ALWAYS_SMALL_TOGETHER = 1 << 24, 1 << 26
 _ZIP_BEGINNING = b"PK\x03\x04"
 _EMPTY_ZIP_BEGINNING = b"PK\x05\x06"
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)
@@ -99,14 +99,7 @@ class Archive(Container):
             self._zip = zipfile.ZipFile(path)
         except _UNREADABLE as error:
             raise ImportFormatError(f"{path} is a damaged archive: {error}.") from error
-        entries = self._zip.infolist()
-        problem = ""
-        if len(entries) > most_entries:
-            problem = f"has more than {most_entries:,} files"
-        elif sum(entry.file_size for entry in entries) > most_bytes:
-            problem = f"has more than {most_bytes:,} bytes when it is unpacked"
-        elif any(entry.flag_bits & _ENCRYPTED for entry in entries):
-            problem = "is locked by a password: unpack it, and import the folder"
+        problem = _problem(self._zip.infolist(), path.stat().st_size, most_entries, most_bytes)
         if problem:
             self._zip.close()
             raise ImportFormatError(f"{path} {problem}.")
@@ -117,7 +110,7 @@ class Archive(Container):
     def opened(self, name: str) -> IO[bytes]:
         """Open an entry, of which no more is unpacked than it declares."""
         entry = self._zip.getinfo(name)
-        if entry.file_size > max(_ALWAYS_SMALL, entry.compress_size * HIGHEST_RATIO):
+        if _is_bomb(entry):
             raise ImportFormatError(f"file of an archive that is packed more than {HIGHEST_RATIO} times")
         try:
             return self._zip.open(entry)
@@ -176,6 +169,25 @@ def reading() -> Iterator[None]:
 def is_archive(beginning: bytes) -> bool:
     """Return whether a file that begins so is a zip archive."""
     return beginning.startswith((_ZIP_BEGINNING, _EMPTY_ZIP_BEGINNING))
+
+
+def _problem(entries: Sequence[zipfile.ZipInfo], packed_bytes: int, most_entries: int, most_bytes: int) -> str:
+    """Return the reason why an archive of so many packed bytes is not read, empty if there is none."""
+    if len(entries) > most_entries:
+        return f"has more than {most_entries:,} files"
+    if sum(entry.file_size for entry in entries) > most_bytes:
+        return f"has more than {most_bytes:,} bytes when it is unpacked"
+    # A single entry that is packed too much is refused when it is opened.
+    readable_bytes = sum(entry.file_size for entry in entries if not _is_bomb(entry))
+    if readable_bytes > max(_ALWAYS_SMALL_TOGETHER, packed_bytes * HIGHEST_RATIO):
+        return f"is packed more than {HIGHEST_RATIO} times"
+    if any(entry.flag_bits & _ENCRYPTED for entry in entries):
+        return "is locked by a password: unpack it, and import the folder"
+    return ""
+
+
+def _is_bomb(entry: zipfile.ZipInfo) -> bool:
+    return entry.file_size > max(_ALWAYS_SMALL, entry.compress_size * HIGHEST_RATIO)
 
 
 def _names_below(path: Path) -> Iterator[str]:
