@@ -26,7 +26,7 @@ _DRY = "--dry-run"
 
 @dataclass(frozen=True, slots=True)
 class AskedImport:
-    """The files as typed, and whether only to say what is in them."""
+    """The files as typed, and whether this is a dry run."""
 
     text: str
     is_dry: bool
@@ -37,8 +37,8 @@ class AskedImport:
         Raises:
             CommandError: there is no home folder for ``~``.
         """
-        whole = _path(self.text)
-        return [whole] if whole.exists() else [_path(word) for word in self.text.split()]
+        whole = export_files.path_of(self.text)
+        return [whole] if whole.exists() else [export_files.path_of(word) for word in self.text.split()]
 
 
 def _asked(text: str, _now: datetime) -> AskedImport:
@@ -48,13 +48,6 @@ def _asked(text: str, _now: datetime) -> AskedImport:
     if not files:
         raise CommandError(f"{_DRY} needs a file, for example: /import ~/Downloads/export.zip {_DRY}")
     return AskedImport(files, is_dry)
-
-
-def _path(typed: str) -> Path:
-    try:
-        return Path(typed).expanduser()
-    except RuntimeError:
-        raise CommandError(f"There is no home folder for {typed}.") from None
 
 
 def _offered(_services: Services, text: str) -> Sequence[Candidate]:
@@ -70,10 +63,10 @@ FILES = Parameter(
 async def import_files(services: Services, files: Annotated[AskedImport, FILES]) -> Text | Report:
     """Take in conversations of other programs: each becomes a closed thread with its own times.
 
-    Files are recognised by their content. What is in the log already is not added again, so a newer export only adds
-    what is new. /search finds the messages at once, /thread TITLE opens a conversation, /context edit or /context
-    restore brings it into the context. Ctrl-C stops between two conversations. One /context undo takes all of it back.
-    A character card makes a persona, as with /persona import.
+    Files are recognised by their content. Messages that are in the log already are not added again, so a newer export
+    adds only new ones. /search finds the messages at once, /thread TITLE opens a conversation, /context edit or
+    /context restore brings it into the context. Ctrl-C stops between two conversations. One /context undo takes all of
+    it back. A character card makes a persona, as with /persona import.
 
     Examples:
         /import ~/Downloads/export.zip
