@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -10,7 +11,6 @@ from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports.conversation import Skipped
 from chorus_cli.core.imports.own import json_lines, markdown
 from chorus_cli.core.imports.own.markdown import ATTACHMENTS
-from chorus_cli.storage.files.imports.json_lines import values_in
 from chorus_cli.storage.files.imports.source import Format, Opening, Source
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.imports.conversation import ForeignConversation, ForeignFile
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_LONGEST_LINE_BYTES = 1 << 26
 _LARGEST_MARKDOWN_BYTES = 1 << 28
 
 
@@ -49,13 +50,22 @@ class _JsonLines(_OwnFile):
         """Yield the conversations."""
         first: dict[str, object] | None = None
         messages: list[object] = []
-        for value in values_in(self._path):
+        for value in self._values():
             if isinstance(value, dict) and json_lines.is_header(value):
                 yield from _read(first, messages)
                 first, messages = value, []
             else:
                 messages.append(value)
         yield from _read(first, messages)
+
+    def _values(self) -> Iterator[object]:
+        try:
+            with self._path.open("rb") as file:
+                while line := file.readline(_LONGEST_LINE_BYTES):
+                    if line.strip():
+                        yield _value(line)
+        except OSError as error:
+            raise ImportFormatError(f"{self._path} cannot be read: {error.strerror}.") from error
 
 
 class _Markdown(_OwnFile):
@@ -82,6 +92,13 @@ def _read(first: dict[str, object] | None, messages: list[object]) -> Iterator[F
         yield json_lines.conversation_of(first, messages)
     except ImportFormatError as error:
         yield Skipped(str(error))
+
+
+def _value(line: bytes) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _json_lines(opening: Opening) -> Source | None:
