@@ -15,12 +15,11 @@ from tests.core.cards.made_cards import card, picture, text_chunk
 from tests.core.imports.exports import chatgpt, chatgpt_node
 from tests.documents import README
 from tests.recording_server import recording
+from tests.terminal.command import Outcome
 from tests.terminal.driver import Home
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from tests.terminal.command import Outcome
 
 PARTS = ("Moving in", "Cards", "Pictures", "Costs")
 HARBOURS = chatgpt(

@@ -52,7 +52,7 @@ async def import_card(services: Services, file: Annotated[str, CARD]) -> Report:
     Examples:
         /persona import seraphina.png
     """
-    found = await asyncio.to_thread(card_files.read, export_files.path_of(file))
+    found = await asyncio.to_thread(card_files.read, _path(file))
     if found is None:
         raise CommandError(f"There is no character card in {file}. Cards are PNG pictures, JSON or CHARX.")
     return await arrived(services, await services.cards.take_in(found))
@@ -119,8 +119,15 @@ def _named(services: Services, text: str) -> tuple[str, str]:
     raise unknown
 
 
+def _path(typed: str) -> Path:
+    try:
+        return Path(typed).expanduser()
+    except RuntimeError:
+        raise CommandError(f"There is no home folder for {typed}.") from None
+
+
 def _file_for(typed: str, slug: str) -> Path:
-    path = export_files.path_of(typed)
+    path = _path(typed)
     if typed.endswith("/") or path.is_dir():
         return path / f"{slug}.png"
     if path.suffix.lower() not in _WRITTEN:

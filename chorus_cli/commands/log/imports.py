@@ -37,8 +37,8 @@ class AskedImport:
         Raises:
             CommandError: there is no home folder for ``~``.
         """
-        whole = export_files.path_of(self.text)
-        return [whole] if whole.exists() else [export_files.path_of(word) for word in self.text.split()]
+        whole = _path(self.text)
+        return [whole] if whole.exists() else [_path(word) for word in self.text.split()]
 
 
 def _asked(text: str, _now: datetime) -> AskedImport:
@@ -48,6 +48,13 @@ def _asked(text: str, _now: datetime) -> AskedImport:
     if not files:
         raise CommandError(f"{_DRY} needs a file, for example: /import ~/Downloads/export.zip {_DRY}")
     return AskedImport(files, is_dry)
+
+
+def _path(typed: str) -> Path:
+    try:
+        return Path(typed).expanduser()
+    except RuntimeError:
+        raise CommandError(f"There is no home folder for {typed}.") from None
 
 
 def _offered(_services: Services, text: str) -> Sequence[Candidate]:

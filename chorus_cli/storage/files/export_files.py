@@ -24,9 +24,12 @@ def file_for(typed: str, new_name: str) -> Path:
     """Return the path that was typed, relative to the current folder; for a folder, ``new_name`` in it.
 
     Raises:
-        CommandError: the ending is neither that of Markdown nor that of JSON, or there is no home folder for ``~``.
+        CommandError: the ending is neither that of Markdown nor that of JSON.
     """
-    path = path_of(typed)
+    try:
+        path = Path(typed).expanduser() if typed else Path()
+    except RuntimeError:
+        raise CommandError(f"There is no home folder for {typed}, so nothing was written.") from None
     if typed.endswith("/") or _is_folder(path):
         return path / new_name
     if not path.suffix:
@@ -34,18 +37,6 @@ def file_for(typed: str, new_name: str) -> Path:
     if path.suffix.lower() not in _WRITTEN:
         raise CommandError(f"{path.name} ends in {path.suffix}; write .md for Markdown or .json for JSON.")
     return path
-
-
-def path_of(typed: str) -> Path:
-    """Return the path that was typed, relative to the current folder.
-
-    Raises:
-        CommandError: there is no home folder for ``~``.
-    """
-    try:
-        return Path(typed).expanduser()
-    except RuntimeError:
-        raise CommandError(f"There is no home folder for {typed}.") from None
 
 
 def offered(typed: str, endings: frozenset[str] | None = _WRITTEN) -> list[str]:
