@@ -14,7 +14,6 @@ from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports import llm_log, values
 from chorus_cli.core.imports.conversation import ForeignFile, Skipped
 from chorus_cli.core.imports.llm_log import Part, Response, StoredMessage
-from chorus_cli.storage.files.imports.archive import LARGEST_FILE
 from chorus_cli.storage.files.imports.source import Format, Opening, Source
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.imports.values import Record
 
 _SIGNATURE = b"SQLite format 3\0"
+_LARGEST_FILE_BYTES = 1 << 27
 _MOST_MESSAGES = 1_000_000
 
 _FRAGMENTS = 'SELECT content FROM {table} JOIN fragments ON fragment_id = id WHERE response_id = ? ORDER BY "order"'
@@ -181,7 +181,7 @@ def _unchanged(path: object, sha256: str) -> bytes | None:
         return None
     try:
         file = Path(path)
-        if not file.is_file() or file.stat().st_size > LARGEST_FILE:
+        if not file.is_file() or file.stat().st_size > _LARGEST_FILE_BYTES:
             return None
         data = file.read_bytes()
     except OSError:
