@@ -82,7 +82,7 @@ def _exported_line(exported: Exported, folder: Path) -> str:
 async def _taken_in(
     imports: Imports, wanted: Wanted, report: ImportReport, tell: Callable[[str], None]
 ) -> ImportReport:
-    """Import everything, unless it is a dry run; a run that is stopped or fails says what has come in until then."""
+    """Import everything, unless it is a dry run; one that is stopped or fails reports the messages added until then."""
     if report.is_dry:
         return await imports.preview(wanted)
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.commands.framework.command_line import completions
-from chorus_cli.core.models.costs import Prices
+from chorus_cli.core.models.costs import Prices, TokenUse
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from chorus_cli.services.log.costs import Costs, Grouping
 from chorus_cli.storage.sqlite.log import thread_rows
@@ -40,6 +40,11 @@ async def test_cached_tokens_are_stored_and_cost_less(world: World, costs: Costs
     report = await costs.report(Grouping.MODEL, None)
     assert report.total.cost == pytest.approx(COST)
     assert report.total.tokens.cached == 80
+
+
+async def test_an_old_usage_without_cached_tokens_is_read(world: World, costs: Costs) -> None:
+    await answered(world, {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7})
+    assert (await costs.report(Grouping.MODEL, None)).total.tokens == TokenUse(3, 4)
 
 
 async def test_costs_are_told_by_day_persona_model_and_thread(world: World, costs: Costs) -> None:

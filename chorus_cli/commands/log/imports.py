@@ -27,7 +27,7 @@ _DRY = "--dry-run"
 
 @dataclass(frozen=True, slots=True)
 class AskedImport:
-    """The files as typed, and whether only to say what is in them."""
+    """The files as typed, and whether this is a dry run."""
 
     text: str
     is_dry: bool
@@ -63,10 +63,10 @@ FILES = Parameter(
 async def import_files(services: Services, files: Annotated[AskedImport, FILES]) -> Text | Report:
     """Take in conversations of other programs: each becomes a closed thread with its own times.
 
-    Files are recognised by their content. What is in the log already is not added again, so a newer export only adds
-    what is new. /search finds the messages at once, /thread TITLE opens a conversation, /context edit or /context
-    restore brings it into the context. Ctrl-C stops between two conversations. One /context undo takes all of it back.
-    A character card makes a persona, as with /persona import.
+    Files are recognised by their content. Messages that are in the log already are not added again, so a newer export
+    adds only new ones. /search finds the messages at once, /thread TITLE opens a conversation, /context edit or
+    /context restore brings it into the context. Ctrl-C stops between two conversations. One /context undo takes all of
+    it back. A character card makes a persona, as with /persona import.
 
     Examples:
         /import ~/Downloads/export.zip

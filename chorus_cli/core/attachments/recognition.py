@@ -48,7 +48,7 @@ class Facts(NamedTuple):
 
 
 def recognised(name: str, data: bytes) -> Facts:
-    """Return what the bytes of the file called ``name`` are.
+    """Recognise the bytes of the file called ``name``.
 
     Raises:
         AttachmentError: they are empty, too many, cut short, or of no kind that a model is sent.

@@ -162,7 +162,7 @@ def _reply_rows(reply: _Reply, results: dict[str, Result]) -> Iterator[ForeignMe
                 replace(blank, key=key, timestamp=time), call, results.get(identity) if identity else None
             )
         elif text.strip() and rows and rows[-1].role is Role.ASSISTANT:
-            # The key is that of the last text: a session that goes on may add more to what was imported before.
+            # The key is that of the last text: a session that goes on may add to a message imported before.
             rows[-1] = replace(rows[-1], key=key, content=f"{rows[-1].content}\n\n{text}")
         elif text.strip():
             rows.append(replace(blank, key=key, timestamp=time, content=text))

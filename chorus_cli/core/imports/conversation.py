@@ -54,8 +54,8 @@ class ForeignConversation:
     """A conversation: ``source`` names the program, ``key`` the conversation within it.
 
     ``messages`` stand parents first; those on the branch it ended with are ``live``, by their keys, in their order.
-    ``guesses`` are sentences for the user about what the format leaves open, such as a time zone; ``skipped`` counts
-    what was left out, by its reason. ``persona`` is the slug of the persona it was held with, if the source has any.
+    ``guesses`` are sentences for the user about the assumptions of a reader, such as a time zone; ``skipped`` counts
+    the parts left out, by their reason. ``persona`` is the slug of the persona it was held with, if the source has any.
     """
 
     source: str

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.text.phrases import enumerated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from chorus_cli.core.settings.jsonc import JsonValue
@@ -104,12 +104,6 @@ class CostLine:
             "cost_usd": self.cost,
             "unpriced_models": list(self.unpriced),
         }
-
-
-def use_of(usage: Mapping[str, int]) -> TokenUse:
-    """Return the tokens of a usage as it is stored with a reply."""
-    names = ("prompt_tokens", "completion_tokens", CACHED, WRITTEN)
-    return TokenUse(*(usage.get(name, 0) for name in names))
 
 
 def cost_lines(

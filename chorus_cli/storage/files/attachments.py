@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ from chorus_cli.storage.files.bounded_files import read_within
 from chorus_cli.storage.files.durable_files import sync_folder, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 _PREFIX_LENGTH = 2
@@ -55,15 +53,6 @@ def read(folder: Path, digest: str) -> bytes:
     if sha256(data).hexdigest() != digest:
         raise AttachmentError(f"{path} is damaged: its bytes have changed since it was stored.")
     return data
-
-
-def stored(folder: Path) -> Iterator[tuple[str, int]]:
-    """Yield the SHA-256 and the size in bytes of each attachment that is stored."""
-    for path in sorted(folder.glob(f"{'[0-9a-f]' * _PREFIX_LENGTH}/*")):
-        # It may have been deleted meanwhile.
-        with suppress(OSError):
-            if is_sha256(path.name):
-                yield path.name, path.stat().st_size
 
 
 def path_of(folder: Path, digest: str) -> Path:

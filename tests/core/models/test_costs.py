@@ -17,7 +17,6 @@ from chorus_cli.core.models.costs import (
     cost_lines,
     dollars,
     total,
-    use_of,
     without_price,
 )
 
@@ -46,10 +45,6 @@ def prices_of(model: str) -> Prices | None:
 )
 def test_each_kind_of_token_has_its_price(tokens: TokenUse, cost: float) -> None:
     assert tokens.cost(PRICES) == pytest.approx(cost)
-
-
-def test_an_old_usage_without_cached_tokens_is_read() -> None:
-    assert use_of({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}) == TokenUse(3, 4)
 
 
 def test_without_a_price_the_cost_is_unknown_and_the_model_named() -> None:

@@ -52,9 +52,9 @@ def value_in(path: Path) -> Iterator[object]:
 
 
 def parsed(line: bytes) -> object:
-    """Return the value in a line or a file, ``None`` if it is no JSON."""
+    """Return the value in a line or a file, ``None`` if it is no JSON; control characters in texts are let pass."""
     try:
-        return json.loads(line.decode("utf-8-sig", "replace"))
+        return json.loads(line.decode("utf-8-sig", "replace"), strict=False)
     except (ValueError, RecursionError):
         return None
 

@@ -62,7 +62,7 @@ def batches(
     """Yield the conversations in files and folders, in batches; attachments are stored in ``folder`` if it is given.
 
     Raises:
-        ImportFormatError: a file cannot be read to its end, or is of no known format; what came before it was yielded.
+        ImportFormatError: a file cannot be read to its end, or is of no known format; those before it were yielded.
         AttachmentError: an attachment cannot be stored.
     """
     batch = Batch()
@@ -76,7 +76,7 @@ def batches(
                 yield batch
                 batch = Batch()
     except ImportFormatError:
-        # What came before the damage is taken in.
+        # The conversations before the damage are taken in.
         if batch.read or batch.skipped:
             yield batch
         raise

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports import silly_tavern
 from chorus_cli.core.imports.conversation import Skipped
+from chorus_cli.storage.files.imports.json_lines import values_in
 from chorus_cli.storage.files.imports.source import Format, Source
 
 if TYPE_CHECKING:
@@ -34,7 +35,11 @@ class _Chat(Source):
         Raises:
             ImportFormatError: the file cannot be read, or is too large.
         """
-        header, *lines = self._values()
+        with suppress(OSError):
+            # One that is gone is refused by its reader.
+            if self._path.stat().st_size > _MOST_BYTES:
+                raise ImportFormatError(f"{self._path} is larger than {_MOST_BYTES >> 20} MB.")
+        header, *lines = values_in(self._path, _LONGEST_LINE)
         try:
             yield silly_tavern.conversation_of(header, lines, name=self._path.stem, zone=self._zone)
         except ImportFormatError as error:
@@ -42,25 +47,7 @@ class _Chat(Source):
 
     def header(self) -> object:
         """Return the first line, ``None`` if it cannot be read."""
-        return next(self._values(), None)
-
-    def _values(self) -> Iterator[object]:
-        try:
-            with self._path.open("rb") as file:
-                while line := file.readline(_LONGEST_LINE):
-                    if file.tell() > _MOST_BYTES:
-                        raise ImportFormatError(f"{self._path} is larger than {_MOST_BYTES >> 20} MB.")
-                    if line.strip():
-                        yield _value(line)
-        except OSError as error:
-            raise ImportFormatError(f"{self._path} cannot be read: {error.strerror}.") from error
-
-
-def _value(line: bytes) -> object:
-    try:
-        return json.loads(line.decode("utf-8-sig", "replace"), strict=False)
-    except (ValueError, RecursionError):
-        return None
+        return next(values_in(self._path, _LONGEST_LINE), None)
 
 
 def _opened(opening: Opening) -> Source | None:

@@ -1,4 +1,4 @@
-"""What a format's reader is given, and the source that it makes of it."""
+"""The interface of a format's reader: a file to be recognised, and the source of its conversations."""
 
 from __future__ import annotations
 

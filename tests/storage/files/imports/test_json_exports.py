@@ -18,11 +18,12 @@ from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports.conversation import ForeignConversation, Skipped
 from chorus_cli.storage.files.imports import json_exports
 from chorus_cli.storage.files.imports.archive import Archive
-from chorus_cli.storage.files.imports.detection import sources
+from chorus_cli.storage.files.imports.detection import FORMATS, sources
+from chorus_cli.storage.files.imports.source import Opening
 from tests.core.imports.exports import chatgpt, chatgpt_node, claude, claude_message, said, web, web_message
 
 if TYPE_CHECKING:
-    from chorus_cli.storage.files.imports.source import Source
+    from chorus_cli.storage.files.imports.source import Format, Source
 
 PICTURE = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_ab1"}
 LOOK = {"content_type": "multimodal_text", "parts": ["look", PICTURE]}
@@ -216,8 +217,15 @@ def test_any_bytes_are_read_or_refused_in_a_sentence(beginning: bytes, rest: byt
             read(path)
 
 
-def test_each_format_says_what_it_is() -> None:
-    for each in (json_exports.CHATGPT, json_exports.CLAUDE_AI, json_exports.OPEN_WEBUI):
-        assert each.name
-        assert each.title
-        assert each.files
+@pytest.mark.parametrize(
+    ("format_", "conversation"),
+    [(json_exports.CHATGPT, CHATGPT), (json_exports.CLAUDE_AI, CLAUDE), (json_exports.OPEN_WEBUI, WEB)],
+)
+def test_each_format_says_what_it_is(tmp_path: Path, format_: Format, conversation: dict[str, Any]) -> None:
+    """Its name is the source of its conversations, and it alone opens them."""
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps([conversation]))
+    assert [source for source, _ in sources_and_keys(path)] == [format_.name]
+    opened = [each for each in FORMATS if each.opened(Opening(path, path.read_bytes()))]
+    assert opened == [format_]
+    assert len({(each.name, each.title, each.files) for each in FORMATS}) == len(FORMATS)
