@@ -88,7 +88,8 @@ class Context:
 
     async def limit(self, target: Target) -> Limit:
         """Return the context length of a target's model, which may take half a second, or that which the user set."""
-        return _chosen_limit(target) or await asyncio.to_thread(self.limit_of, target.choice.model)
+        chosen = _chosen_limit(target)
+        return chosen if chosen is not None else await asyncio.to_thread(self.limit_of, target.choice.model)
 
     async def measured(self, target: Target, text: str, beside_tokens: int) -> tuple[Frame, int]:
         """Return the frame for a message, and its tokens: both upper bounds, if they suffice and are there at once.
