@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 GOAL = 3
 _HOURS = 8
+_COLUMNS = 80
 _NOW = datetime(2026, 2, 12, 14, 30, tzinfo=UTC)
 _SENTENCE = "We went over the plan again and found one more thing that nobody had thought of. "
 
@@ -74,7 +75,7 @@ async def _pair(context: Context, expected: int) -> Pair:
     await context.store.read(context.read, frame, _NOW)
     between = time.perf_counter()
     report = await request_report(context, TARGET, _NOW)
-    drawn_window(report.plan.snapshot.view, report.moments, _NOW)
+    drawn_window(report.plan.snapshot.view, report.moments, _NOW, _COLUMNS)
     drawn_parts(report)
     usage(report, TARGET.persona.settings.context_usage_threshold)
     ended = time.perf_counter()

@@ -82,6 +82,25 @@ async def test_a_model_chosen_once_answers_until_the_end_of_the_run(desk: Desk, 
     assert desk.world.focus.target().choice.model == MODEL
 
 
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("/model openai/gpt-99", "set by /model"),
+        ("/model openai/gpt-99 --once", "for this run"),
+        ("/settings set model openai/gpt-99", "set by /model"),
+    ],
+)
+async def test_a_model_whose_context_length_is_assumed_is_told_of(world: World, line: str, reason: str) -> None:
+    world.model.has_assumed_limit = True
+    warning = (
+        "litellm does not know this model, so a context of 10,000 tokens is assumed (a test). /settings set "
+        "context_token_limit N sets another."
+    )
+    assert f"Model: openai/gpt-99 ({reason})\n{warning}" in await world.told(line)
+    await world.told("/settings set context_token_limit 9000")
+    assert warning not in await world.told(line)
+
+
 async def test_once_needs_a_model_and_is_completed_after_one(desk: Desk) -> None:
     assert await desk.world.told("/model --once") == (
         "/model --once needs a model, for example: /model chorus/eliza --once"

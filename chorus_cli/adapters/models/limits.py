@@ -178,8 +178,8 @@ class ModelLimits:
 
     def _likely(self, model: str) -> Limit:
         if is_on_this_machine(server_address(model, self._environment)):
-            return Limit(LOOPBACK_LIMIT_TOKENS, "a server on this machine")
-        return _of_family(model) or Limit(DEFAULT_LIMIT_TOKENS, "the default")
+            return Limit(LOOPBACK_LIMIT_TOKENS, "a server on this machine", is_assumed=True)
+        return _of_family(model) or Limit(DEFAULT_LIMIT_TOKENS, "the default", is_assumed=True)
 
 
 def _of_family(model: str) -> Limit | None:
@@ -187,5 +187,5 @@ def _of_family(model: str) -> Limit | None:
     for pattern, family, tokens in _FAMILIES:
         # Bedrock separates the vendor from the model by a dot.
         if re.search(rf"(?:^|[/.]){pattern}", model):
-            return Limit(tokens, f"by its family, {family}")
+            return Limit(tokens, f"by its family, {family}", is_assumed=True)
     return None

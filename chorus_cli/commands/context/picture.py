@@ -27,16 +27,18 @@ if TYPE_CHECKING:
     from chorus_cli.services.context.report import ContextReport, RequestReport
     from chorus_cli.services.context.window import Preview
 
-_SLOTS = 48
+_MOST_SLOTS, _FEWEST_SLOTS = 48, 8
+_COLUMNS_BESIDE_SLOTS = len("00:00  00:00")
 _BAR_WIDTH = 24
 
 
-def drawn_window(view: View, moments: Sequence[datetime], now: datetime) -> str:
-    """Draw the window as a line of blocks with a legend below it."""
-    counts = counts_by_slot(moments, view.cutoff, now, _SLOTS)
+def drawn_window(view: View, moments: Sequence[datetime], now: datetime, columns: int) -> str:
+    """Draw the window as a line of blocks, which fits ``columns``, with a legend below it."""
+    slots = max(_FEWEST_SLOTS, min(_MOST_SLOTS, columns - _COLUMNS_BESIDE_SLOTS))
+    counts = counts_by_slot(moments, view.cutoff, now, slots)
     boundary = view.boundary
-    slot = slot_of(boundary.created_at, view.cutoff, now, _SLOTS) if boundary else None
-    length = gap(slot_length(view.cutoff, now, _SLOTS))
+    slot = slot_of(boundary.created_at, view.cutoff, now, slots) if boundary else None
+    length = gap(slot_length(view.cutoff, now, slots))
     line = f"{view.cutoff.astimezone():%H:%M} {timeline(counts, slot)} {now.astimezone():%H:%M}"
     meaning = [f"█ {counted(max(counts), 'message')} in {length}"] if any(counts) else []
     meaning += [f"│ {boundary.describe()}, {local(boundary.created_at)}"] if boundary and slot is not None else []

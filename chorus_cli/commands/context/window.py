@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Literal
 
 from chorus_cli.commands.context.picture import drawn_memory, drawn_parts, drawn_pins, drawn_window, previewed, usage
 from chorus_cli.commands.framework.arguments import ASKED_TIME, AskedTime, Parameter
 from chorus_cli.commands.framework.registry import CommandGroup
-from chorus_cli.commands.framework.replies import Report, Table, Text
+from chorus_cli.commands.framework.replies import Drawing, Report, Table, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.wording import confirmation, reach, reset_confirmation, rounding
 from chorus_cli.core.time import timespan
@@ -45,7 +46,7 @@ async def show(services: Services) -> Report:
     return Report(
         (
             Text(window),
-            Text(drawn_window(view, report.moments, now)),
+            Drawing(partial(drawn_window, view, report.moments, now)),
             parts,
             *([pins] if (pins := drawn_pins(view, target.persona.name)) else []),
             Text(filled),

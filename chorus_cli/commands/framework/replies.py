@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from chorus_cli.services.threads.running_turn import RunningTurn
 
+_PLAIN_COLUMNS = 80
+
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -36,10 +38,17 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawing:
+    """A text that ``drawn`` returns for a width in columns."""
+
+    drawn: Callable[[int], str]
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Several answers, one below the other."""
 
-    parts: tuple[Text | Table, ...]
+    parts: tuple[Text | Table | Drawing, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,7 @@ class Question:
         return {"y": self.confirmed, "n": None, **{key: work for key, work in offered.items() if work is not None}}
 
 
-Reply = Text | Output | Table | Report | Question | Refill | Exit
+Reply = Text | Output | Table | Drawing | Report | Question | Refill | Exit
 Answer = Reply | RunningTurn
 """The result of awaiting a command: a reply, or a turn to follow."""
 
@@ -93,6 +102,8 @@ def plain(reply: Reply) -> str:
             return text
         case Table():
             return _plain_table(reply)
+        case Drawing(drawn):
+            return drawn(_PLAIN_COLUMNS)
         case Report(parts):
             return "\n\n".join(plain(part) for part in parts)
         case Question(text, _, declined):

@@ -83,11 +83,11 @@ async def model(services: Services, choice: Annotated[AskedModel | None, CHOICE]
         await services.personas.settings.unset(services.focus.slug, "model")
         services.focus.use_model(services.focus.slug, None)
         await services.focus.settle()
-        return Text(in_force(services))
+        return Text(await chosen_model(services))
     doubt = await services.personas.models.doubt(name)
     await services.personas.settings.set(services.focus.slug, "model", name)
     services.focus.use_model(services.focus.slug, name)
-    return Text("\n".join([in_force(services), *([doubt] if doubt else [])]))
+    return Text("\n".join([await chosen_model(services), *([doubt] if doubt else [])]))
 
 
 async def for_this_run(services: Services, name: str) -> Text:
@@ -98,7 +98,18 @@ async def for_this_run(services: Services, name: str) -> Text:
     """
     doubt = await services.personas.models.doubt(name)
     services.focus.use_model(services.focus.slug, name, "for this run")
-    return Text("\n".join([in_force(services), *([doubt] if doubt else [])]))
+    return Text("\n".join([await chosen_model(services), *([doubt] if doubt else [])]))
+
+
+async def chosen_model(services: Services) -> str:
+    """Name the model that was chosen and the reason, with a warning if its context length is assumed."""
+    limit = await services.context.planner.limit(services.focus.target())
+    if not limit.is_assumed:
+        return in_force(services)
+    return (
+        f"{in_force(services)}\nlitellm does not know this model, so a context of {limit.tokens:,} tokens is assumed "
+        f"({limit.source}). /settings set context_token_limit N sets another."
+    )
 
 
 def in_force(services: Services) -> str:

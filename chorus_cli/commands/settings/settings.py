@@ -13,7 +13,7 @@ from chorus_cli.commands.framework.arguments import TEXT, Candidate, Parameter
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Reply, Report, Table, Text
 from chorus_cli.commands.framework.services import Services
-from chorus_cli.commands.settings.model import MODEL, in_force
+from chorus_cli.commands.settings.model import MODEL, chosen_model
 from chorus_cli.commands.wording import confirmation, reset_confirmation
 from chorus_cli.core.errors import ChorusError, ModelNameError
 from chorus_cli.core.settings import table as settings
@@ -232,7 +232,7 @@ async def _consequences(services: Services, slug: str, changes: Sequence[Change]
             window = await (services.context.window.begun(hours) if hours else services.context.window.state())
             lines.append(confirmation(window) if hours else reset_confirmation(window))
         if change.setting.key == "model":
-            lines.append(in_force(services))
+            lines.append(await chosen_model(services))
     return lines
 
 

@@ -30,10 +30,14 @@ _LONGEST_SUMMARY_TOKENS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The context length of a model in tokens, and the source of that number."""
+    """The context length of a model in tokens, and the source of that number.
+
+    ``is_assumed`` says that neither litellm nor the model's server has told it.
+    """
 
     tokens: int
     source: str
+    is_assumed: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

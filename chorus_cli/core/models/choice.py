@@ -76,6 +76,7 @@ class ModelChoice(NamedTuple):
     reason: str
 
 
+_ELIZA_ALONE = ELIZA.rpartition("/")[2]
 _WAYS = "For a language model set a provider's key, such as OPENAI_API_KEY, start Ollama, or download a GGUF file"
 _NOBODY_ELSE = ModelChoice(ELIZA, "embedded: no provider's key is set and no Ollama answered")
 
@@ -97,14 +98,19 @@ class Naming(NamedTuple):
         to be asked; see ``detected_model``.
         """
         if self.option:
-            return ModelChoice(self.option, "chosen for this run")
+            return ModelChoice(_in_full(self.option), "chosen for this run")
         if self.environment.get("CHORUS_MODEL"):
-            return ModelChoice(self.environment["CHORUS_MODEL"], "from CHORUS_MODEL")
+            return ModelChoice(_in_full(self.environment["CHORUS_MODEL"]), "from CHORUS_MODEL")
         if persona_model:
             # The file's name and line say enough; its folder would fill the line.
             return ModelChoice(persona_model, f"from {sources.get('model', '').rpartition('/')[2]}")
         found = _key_in(self.environment)
         return ModelChoice(found[0].default_model, f"because {found[1]} is set") if found else None
+
+
+def _in_full(model: str) -> str:
+    """Return the whole name of a model; ``eliza`` alone is the embedded one."""
+    return ELIZA if model.casefold() == _ELIZA_ALONE else model
 
 
 def missing_key(model: str, environment: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.cards.macros import sent
 from chorus_cli.core.context import calibration
-from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, own_tokens
+from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Limit, own_tokens
 from chorus_cli.core.context.plan import plan_bounded, plan_fitting, plan_whole
 from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt, system_text
 from chorus_cli.core.errors import StorageError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from datetime import datetime
 
-    from chorus_cli.core.context.budget import Budget, Limit
+    from chorus_cli.core.context.budget import Budget
     from chorus_cli.core.context.plan import RequestPlan
     from chorus_cli.core.context.snapshot import ContextSnapshot
     from chorus_cli.core.context.target import Target
@@ -82,11 +82,14 @@ class Context:
         is_exact = self.counter.is_ready
         model = target.choice.model
         limit, accepted = await asyncio.to_thread(lambda: (self.limit_of(model), self.accepted_by(model)))
-        chosen = target.persona.settings.context_token_limit
-        if chosen is not None:
-            limit = replace(limit, tokens=chosen, source="context_token_limit")
+        limit = _chosen_limit(target) or limit
         prompt = await self._system_prompt(target.persona)
         return Frame(target, prompt, limit, await self.offer(target, limit), is_exact, accepted)
+
+    async def limit(self, target: Target) -> Limit:
+        """Return the context length of a target's model, which may take half a second, or that which the user set."""
+        chosen = _chosen_limit(target)
+        return chosen if chosen is not None else await asyncio.to_thread(self.limit_of, target.choice.model)
 
     async def measured(self, target: Target, text: str, beside_tokens: int) -> tuple[Frame, int]:
         """Return the frame for a message, and its tokens: both upper bounds, if they suffice and are there at once.
@@ -217,6 +220,12 @@ class Context:
 
     def _counts(self, messages: Sequence[Message], model: str) -> dict[int, int]:
         return {row.id: own_tokens(row, self.counter.count, model) for row in messages}
+
+
+def _chosen_limit(target: Target) -> Limit | None:
+    """Return the setting ``context_token_limit``, ``None`` if it is not set."""
+    chosen = target.persona.settings.context_token_limit
+    return None if chosen is None else Limit(chosen, "context_token_limit")
 
 
 def _learn(connection: Connection, key: str, estimated_tokens: int, reported_tokens: int) -> None:

@@ -28,6 +28,7 @@ from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.memory import recall
 from chorus_cli.services.turns.notices import (
     members_notice,
+    notices_of_message,
     recall_notice,
     refuse_unfitting,
     refuse_unreadable,
@@ -59,8 +60,6 @@ if TYPE_CHECKING:
     _Files = tuple[Attachment, ...]
     _Storing = Callable[[], Awaitable[OpenedTurn]]
 
-_ALTERED = "Some characters of your message are not valid text and were replaced."
-
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
@@ -91,7 +90,7 @@ class Conversation:
             StorageError, ModelError: it could not be stored or measured; it is kept in a file that the sentence names.
         """
         content, altered = cleaned_input(text)
-        notices = (_ALTERED,) if altered else ()
+        notices = notices_of_message(attachments, altered=altered)
         store = partial(self._open, target, content, attachments, notices)
         async with aclosing(self._turn(target.thread_id, store)) as events:
             async for event in events:

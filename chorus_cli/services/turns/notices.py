@@ -23,11 +23,21 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.plan import RequestPlan
     from chorus_cli.core.context.snapshot import ContextSnapshot, Frame
     from chorus_cli.core.context.target import Target
+    from chorus_cli.core.log.attachments import Attachment
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.memory.checkpoint import FlashReport
     from chorus_cli.core.memory.items import Item
     from chorus_cli.core.personas.persona import Persona
     from chorus_cli.storage.sqlite.store import Connection
+
+_ALTERED = "Some characters of your message are not valid text and were replaced."
+
+
+def notices_of_message(attachments: Sequence[Attachment], *, altered: bool) -> tuple[str, ...]:
+    """Name the files that go with a message; say so if its text was ``altered`` to be valid."""
+    lines = [_ALTERED] if altered else []
+    lines += [f"+ {', '.join(each.label for each in attachments)}"] if attachments else []
+    return tuple(lines)
 
 
 def refuse_unreadable(content: str, *, is_alone: bool = True) -> None:

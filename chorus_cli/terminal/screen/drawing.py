@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from chorus_cli.commands.framework.replies import Exit, Refill, Report, Table, Text, plain
+from chorus_cli.commands.framework.replies import Drawing, Exit, Refill, Report, Table, Text, plain
 
 if TYPE_CHECKING:
     from chorus_cli.commands.framework.replies import Reply
@@ -22,6 +22,8 @@ def draw(reply: Reply, screen: Screen) -> None:
             return
         case Table() if screen.is_terminal:
             _draw_table(reply, screen)
+        case Drawing(drawn) if screen.is_terminal:
+            screen.paragraph(drawn(shutil.get_terminal_size().columns))
         case Report(parts) if screen.is_terminal:
             for part in parts:
                 draw(part, screen)

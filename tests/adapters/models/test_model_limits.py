@@ -83,6 +83,23 @@ def test_the_limit_says_where_it_comes_from_when_no_server_tells(
     assert ModelLimits(environment, model_map, Servers().ask).of_model(model) == limit
 
 
+@pytest.mark.parametrize(
+    ("model", "is_assumed"),
+    [
+        ("chorus/eliza", False),
+        ("openai/gpt-x", False),
+        ("openai/told", False),
+        ("openai/mine", True),
+        ("a/gpt-5.9", True),
+    ],
+)
+def test_a_limit_that_neither_map_nor_server_tells_is_assumed(
+    model_map: ModelMap, model: str, *, is_assumed: bool
+) -> None:
+    servers = Servers({"openai/told": TOLD})
+    assert ModelLimits(HERE, model_map, servers.ask).of_model(model).is_assumed is is_assumed
+
+
 def test_without_a_map_every_limit_is_a_default(tmp_path: Path) -> None:
     limits = ModelLimits({}, ModelMap(tmp_path), Servers().ask)
     assert limits.of_model("gpt-x") == Limit(128_000, "the default")

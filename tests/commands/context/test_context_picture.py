@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from io import StringIO
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,10 +11,17 @@ import pytest
 from chorus_cli.commands.context.picture import correction, request_limit
 from chorus_cli.core.context.budget import Budget, Limit
 from chorus_cli.core.context.calibration import Calibration
+from chorus_cli.terminal.screen.drawing import draw
+from chorus_cli.terminal.screen.output import Screen
 from tests.commands.context.edited_texts import replacing, without
 
 if TYPE_CHECKING:
     from tests.services.world import World
+
+
+class TerminalStream(StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 async def test_context_draws_the_window_with_its_boundary_and_the_parts_with_bars(world: World) -> None:
@@ -67,6 +75,17 @@ async def test_an_empty_window_is_a_line_without_blocks(world: World) -> None:
     text = await world.told("/context")
     assert "·" * 48 in text
     assert "█ " not in text
+
+
+@pytest.mark.parametrize(("columns", "slots"), [(200, 48), (60, 48), (40, 28), (20, 8)])
+async def test_the_line_of_the_window_fits_the_terminal(
+    world: World, monkeypatch: pytest.MonkeyPatch, columns: int, slots: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    stream = TerminalStream()
+    draw(await world.carry_out("/context"), Screen(stream, {"NO_COLOR": "1"}))
+    (line,) = [line for line in stream.getvalue().splitlines() if "··" in line]
+    assert (line.count("·"), len(line)) == (slots, slots + len("00:00  00:00"))
 
 
 async def test_why_gives_the_reason_for_each_part_and_for_what_is_left_out(world: World) -> None:

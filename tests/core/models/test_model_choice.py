@@ -158,3 +158,11 @@ def shipped_map() -> Mapping[str, Mapping[str, object]]:
         (installation_folder() / "model_prices_and_context_window_backup.json").read_bytes()
     )
     return document
+
+
+@pytest.mark.parametrize("typed", ["eliza", "ELIZA", "chorus/eliza"])
+def test_eliza_alone_is_the_embedded_model(typed: str) -> None:
+    assert Naming(typed, {}, lambda: None).named(None, {}) == ModelChoice(ELIZA, "chosen for this run")
+    assert Naming(None, {"CHORUS_MODEL": typed}, lambda: None).named(None, {}) == ModelChoice(
+        ELIZA, "from CHORUS_MODEL"
+    )

@@ -9,6 +9,7 @@ import pytest
 
 from chorus_cli.core.errors import AttachmentError, MessageRefusedError
 from chorus_cli.core.log.attachments import Kind
+from chorus_cli.core.models.events import Notice
 from tests.attached_files import FILES, attachment, pdf, png
 from tests.services.attached_talk import say
 
@@ -40,6 +41,14 @@ async def test_a_picture_is_stored_with_its_message_and_sent(world: World) -> No
     assert question.content == "what is @photo.png?"
     sent = world.model.requests[0].messages[-1]
     assert (sent.content, sent.attachments) == ("what is @photo.png?", question.attachments)
+
+
+async def test_the_files_of_a_message_are_named_once_it_is_stored(world: World) -> None:
+    await world.told("/attach notes.txt")
+    target = world.focus.target()
+    message = await world.services.attachments.prepared("what is @photo.png?", target.choice.model)
+    events = [event async for event in world.conversation.answer(target, *message)]
+    assert [event.text for event in events if isinstance(event, Notice)] == ["+ notes.txt 16 bytes, photo.png 68 bytes"]
 
 
 async def test_the_same_picture_in_ten_turns_is_stored_once_and_the_prefix_holds(world: World) -> None:
