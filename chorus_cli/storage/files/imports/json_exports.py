@@ -112,8 +112,7 @@ def _opened(form: _Form, opening: Opening) -> Source | None:
     source = JsonExport(container, names, form)
     if names and source.recognises():
         return source
-    is_export = is_archive(opening.beginning) or opening.beginning.split() == [b"[]"]
-    problem = source.problem() if names and is_export else ""
+    problem = source.problem() if names and is_archive(opening.beginning) else ""
     source.close()
     if problem:
         raise ImportFormatError(f"Nothing can be imported from {opening.path}: {problem}.")
