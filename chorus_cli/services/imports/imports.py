@@ -62,7 +62,9 @@ class Imports:
             ImportFormatError: a file cannot be read, or is of no known format.
         """
         report = ImportReport(is_dry=True)
-        async with aclosing(_batches(wanted, None, self.clock.now())) as batches:
+        async with aclosing(
+            _batches(wanted, None, self.clock.now(), self.attachments.with_name("chorus.db"))
+        ) as batches:
             async for batch in batches:
                 report.skipped.update(batch.skipped)
                 incoming = [Incoming(_named(wanted, read), *read) for read in batch.read]
@@ -84,7 +86,9 @@ class Imports:
         operations, slugs = Operations(self.clock.now()), dict[str, str]()
         begun = told = self.clock.monotonic()
         silent = _FIRST_TOLD_SECONDS
-        async with aclosing(_batches(wanted, self.attachments, operations.now)) as batches:
+        async with aclosing(
+            _batches(wanted, self.attachments, operations.now, self.attachments.with_name("chorus.db"))
+        ) as batches:
             async for batch in batches:
                 for named in {_named(wanted, read) for read in batch.read} - slugs.keys():
                     slugs[named] = await self._persona(named) or wanted.otherwise
@@ -122,9 +126,10 @@ def _named(wanted: Wanted, read: Read) -> str:
     return wanted.persona or read.conversation.persona or wanted.otherwise
 
 
-async def _batches(wanted: Wanted, folder: Path | None, now: datetime) -> AsyncGenerator[Batch, None]:
+async def _batches(wanted: Wanted, folder: Path | None, now: datetime, own: Path) -> AsyncGenerator[Batch, None]:
     """Read batches on one thread, which some files are bound to; a conversation without times begins ``now``."""
-    found = reading.batches(wanted.paths, wanted.zone, folder, ALL_FORMATS)
+    formats = (other_log.format_without(own), *FORMATS)
+    found = reading.batches(wanted.paths, wanted.zone, folder, formats)
     loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, "import")
     try:
         while (batch := await loop.run_in_executor(thread, next, found, None)) is not None:

@@ -84,6 +84,21 @@ async def test_a_dry_run_changes_nothing(world: World) -> None:
     assert await contents(world) == ["Where is Rome?"]
 
 
+async def test_the_database_of_this_very_chorus_is_left_out_of_a_folder(world: World) -> None:
+    await taken_in(world, ROME, WHERE)
+    own = world.services.imports.attachments.with_name("chorus.db")
+    report = await imports(world).preview(Wanted([own], "chorus"))
+    assert (report.conversations, [*report.skipped]) == (0, ["database of this very Chorus"])
+
+
+async def test_files_without_a_size_are_not_opened_in_a_folder(world: World) -> None:
+    folder = written(world.folder, ROME, WHERE).parent / "system"
+    folder.mkdir()
+    (folder / "endless").touch(mode=0o000)
+    report = await imports(world).preview(Wanted([folder], "chorus"))
+    assert not report.skipped
+
+
 async def test_importing_again_after_an_undo_redoes_it(world: World) -> None:
     await taken_in(world, ROME, WHERE)
     await world.carry_out("/context undo")

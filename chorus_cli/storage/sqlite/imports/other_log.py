@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing, suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import AttachmentError, ImportFormatError, StorageError
+from chorus_cli.core.imports.conversation import Skipped
 from chorus_cli.storage.files import attachments
 from chorus_cli.storage.files.imports.source import Format, Opening, Source
 from chorus_cli.storage.sqlite import migrations
@@ -52,6 +54,16 @@ class _OtherLog(Source):
         return None
 
 
+class _OwnLog(Source):
+    def conversations(self) -> Iterator[Skipped]:
+        """Yield nothing but the reason."""
+        yield Skipped("database of this very Chorus")
+
+    def bytes_of(self, file: ForeignFile) -> None:
+        """Return nothing: no message is read."""
+        del file
+
+
 def _copied(path: Path, copy: Path) -> sqlite3.Connection:
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as theirs:
         connection = sqlite3.connect(copy, isolation_level=None)
@@ -77,9 +89,16 @@ def _name_origin(connection: sqlite3.Connection) -> None:
         connection.execute(f"UPDATE {table} SET origin = ?", (origin,))
 
 
-def _opened(opening: Opening) -> Source | None:
+def format_without(own: Path) -> Format:
+    """Return the format of other logs, which leaves out the database ``own`` when a folder has it."""
+    return FORMAT._replace(opened=partial(_opened, own=own))
+
+
+def _opened(opening: Opening, own: Path | None = None) -> Source | None:
     is_chorus = opening.beginning[_APPLICATION_ID] == migrations.APPLICATION_ID.to_bytes(4, "big")
-    return _OtherLog(opening.path) if opening.beginning.startswith(_SQLITE) and is_chorus else None
+    if not opening.beginning.startswith(_SQLITE) or not is_chorus:
+        return None
+    return _OwnLog() if own and own.exists() and own.samefile(opening.path) else _OtherLog(opening.path)
 
 
 FORMAT = Format("chorus", "another Chorus", "its chorus.db, with the folder of attachments beside it", _opened)
