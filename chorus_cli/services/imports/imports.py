@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import PersonaError
 from chorus_cli.core.imports.conversation import dated
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.storage.files.imports import reading
@@ -147,6 +148,5 @@ def _number_known(connection: Connection, incoming: Sequence[Incoming]) -> int:
 
 def _progress(report: ImportReport, seconds: float) -> str:
     speed = report.messages / max(seconds, 0.001)
-    return (
-        f"{report.conversations:,} conversations, {report.messages:,} messages so far ({speed:,.0f} messages a second)"
-    )
+    amount = f"{counted(report.conversations, 'conversation')}, {counted(report.messages, 'message')}"
+    return f"{amount} so far ({speed:,.0f} messages a second)"

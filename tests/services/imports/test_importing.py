@@ -11,7 +11,8 @@ from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports.conversation import NO_TIME
 from chorus_cli.core.log.messages import Message
 from chorus_cli.core.time import timestamps
-from chorus_cli.services.imports.imports import Wanted
+from chorus_cli.services.imports.imports import Wanted, _progress
+from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.storage.sqlite import persona_rows
 from chorus_cli.storage.sqlite.log import message_rows
 from chorus_cli.storage.sqlite.log.search_index import Scope
@@ -151,3 +152,8 @@ async def test_the_history_of_a_small_thread_is_read_page_by_page_too(world: Wor
     assert [entry.content for entry in history.entries if isinstance(entry, Message)] == [
         line["content"] for line in said
     ]
+
+
+def test_the_progress_counts_one_as_one() -> None:
+    report = ImportReport(is_dry=False, conversations=1, messages=1)
+    assert _progress(report, 1.0) == "1 conversation, 1 message so far (1 messages a second)"
