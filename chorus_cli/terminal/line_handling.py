@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from chorus_cli.commands.catalogue import asks_model
 from chorus_cli.commands.composing import edited_line
 from chorus_cli.commands.framework.command_line import resolve
-from chorus_cli.commands.framework.replies import Exit, Question, Refill, Reply
+from chorus_cli.commands.framework.replies import Exit, Question, Refill, Reply, plain
 from chorus_cli.core.errors import AttachmentError, CommandError, PersonaError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.services.cancellation import run_to_completion
@@ -163,7 +163,7 @@ class LineHandler:
             self._unsent.text, self._unsent.gives_way = answer.typed, answer.gives_way
         if isinstance(answer, Reply):
             draw(answer, self._screen)
-            await self._show_exchange_unless_in(*before)
+            await self._show_exchange_unless_in(*before, plain(answer))
         else:
             if answer.events and answer.text:
                 self._screen.notice(f"{_ASKED} {shortened(answer.text)}")
@@ -186,10 +186,13 @@ class LineHandler:
         self._screen.notice(_TOO_DEAR)
         return False
 
-    async def _show_exchange_unless_in(self, slug: str, thread_id: int) -> None:
-        """Show the last exchange of the thread in focus, unless the user was in it before."""
+    async def _show_exchange_unless_in(self, slug: str, thread_id: int, told: str) -> None:
+        """Show the last exchange of the thread in focus, unless the user was in it before or was ``told`` all of it."""
         focus = self._services.focus
-        if (focus.slug, focus.thread_id) != (slug, thread_id) and (exchange := await focus.last_exchange()):
+        if (focus.slug, focus.thread_id) == (slug, thread_id):
+            return
+        exchange = await focus.last_exchange()
+        if exchange and (exchange.question or exchange.reply not in told):
             show_exchange(exchange, self._screen)
 
     async def _carried_out(self, work: Coroutine[None, None, Answer], *, stoppable: bool) -> Answer:

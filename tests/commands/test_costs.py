@@ -111,6 +111,9 @@ async def test_a_grouping_is_completed_and_a_wrong_time_refused(world: World) ->
     found = completions(world.services.registry, world.services, "/cost by m").candidates
     assert [candidate.text for candidate in found] == ["by model"]
     assert "'by moon'" in await world.told("/cost by moon")
+    assert await world.told("/cost 7d by banana") == (
+        "Cannot read '7d by banana': after by comes day, persona, model or thread."
+    )
 
 
 async def test_a_budget_that_is_nearly_spent_warns_once_a_day(world: World, costs: Costs) -> None:

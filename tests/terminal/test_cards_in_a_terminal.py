@@ -28,6 +28,7 @@ def test_a_card_makes_a_persona_that_greets_talks_and_comes_out_again(tmp_path: 
         terminal.await_text("Welcome, Ada.")
         terminal.await_line(MIRA)
         assert "Made Mira of a mira.png by" in terminal.screen_text()
+        assert terminal.screen_text().count("Welcome, Ada.") == 1
         terminal.ask("The lens is broken", "lens", MIRA)
         assert "Memory:" not in home.seen()[-1]
         terminal.ask(f"/persona export Mira {tmp_path}/out.png", "Exported Mira to", MIRA)

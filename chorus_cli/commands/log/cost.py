@@ -13,13 +13,17 @@ from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Report, Table, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.commands.wording import local
+from chorus_cli.core.errors import CommandError
 from chorus_cli.core.models.costs import CostLine, DaySpending, without_price
+from chorus_cli.core.text.cutting import quoted
+from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.time import timespan
 from chorus_cli.services.log.costs import CostReport, Grouping
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 
 _BY = re.compile(rf"(?:(?P<time>.*\S)\s+|)by\s+(?P<grouping>{'|'.join(Grouping)})", re.DOTALL | re.IGNORECASE)
+_BY_SOMETHING = re.compile(r"(?:.*\s|)by\s+\S+", re.DOTALL | re.IGNORECASE)
 _SINCE = re.compile(r"since\s+", re.IGNORECASE)
 
 
@@ -33,6 +37,8 @@ class AskedCost:
 
 def _asked_cost(text: str, now: datetime) -> AskedCost:
     match = _BY.fullmatch(text.strip())
+    if match is None and _BY_SOMETHING.fullmatch(text.strip()):
+        raise CommandError(f"Cannot read {quoted(text.strip())}: after by comes {enumerated([*Grouping], 'or')}.")
     grouping = Grouping(match["grouping"].casefold()) if match else Grouping.MODEL
     time = _SINCE.sub("", (match["time"] or "") if match else text.strip(), count=1)
     return AskedCost(timespan.parse(time, now, after_since=True).before(now) if time else None, grouping)

@@ -11,6 +11,7 @@ from chorus_cli.core.log.marks import NO_MARKS, LogMarks, marker
 from chorus_cli.core.log.messages import Message, Role, is_written
 from chorus_cli.core.log.operations import NO_NUMBERS, Numbers
 from chorus_cli.core.text.fences import fenced
+from chorus_cli.core.text.references import has_controls, with_references
 from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def document(export: Export, *, is_json: bool) -> str:
 
 
 def markdown(export: Export) -> str:
-    """Write an export as Markdown: a heading for each message, below it the words as they were stored."""
+    """Write an export as Markdown: a heading for each message, below it its words; control characters are escaped."""
     what = "everything that was said" if export.is_whole else "what was in context"
     count = len(export.messages)
     head = (
@@ -62,7 +63,8 @@ def markdown(export: Export) -> str:
         f"Thread #{export.numbers.thread(export.thread_id)}, {what}: {count:,} message{'s' if count != 1 else ''}, "
         f"exported on {_local(export.exported_at)}."
     )
-    return "\n\n".join([head, *(_entry(entry, export) for entry in export.entries)]) + "\n"
+    text = "\n\n".join([head, *(_entry(entry, export) for entry in export.entries)]) + "\n"
+    return with_references(text) if has_controls(text) else text
 
 
 def _entry(entry: Message | Operation, export: Export) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import PersonaError
 from chorus_cli.core.imports.conversation import dated
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.storage.files.imports import reading
@@ -63,7 +64,9 @@ class Imports:
             ImportFormatError: a file cannot be read, or is of no known format.
         """
         report = ImportReport(is_dry=True)
-        async with aclosing(_batches(wanted, None, self.clock.now())) as batches:
+        async with aclosing(
+            _batches(wanted, None, self.clock.now(), self.attachments.with_name("chorus.db"))
+        ) as batches:
             async for batch in batches:
                 report.skipped.update(batch.skipped)
                 personas = self.roster.personas
@@ -88,7 +91,9 @@ class Imports:
         operations, slugs = Operations(self.clock.now(), _fingerprint(wanted.paths)), dict[str, str]()
         begun = told = self.clock.monotonic()
         silent = _FIRST_TOLD_SECONDS
-        async with aclosing(_batches(wanted, self.attachments, operations.now)) as batches:
+        async with aclosing(
+            _batches(wanted, self.attachments, operations.now, self.attachments.with_name("chorus.db"))
+        ) as batches:
             async for batch in batches:
                 for named in {_named(wanted, read) for read in batch.read} - slugs.keys():
                     slugs[named] = await self._persona(named) or wanted.otherwise
@@ -131,9 +136,10 @@ def _named(wanted: Wanted, read: Read) -> str:
     return wanted.persona or read.conversation.persona or wanted.otherwise
 
 
-async def _batches(wanted: Wanted, folder: Path | None, now: datetime) -> AsyncGenerator[Batch, None]:
+async def _batches(wanted: Wanted, folder: Path | None, now: datetime, own: Path) -> AsyncGenerator[Batch, None]:
     """Read batches on one thread, which some files are bound to; a conversation without times begins ``now``."""
-    found = reading.batches(wanted.paths, wanted.zone, folder, ALL_FORMATS)
+    formats = (other_log.format_without(own), *FORMATS)
+    found = reading.batches(wanted.paths, wanted.zone, folder, formats)
     loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, "import")
     try:
         while (batch := await loop.run_in_executor(thread, next, found, None)) is not None:
@@ -153,6 +159,5 @@ def _number_known(connection: Connection, incoming: Sequence[Incoming]) -> int:
 
 def _progress(report: ImportReport, seconds: float) -> str:
     speed = report.messages / max(seconds, 0.001)
-    return (
-        f"{report.conversations:,} conversations, {report.messages:,} messages so far ({speed:,.0f} messages a second)"
-    )
+    amount = f"{counted(report.conversations, 'conversation')}, {counted(report.messages, 'message')}"
+    return f"{amount} so far ({speed:,.0f} messages a second)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -17,7 +18,20 @@ from chorus_cli.core.log.messages import Role, Status
 
 WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
 LINES = st.lists(
-    st.sampled_from(["", "plain", "<!-- message {} -->", "\\\\<!-- message ", "---", "## Human", "\r", " x "]) | WORDS,
+    st.sampled_from(
+        [
+            "",
+            "plain",
+            "<!-- message {} -->",
+            "\\\\<!-- message ",
+            "---",
+            "## Human",
+            "\r",
+            " x ",
+            "\x1b[2J &#27; &amp;#7;",
+        ]
+    )
+    | WORDS,
     max_size=6,
 ).map("\n".join)
 TIMES = st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - aware by zone
@@ -63,6 +77,20 @@ def test_jsonl_is_read_back_as_it_was_written(conversation: ForeignConversation)
 def test_markdown_is_read_back_as_it_was_written(conversation: ForeignConversation) -> None:
     text = markdown.as_markdown(conversation)
     assert text.startswith(markdown.BEGINNING)
+    assert markdown.conversation_in(text) == conversation
+
+
+@given(conversations())
+def test_an_export_can_be_printed_to_a_terminal(conversation: ForeignConversation) -> None:
+    for text in (markdown.as_markdown(conversation), *json_lines.as_lines(conversation)):
+        assert [sign for sign in text if unicodedata.category(sign) == "Cc" and sign not in "\n\t\r"] == []
+
+
+def test_an_export_of_an_earlier_version_keeps_its_references() -> None:
+    message = ForeignMessage("m1", None, Role.USER, "Is &#27; an escape?")
+    conversation = ForeignConversation("demo", "c1", "", (message,), ("m1",))
+    text = markdown.as_markdown(conversation)
+    assert "Is &#27; an escape?" in text
     assert markdown.conversation_in(text) == conversation
 
 

@@ -11,7 +11,8 @@ from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports.conversation import NO_TIME
 from chorus_cli.core.log.messages import Message
 from chorus_cli.core.time import timestamps
-from chorus_cli.services.imports.imports import Wanted
+from chorus_cli.services.imports.imports import Wanted, _progress
+from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.storage.sqlite import persona_rows
 from chorus_cli.storage.sqlite.log import message_rows
 from chorus_cli.storage.sqlite.log.search_index import Scope
@@ -84,6 +85,21 @@ async def test_a_dry_run_changes_nothing(world: World) -> None:
     assert await contents(world) == ["Where is Rome?"]
 
 
+async def test_the_database_of_this_very_chorus_is_left_out_of_a_folder(world: World) -> None:
+    await taken_in(world, ROME, WHERE)
+    own = world.services.imports.attachments.with_name("chorus.db")
+    report = await imports(world).preview(Wanted([own], "chorus"))
+    assert (report.conversations, [*report.skipped]) == (0, ["database of this very Chorus"])
+
+
+async def test_files_without_a_size_are_not_opened_in_a_folder(world: World) -> None:
+    folder = written(world.folder, ROME, WHERE).parent / "system"
+    folder.mkdir()
+    (folder / "endless").touch(mode=0o000)
+    report = await imports(world).preview(Wanted([folder], "chorus"))
+    assert not report.skipped
+
+
 async def test_importing_again_after_an_undo_redoes_it(world: World) -> None:
     await taken_in(world, ROME, WHERE)
     await world.carry_out("/context undo")
@@ -152,3 +168,8 @@ async def test_the_history_of_a_small_thread_is_read_page_by_page_too(world: Wor
     assert [entry.content for entry in history.entries if isinstance(entry, Message)] == [
         line["content"] for line in said
     ]
+
+
+def test_the_progress_counts_one_as_one() -> None:
+    report = ImportReport(is_dry=False, conversations=1, messages=1)
+    assert _progress(report, 1.0) == "1 conversation, 1 message so far (1 messages a second)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,16 +20,23 @@ if TYPE_CHECKING:
 MARK = "chorus_conversation"
 VERSION = 1
 _BROKEN = "line that cannot be read"
+# The json module escapes those below U+0020.
+_CONTROL = re.compile(r"[\x7f-\x9f]")
 
 Word = TypeVar("Word", bound=Enum)
 
 
 def as_lines(conversation: ForeignConversation) -> Iterator[str]:
     """Write a conversation: each line is a JSON object."""
-    yield json.dumps(header(conversation), ensure_ascii=False)
+    yield written(header(conversation))
     live = frozenset(conversation.live)
     for message in conversation.messages:
-        yield json.dumps(fields(message, is_live=message.key in live), ensure_ascii=False)
+        yield written(fields(message, is_live=message.key in live))
+
+
+def written(value: object) -> str:
+    """Write a value as JSON on one line, without any control character."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def header(conversation: ForeignConversation) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """Our own Markdown: front matter for the conversation, and a comment above each message that holds its facts.
 
-A line of a message that would be read as such a comment is written with a backslash before it.
+A line of a message that would be read as such a comment is written with a backslash before it. Control characters are
+written as references, in messages whose facts say so.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports.own import json_lines
 from chorus_cli.core.log.messages import Role
+from chorus_cli.core.text.references import has_controls, with_references, without_references
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +27,7 @@ ATTACHMENTS = "attachments"
 _COMMENT = re.compile(r"^<!-- message (\{.*\}) -->$", re.MULTILINE)
 _LIKE_A_COMMENT = re.compile(r"^(\\*<!-- message )", re.MULTILINE)
 _WRITTEN_WITH_A_BACKSLASH = re.compile(r"^\\(\\*<!-- message )", re.MULTILINE)
+_ESCAPED = "escaped"
 _SPEAKERS = {
     Role.USER: "Human",
     Role.ASSISTANT: "Assistant",
@@ -37,7 +40,7 @@ def as_markdown(conversation: ForeignConversation) -> str:
     """Write a conversation."""
     live = frozenset(conversation.live)
     facts = "".join(f"{name}: {_json(value)}\n" for name, value in json_lines.header(conversation).items())
-    title = " ".join(conversation.title.split())
+    title = with_references(" ".join(conversation.title.split()))
     blocks = (_block(message, is_live=message.key in live) for message in conversation.messages)
     return "\n".join([f"---\n{facts}---\n", *([f"# {title}\n"] if title else []), *blocks])
 
@@ -61,7 +64,10 @@ def _block(message: ForeignMessage, *, is_live: bool) -> str:
     at = f", {message.timestamp:%Y-%m-%d %H:%M:%S} UTC" if message.timestamp else ""
     aside = "" if is_live else " (on another branch)"
     links = [f"[{_label(file.name)}]({ATTACHMENTS}/{file.entry})" for file in message.files]
-    content = _LIKE_A_COMMENT.sub(r"\\\1", message.content)
+    content = message.content
+    if has_controls(content):
+        facts[_ESCAPED], content = True, with_references(content)
+    content = _LIKE_A_COMMENT.sub(r"\\\1", content)
     parts = [f"## {_SPEAKERS[message.role]}{at}{aside}", *(["\n".join(links)] if links else []), content]
     # A comment ends at the first sign that is greater.
     written = _json(facts).replace(">", "\\u003e")
@@ -78,13 +84,14 @@ def _messages(text: str) -> Iterator[object]:
             files = facts.get("files")
             parts = body.split("\n\n", 2 if files else 1)
             content = parts[-1] if len(parts) == (3 if files else 2) else ""
-            yield facts | {"content": _WRITTEN_WITH_A_BACKSLASH.sub(r"\1", content)}
+            content = _WRITTEN_WITH_A_BACKSLASH.sub(r"\1", content)
+            yield facts | {"content": without_references(content) if facts.get(_ESCAPED) is True else content}
         else:
             yield None
 
 
 def _label(name: str) -> str:
-    return " ".join(name.split()).replace("[", "(").replace("]", ")")
+    return with_references(" ".join(name.split())).replace("[", "(").replace("]", ")")
 
 
 def _fact(line: str) -> tuple[str, object]:
@@ -93,7 +100,7 @@ def _fact(line: str) -> tuple[str, object]:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return json_lines.written(value)
 
 
 def _value(text: str) -> object:

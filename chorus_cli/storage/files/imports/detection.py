@@ -82,4 +82,12 @@ def _files_below(folder: Path) -> Iterator[Path]:
     for where, folders, files in os.walk(folder):
         folders.sort()
         paths = (Path(where, name) for name in sorted(files))
-        yield from (path for path in paths if not own_files.is_attachment(path))
+        yield from (path for path in paths if not own_files.is_attachment(path) and not _is_empty(path))
+
+
+def _is_empty(path: Path) -> bool:
+    """Return whether a file has no bytes by its size, as those of /proc, some of which never end when they are read."""
+    try:
+        return path.is_file() and path.stat().st_size == 0
+    except OSError:
+        return False

@@ -65,6 +65,23 @@ class JsonExport(Source):
                 continue
         return False
 
+    def problem(self) -> str:
+        """Return the reason why its files cannot be unpacked, or have no items; empty if neither is so."""
+        reason = "it has no conversations"
+        for name in self._names:
+            try:
+                self._container.opened(name).close()
+            except ImportFormatError as error:
+                reason = str(error)
+                continue
+            try:
+                with closing(_values(self._container, name)) as found:
+                    if any(True for _ in found):
+                        return ""
+            except ImportFormatError:
+                return ""
+        return reason
+
     def bytes_of(self, file: ForeignFile) -> bytes | None:
         """Return the bytes of a file, whose name in the export begins with its id."""
         if file.data is not None:
@@ -95,7 +112,10 @@ def _opened(form: _Form, opening: Opening) -> Source | None:
     source = JsonExport(container, names, form)
     if names and source.recognises():
         return source
+    problem = source.problem() if names and is_archive(opening.beginning) else ""
     source.close()
+    if problem:
+        raise ImportFormatError(f"Nothing can be imported from {opening.path}: {problem}.")
     return None
 
 

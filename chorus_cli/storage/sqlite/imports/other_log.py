@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import AttachmentError, ImportFormatError, StorageError
+from chorus_cli.core.imports.conversation import Skipped
 from chorus_cli.storage.files import attachments
 from chorus_cli.storage.files.imports.source import Format, Opening, Source
 from chorus_cli.storage.sqlite import migrations
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from chorus_cli.core.imports.conversation import ForeignConversation, ForeignFile, Skipped
+    from chorus_cli.core.imports.conversation import ForeignConversation, ForeignFile
 
 _SQLITE = b"SQLite format 3\0"
 _APPLICATION_ID = slice(68, 72)
@@ -43,6 +45,16 @@ class _OtherLog(Source):
         return None
 
 
+class _OwnLog(Source):
+    def conversations(self) -> Iterator[Skipped]:
+        """Yield nothing but the reason."""
+        yield Skipped("database of this very Chorus")
+
+    def bytes_of(self, file: ForeignFile) -> None:
+        """Return nothing: no message is read."""
+        del file
+
+
 def _copied(path: Path) -> sqlite3.Connection:
     """Copy a database to one without a name, whose pages the system frees even if this process is killed."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as theirs:
@@ -55,9 +67,16 @@ def _copied(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _opened(opening: Opening) -> Source | None:
+def format_without(own: Path) -> Format:
+    """Return the format of other logs, which leaves out the database ``own`` when a folder has it."""
+    return FORMAT._replace(opened=partial(_opened, own=own))
+
+
+def _opened(opening: Opening, own: Path | None = None) -> Source | None:
     is_chorus = opening.beginning[_APPLICATION_ID] == migrations.APPLICATION_ID.to_bytes(4, "big")
-    return _OtherLog(opening.path) if opening.beginning.startswith(_SQLITE) and is_chorus else None
+    if not opening.beginning.startswith(_SQLITE) or not is_chorus:
+        return None
+    return _OwnLog() if own and own.exists() and own.samefile(opening.path) else _OtherLog(opening.path)
 
 
 FORMAT = Format("chorus", "another Chorus", "its chorus.db, with the folder of attachments beside it", _opened)

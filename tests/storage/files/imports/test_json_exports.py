@@ -148,6 +148,21 @@ def test_paths_in_archives_lead_nowhere(tmp_path: Path, name: str) -> None:
     assert sorted(each.name for each in tmp_path.rglob("*")) == ["a", "b", "export.zip"]
 
 
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"[" + b" " * 30_000_000 + b"{}]", "packed more than 250 times"),
+        (b"[]", "it has no conversations"),
+    ],
+)
+def test_an_archive_from_which_nothing_can_be_read_is_refused_with_the_reason(
+    tmp_path: Path, content: bytes, reason: str
+) -> None:
+    path = zipped(tmp_path / "export.zip", {"conversations.json": content})
+    with pytest.raises(ImportFormatError, match=reason):
+        list(sources(path))
+
+
 def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
     bomb = b"[" + b" " * 30_000_000 + json.dumps(CHATGPT).encode() + b"]"
     path = zipped(tmp_path / "export.zip", {"conversations-000.json": [CHATGPT], "conversations-001.json": bomb})
