@@ -124,7 +124,7 @@ def view(
     """Compute the view of a thread from rows of the log and the operations that concern the thread.
 
     ``messages`` may hold more than is in view, in any order; it must hold what is ``put_in`` and every row of the
-    thread after the boundary and ``since``. ``operations`` must reach back to the boundary, ``summaries`` are in effect.
+    thread after the boundary and ``since``. ``operations`` must reach back to the boundary, ``summaries`` must stand.
     """
     boundary = journal.boundary(operations)
     later = _later(operations, boundary)
