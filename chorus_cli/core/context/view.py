@@ -124,8 +124,7 @@ def view(
     """Compute the view of a thread from rows of the log and the operations that concern the thread.
 
     ``messages`` may hold more than is in view, in any order; it must hold what is ``put_in`` and every row of the
-    thread after the boundary and after ``since``. ``operations`` must reach back to the boundary. ``summaries`` are
-    those of effective folds of the thread.
+    thread after the boundary and ``since``. ``operations`` must reach back to the boundary, ``summaries`` must stand.
     """
     boundary = journal.boundary(operations)
     later = _later(operations, boundary)
@@ -137,8 +136,7 @@ def view(
     others = (row for row in rows.values() if row.id not in member_ids and (row.id in kept or is_spoken(row)))
     chosen = [*members, *sorted(others, key=lambda row: (row.turn_id, row.id))]
     out = _out(operations, later, boundary, member_ids | kept)
-    seen = tuple(row for row in chosen if not out(row))
-    taken_back, moved_off = tuple(row for row in chosen if out(row)), journal.moved_off(later)
+    seen, taken_back = (tuple(row for row in chosen if out(row) is is_out) for is_out in (False, True))
     pinned = _kept(thread_id, (each for each in later if isinstance(each.act, Pin)))
     summary, folded_number = standing(summaries, boundary.id if boundary else None, [row.id for row in seen], pinned)
     return View(
@@ -150,7 +148,7 @@ def view(
         folded_number=folded_number,
         kept=kept,
         pinned=pinned,
-        other_branches=frozenset(row.id for row in taken_back if moved_off.get(row.id, row.superseded)),
+        other_branches=_other_branches(taken_back, later),
     )
 
 
@@ -257,6 +255,11 @@ def _spoken(
         )
 
     return is_spoken
+
+
+def _other_branches(rows: Iterable[Message], later: Sequence[Operation]) -> frozenset[int]:
+    moved_off = journal.moved_off(later)
+    return frozenset(row.id for row in rows if moved_off.get(row.id, row.superseded))
 
 
 def _out(
