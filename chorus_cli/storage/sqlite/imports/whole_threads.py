@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from chorus_cli.core.log.messages import Message
+    from chorus_cli.core.log.operations import Operation
 
 OWN_SOURCE = "chorus"
 DAMAGED_MESSAGE = "message that cannot be read"
@@ -75,11 +76,7 @@ def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> For
         raise DatabaseDamagedError(f"No message of thread {thread.thread_id} of {thread.persona} can be read.")
     keys = _keys(connection, thread.thread_id)
     operations = operation_rows.readable_of(connection, thread.persona, thread.thread_id)
-    said_by = {None, *(each.id for each in operations if isinstance(each.act, Retry | Import))}
-    marks = log_marks(operations, thread.thread_id)
-    withdrawn = marks.undone_operations & {each.id for each in operations if isinstance(each.act, Import)}
-    rows = [row for row in rows if row.introduced_by not in withdrawn] or rows
-    off = {row.id for row in rows if marks.is_undone(row) or marks.is_replaced(row) or row.introduced_by not in said_by}
+    rows, off = _off_branch(rows, operations, thread.thread_id)
     parents = _parents(rows, off)
     title, created_at = connection.execute(
         "SELECT title, created_at FROM threads WHERE id = ?", (thread.thread_id,)
@@ -99,6 +96,18 @@ def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> For
         skipped=((DAMAGED_MESSAGE, damaged),) if damaged else (),
         persona=thread.persona,
     )
+
+
+def _off_branch(rows: list[Message], operations: Sequence[Operation], thread_id: int) -> tuple[list[Message], set[int]]:
+    """Return the rows without those of undone imports, and the ids of those that are on other branches."""
+    imports = {each.id for each in operations if isinstance(each.act, Import)}
+    said_by = {None, *imports, *(each.id for each in operations if isinstance(each.act, Retry))}
+    marks = log_marks(operations, thread_id)
+    withdrawn = marks.undone_operations & imports
+    kept = [row for row in rows if row.introduced_by not in withdrawn] or rows
+    return kept, {
+        row.id for row in kept if marks.is_undone(row) or marks.is_replaced(row) or row.introduced_by not in said_by
+    }
 
 
 def _rows(connection: sqlite3.Connection, thread_id: int) -> tuple[list[Message], int]:
