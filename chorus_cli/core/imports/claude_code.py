@@ -133,13 +133,14 @@ class _Session:
         """Return the parent of each line, with the gaps of compactions closed.
 
         A line whose parent is not in the file follows the one before it, and so does one without a parent that is no
-        message of the user, who alone can begin anew.
+        message of the user, who alone can begin anew; where no line names a parent, each does.
         """
+        are_linked = any(line.parent for line in self._lines.values())
         parents: dict[str, str | None] = {}
         boundaries: list[Line] = []
         for line in self._lines.values():
             begins = line.record.get("type") == "user" and not line.record.get("isCompactSummary")
-            known = line.parent in self._lines or (line.parent is None and begins)
+            known = line.parent in self._lines or (line.parent is None and begins and are_linked)
             parents[line.key] = line.parent if known else line.before
             if line.record.get("subtype") == "compact_boundary":
                 boundaries.append(line)

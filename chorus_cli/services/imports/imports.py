@@ -69,12 +69,13 @@ class Imports:
         ) as batches:
             async for batch in batches:
                 report.skipped.update(batch.skipped)
+                report.lost_attachments += batch.lost_attachments
                 personas = self.roster.personas
                 names = [_named(wanted, read) for read in batch.read]
                 slugs = {named: personas.called(named) or named for named in {*names}}
                 incoming = [Incoming(slugs[named], *read) for named, read in zip(names, batch.read, strict=True)]
                 for each in incoming:
-                    report.count(each.persona, each.conversation)
+                    report.count(each.persona, each.conversation, sum(map(len, each.attachments.values())))
                 report.known += await self.store.read(_number_known, incoming)
         return report
 
@@ -111,9 +112,9 @@ class Imports:
         """Store a batch and count it, even if the caller is cancelled meanwhile."""
         added, is_cancelled = await run_to_completion(self.store.write(import_rows.store, incoming, operations))
         report.skipped.update(batch.skipped)
+        report.lost_attachments += batch.lost_attachments
         for each in incoming:
-            report.count(each.persona, each.conversation)
-            report.attachments += sum(map(len, each.attachments.values()))
+            report.count(each.persona, each.conversation, sum(map(len, each.attachments.values())))
         report.add(added)
         if is_cancelled:
             raise asyncio.CancelledError

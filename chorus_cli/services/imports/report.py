@@ -33,6 +33,7 @@ class ImportReport:
     branched: int = 0
     off: int = 0
     attachments: int = 0
+    lost_attachments: int = 0
     known: int = 0
     added_conversations: int = 0
     continued: int = 0
@@ -47,14 +48,14 @@ class ImportReport:
     skipped: Counter[str] = field(default_factory=Counter)
     guesses: Counter[str] = field(default_factory=Counter)
 
-    def count(self, persona: str, conversation: ForeignConversation) -> None:
-        """Count a conversation that was read."""
+    def count(self, persona: str, conversation: ForeignConversation, attachments: int) -> None:
+        """Count a conversation that was read with so many attachments."""
         self.conversations += 1
         self.messages += len(conversation.messages)
         off = len(conversation.messages) - len(conversation.live)
         self.branched += off > 0
         self.off += off
-        self.attachments += sum(len(each.files) for each in conversation.messages)
+        self.attachments += attachments
         self.sources[conversation.source] += 1
         self.personas[persona] += 1
         self.guesses.update(conversation.guesses)
@@ -89,6 +90,7 @@ class ImportReport:
             "branched_conversations": self.branched,
             "messages_on_other_branches": self.off,
             "attachments": self.attachments,
+            "missing_attachments": self.lost_attachments,
             "first": timestamps.to_text(self.first) if self.first else None,
             "last": timestamps.to_text(self.last) if self.last else None,
             "sources": dict(self.sources),
@@ -123,6 +125,8 @@ class ImportReport:
             facts.append(f"{counted(self.switched, 'thread')} without new messages now on another branch.")
         if self.attachments:
             facts.append(f"{counted(self.attachments, 'attachment')}.")
+        if self.lost_attachments:
+            facts.append(f"{counted(self.lost_attachments, 'attachment')} missing from the export; messages name them.")
         if self.redone_messages > self.known:
             facts.append(
                 "The import that was undone is redone as a whole: "

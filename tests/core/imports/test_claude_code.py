@@ -45,6 +45,11 @@ def read(*lines: Any, name: str = "s1") -> Any:
     return found
 
 
+def test_where_no_line_names_a_parent_each_follows_the_one_before() -> None:
+    conversation = conversation_of([line | {"parentUuid": None} for line in REWOUND], "s1")
+    assert conversation.live == ("u1", "a1", "b1", "b2", "c1", "c2")
+
+
 def test_a_rewind_leaves_a_branch() -> None:
     found = read(*REWOUND)
     assert said(found) == [

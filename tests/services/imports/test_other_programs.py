@@ -67,6 +67,17 @@ async def test_chatgpt_moves_in_with_branches_and_pictures(world: World) -> None
     assert (await world.threads.all())[-1].title == "Tea"
 
 
+@pytest.mark.parametrize(("files", "found", "lost"), [({"file__ab1": b"PNG"}, 1, 0), ({}, 0, 1)])
+async def test_a_dry_run_tells_of_attachments_as_the_import_does(
+    world: World, files: dict[str, bytes], found: int, lost: int
+) -> None:
+    path = zipped(world.folder, [EXPORT], **files)
+    imports = Imports(world.store, world.clock, world.roster, world.folder / "attachments")
+    for report in (await imports.preview(Wanted([path], "chorus")), await taken_in(world, path)):
+        assert (report.attachments, report.lost_attachments) == (found, lost)
+        assert ("1 attachment missing from the export; messages name them." in report.text()) is bool(lost)
+
+
 async def test_a_later_export_adds_what_is_new(world: World) -> None:
     await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
     assert (await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))).added_messages == 0

@@ -35,16 +35,21 @@ class Read(NamedTuple):
 
 @dataclass(slots=True)
 class Batch:
-    """Conversations that were read one after the other, and the number of things left out, by reason."""
+    """Conversations that were read one after the other, and the number of things left out, by reason.
+
+    ``lost_attachments`` counts those that the export only names.
+    """
 
     read: list[Read] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
+    lost_attachments: int = 0
     messages: int = 0
     characters: int = 0
 
-    def add(self, read: Read) -> None:
-        """Add a conversation."""
+    def add(self, read: Read, lost_attachments: int) -> None:
+        """Add a conversation; so many of its attachments are not in the export."""
         messages = read.conversation.messages
+        self.lost_attachments += lost_attachments
         self.read.append(read)
         self.skipped.update(dict(read.conversation.skipped))
         self.messages += len(messages)
@@ -71,7 +76,7 @@ def batches(
             if isinstance(item, Skipped):
                 batch.skipped[item.reason] += 1
                 continue
-            batch.add(Read(item, {}) if folder is None or source is None else _with_attachments(item, source, folder))
+            batch.add(*((Read(item, {}), 0) if source is None else _with_attachments(item, source, folder)))
             if batch.is_full:
                 yield batch
                 batch = Batch()
@@ -101,9 +106,13 @@ def _items(
                 source.close()
 
 
-def _with_attachments(conversation: ForeignConversation, source: Source, folder: Path) -> Read:
-    """Store the files of the messages; those that the export does not have are named at the end of their messages."""
+def _with_attachments(conversation: ForeignConversation, source: Source, folder: Path | None) -> tuple[Read, int]:
+    """Store the files of the messages; those that the export does not have are named at the end of their messages.
+
+    Return their number too. Without ``folder`` nothing is stored and the conversation stays as it is.
+    """
     found: dict[str, tuple[Attachment, ...]] = {}
+    lost = 0
     messages: list[ForeignMessage] = []
     for message in conversation.messages:
         missing: list[str] = []
@@ -113,11 +122,13 @@ def _with_attachments(conversation: ForeignConversation, source: Source, folder:
             if data is None:
                 missing.append(f"[attachment: {file.name}, not in the export]")
             else:
-                digest = attachments.store(folder, data)
+                digest = attachments.store(folder, data) if folder else ""
                 stored.append(attachment_of(file.name, data, digest, file.media_type or _ANY_TYPE))
         if stored:
             found[message.key] = tuple(stored)
         # The bytes are on the disk; a batch need not hold them.
         words = "\n\n".join(filter(None, [message.content, *missing]))
         messages.append(replace(message, content=words, files=()) if message.files else message)
-    return Read(replace(conversation, messages=tuple(messages)), found)
+        lost += len(missing)
+    told = replace(conversation, messages=tuple(messages)) if folder else conversation
+    return Read(told, found), lost

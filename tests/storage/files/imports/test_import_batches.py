@@ -79,6 +79,7 @@ def test_bytes_are_stored_and_those_that_are_missing_named(tmp_path: Path, forma
     [batch] = batches([written(tmp_path, a="x") / "a"], None, tmp_path / "kept", formats)
     [(conversation, attached)] = batch.read
     assert conversation.messages[0].content == "Look\n\n[attachment: b.png, not in the export]"
+    assert batch.lost_attachments == 1
     [photo] = attached["m1"]
     assert (photo.name, photo.size_bytes) == ("a.png", 5)
     assert attachments.read(tmp_path / "kept", photo.sha256) == b"photo"
@@ -87,6 +88,8 @@ def test_bytes_are_stored_and_those_that_are_missing_named(tmp_path: Path, forma
 def test_a_preview_stores_nothing(tmp_path: Path, formats: tuple[Format, ...]) -> None:
     [batch] = batches([written(tmp_path, a="x") / "a"], None, None, formats)
     assert batch.read[0].conversation == TALK
+    assert [len(each) for each in batch.read[0].attachments.values()] == [1]
+    assert batch.lost_attachments == 1
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
