@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
+
+import pytest
 
 from chorus_cli.core.cards.png import card_json
 from tests.core.cards.made_cards import card, picture, text_chunk
 from tests.terminal.driver import Home
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
 MIRA = "Mira ❯"
 
 
-def test_a_card_makes_a_persona_that_greets_talks_and_comes_out_again(tmp_path: Path) -> None:
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder whose files have paths that fit a line of the terminal."""
+    with TemporaryDirectory() as made:
+        yield Path(made)
+
+
+def test_a_card_makes_a_persona_that_greets_talks_and_comes_out_again(tmp_path: Path, folder: Path) -> None:
     home = Home(tmp_path)
     made = card(2, creator="\x1b]0;owned\x07somebody", first_mes="\x1b[2JWelcome, {{user}}.")
     (tmp_path / "config.jsonc").write_text('{"defaults": {"user_name": "Ada", "model": "chorus/eliza"}}')
-    (tmp_path / "a mira.png").write_bytes(picture(text_chunk("chara", made)))
+    (folder / "a mira.png").write_bytes(picture(text_chunk("chara", made)))
     with home.chat() as terminal:
-        terminal.type(f"/persona import {tmp_path}/a mi")
-        terminal.press("tab")
+        terminal.type(f"/persona import {folder}/a mi")
         terminal.await_text("/a mira.png")
+        terminal.press("tab")
+        terminal.await_text(f"/persona import {folder}/a mira.png")
         terminal.press("enter")
         terminal.await_text("Welcome, Ada.")
         terminal.await_line(MIRA)

@@ -90,9 +90,23 @@ class RowReader:
         return known or self._most_rows
 
     def _one(self, table: str, chosen: str, number: int) -> Row | None:
-        with suppress(sqlite3.DatabaseError):
-            row: Row | None = self._connection.execute(
-                f"SELECT rowid, {chosen} FROM {table} NOT INDEXED WHERE rowid = ?", (number,)
-            ).fetchone()
-            return row if row is not None and row[0] == number else None
-        return None
+        try:
+            return self._at(table, chosen, number)
+        except sqlite3.DatabaseError:
+            return self._in_pieces(table, chosen.split(", "), number)
+
+    def _in_pieces(self, table: str, columns: Sequence[str], number: int) -> Row | None:
+        """Read a row whose columns cannot all be read; the unreadable ones are NULL."""
+        values: list[object] = []
+        for column in columns:
+            found: Row | None = None
+            with suppress(sqlite3.DatabaseError):
+                found = self._at(table, column, number)
+            values.append(found[1] if found else None)
+        return (number, *values) if any(value is not None for value in values) else None
+
+    def _at(self, table: str, chosen: str, number: int) -> Row | None:
+        row: Row | None = self._connection.execute(
+            f"SELECT rowid, {chosen} FROM {table} NOT INDEXED WHERE rowid = ?", (number,)
+        ).fetchone()
+        return row if row is not None and row[0] == number else None
