@@ -78,6 +78,18 @@ async def test_a_dry_run_tells_of_attachments_as_the_import_does(
         assert ("1 attachment missing from the export; messages name them." in report.text()) is bool(lost)
 
 
+async def test_an_older_export_brings_back_no_newer_import_that_was_undone(world: World) -> None:
+    other = chatgpt(chatgpt_node("z", None, "user", "new"), conversation_id="talk-9")
+    grown = chatgpt(QUESTION, FIRST, SECOND, LATER)
+    await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
+    await taken_in(world, zipped(world.folder, [grown, other], file__ab1=b"PNG"))
+    await world.carry_out("/context undo")
+    report = await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
+    assert (report.redone, report.added_messages) == (0, 0)
+    assert "new" not in [entry.title for entry in await world.threads.all()]
+    assert (await taken_in(world, zipped(world.folder, [grown, other], file__ab1=b"PNG"))).redone == 1
+
+
 async def test_a_later_export_adds_what_is_new(world: World) -> None:
     await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))
     assert (await taken_in(world, zipped(world.folder, [EXPORT], file__ab1=b"PNG"))).added_messages == 0

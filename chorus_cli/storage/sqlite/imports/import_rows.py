@@ -93,7 +93,8 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Opera
     persona, conversation, _ = incoming
     known = known_conversations.known(connection, incoming)
     if known is not None:
-        redone = _put_back(connection, persona, known, operations.now)
+        there = [known.messages[each.key] for each in conversation.messages if each.key in known.messages]
+        redone = _put_back(connection, persona, there, operations.now)
         added.redone += len(redone)
         added.redone_messages += sum(redone)
         fresh = [each for each in conversation.messages if each.key not in known.messages]
@@ -129,14 +130,13 @@ def _moves(connection: sqlite3.Connection, incoming: Incoming, known: Known | No
     return find(connection, incoming, known)
 
 
-def _put_back(connection: sqlite3.Connection, persona: str, known: Known, now: datetime) -> list[int]:
-    """Redo the undone imports that a conversation came in with, and return the number of messages of each."""
+def _put_back(connection: sqlite3.Connection, persona: str, ids: Sequence[int], now: datetime) -> list[int]:
+    """Redo the undone imports that messages came in with, and return the number of messages of each."""
     undone = operation_rows.undone_imports(connection, persona)
     if not undone:
         return []
-    ids = json.dumps([*known.messages.values()])
     rows = connection.execute(
-        "SELECT DISTINCT introduced_by FROM messages WHERE id IN (SELECT value FROM json_each(?))", (ids,)
+        "SELECT DISTINCT introduced_by FROM messages WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),)
     ).fetchall()
     concerned = sorted({operation_id for (operation_id,) in rows} & undone)
     for operation_id in concerned:
