@@ -81,6 +81,7 @@ def test_two_programs_that_talk_in_one_thread_answer_one_turn_at_a_time(home: Ho
         chat.await_text("Waiting for the reply in thread #1 that another Chorus is writing")
         assert other.poll() is None
         chat.await_text(TIRED[1])
+        chat.await_line(PROMPT)
         other.communicate(timeout=PATIENCE_SECONDS)
     first, second = (content for content, status in home.replies() if status == "complete")
     assert first.endswith("word49?")
