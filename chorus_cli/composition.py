@@ -217,7 +217,7 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
     answering = _answering(opened, machine, providers, ToolServices(store, clock, search, memory, jobs))
     attachments = Attachments(opened.paths.attachments, providers.counter, providers.accepted_by)
     rounds = Rounds(context, answering, folds, offers, memory.flashes, UnsentFiles(attachments.is_stored))
-    conversation = Conversation(rounds, memory, opened.run, clock.now(), jobs.news, jobs.running)
+    conversation = Conversation(rounds, memory, opened.run, clock.now(), jobs)
     return Turns(opened, machine, providers, context, memory, jobs, search, costs, folding, conversation, attachments)
 
 

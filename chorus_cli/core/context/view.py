@@ -16,7 +16,7 @@ Order is the order of turns, never of clocks: a timestamp only decides age, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -74,6 +74,12 @@ class View:
     kept: frozenset[int] = frozenset()
     pinned: frozenset[int] = frozenset()
     other_branches: frozenset[int] = frozenset()
+    verbatim: tuple[Message, ...] = field(init=False)
+    """The messages that are sent word for word: those the summary does not stand for, and pinned ones."""
+
+    def __post_init__(self) -> None:
+        pinned = (row for row in self.messages[: self.folded_number] if row.id in self.pinned)
+        object.__setattr__(self, "verbatim", (*pinned, *self.messages[self.folded_number :]))
 
     @property
     def folded(self) -> tuple[Message, ...]:
@@ -84,13 +90,6 @@ class View:
     def unfolded(self) -> tuple[Message, ...]:
         """The messages that the summary does not stand for."""
         return self.messages[self.folded_number :]
-
-    @property
-    def verbatim(self) -> tuple[Message, ...]:
-        """The messages that are sent word for word: those the summary does not stand for, and pinned ones."""
-        if not self.pinned:
-            return self.messages[self.folded_number :]
-        return (*(row for row in self.folded if row.id in self.pinned), *self.unfolded)
 
     @property
     def boundary_id(self) -> int | None:

@@ -172,8 +172,10 @@ class Context:
 
     async def _system_prompt(self, persona: Persona) -> SystemPrompt:
         """Measure the system prompt of a persona; the last one is remembered, for documents may be long."""
-        prompt = sent(persona, persona.settings.system_prompt)
-        documents = tuple(each._replace(content=sent(persona, each.content)) for each in persona.documents)
+        prompt, documents = persona.settings.system_prompt, persona.documents
+        if persona.has_card:
+            prompt = sent(persona, prompt)
+            documents = tuple(each._replace(content=sent(persona, each.content)) for each in documents)
         known = self._system_prompts.get((prompt, documents))
         if known is not None:
             return known
