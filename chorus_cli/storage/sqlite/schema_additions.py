@@ -130,3 +130,20 @@ CHANGED_ROWS: tuple[str, ...] = (
     END""",
 )
 """The number of changes of messages that do not change by themselves any more, so that a reader may keep them."""
+
+INTENTS: tuple[str, ...] = (
+    """
+    CREATE TABLE intents(
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        persona TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        detail TEXT NOT NULL,
+        before TEXT NOT NULL,
+        after TEXT NOT NULL,
+        created_at TEXT NOT NULL
+    ) STRICT""",
+)
+"""Changes of files that rows of the journal belong to, from before the file is written until the row is stored.
+
+``before`` and ``after`` are hashes of the files.
+"""
