@@ -49,7 +49,7 @@ class PartialCodeBlock(CodeBlock):
 
     @classmethod
     def create(cls, markdown: Markdown, token: Token) -> PartialCodeBlock:
-        """Return the block for ``token``, whose ``meta`` holds the reply's ``lexing`` and, for a fence, its ``part``."""
+        """Return the block for ``token``, whose ``meta`` holds the reply's ``lexing`` and the ``part`` of a fence."""
         name = token.info.partition(" ")[0] or "text"
         return cls(name, markdown.code_theme, token.meta.get("part", WHOLE), token.meta["lexing"])
 

@@ -60,7 +60,12 @@ class _Lexer(Protocol):
 
 
 class Lexing(Protocol):
-    """The lexers of one reply; code that is too costly to lex has no tokens."""
+    """The lexers of one reply; code that is too costly to lex has no tokens.
+
+    If it does not wait (``waits``), code has none either while the lexers are being loaded.
+    """
+
+    waits: bool
 
     def tokens(self, language: str, code: str, stack: Stack) -> Iterable[Token] | None:
         """Return the tokens of ``code``, which contains no tabs, lexed from ``stack`` on."""
@@ -68,6 +73,14 @@ class Lexing(Protocol):
 
     def points(self, language: str, code: str, stack: Stack) -> Mapping[int, Stack]:
         """Return the lines at which lexing can resume (see `resumption_points`)."""
+        ...
+
+    def hurry(self) -> None:
+        """Do without lexers that take long: the user has stopped the reply."""
+        ...
+
+    def close(self) -> None:
+        """Need no more lexers."""
         ...
 
 
@@ -79,6 +92,7 @@ class LexingLimit:
     """Cost limit for the lexers of one reply; ``seconds`` are processor time for one run over a block."""
 
     def __init__(self, seconds: float = _MAX_SECONDS) -> None:
+        self.waits = True
         self._seconds = seconds
         self._is_exceeded = False
 
@@ -97,11 +111,17 @@ class LexingLimit:
         lexer = _lexer(language)
         if stack == ROOT:
             return self.run(code, lambda: list(lexer.get_tokens(code)))
-        return self.run(code, lambda: [token for _, *token in lexer.get_tokens_unprocessed(code, stack)])
+        return self.run(code, lambda: [(kind, text) for _, kind, text in lexer.get_tokens_unprocessed(code, stack)])
 
     def points(self, language: str, code: str, stack: Stack) -> Mapping[int, Stack]:
         """Return the lines at which lexing can resume (see `resumption_points`)."""
         return resumption_points(language, code, stack, self)
+
+    def hurry(self) -> None:
+        """Do nothing: these lexers have their limit."""
+
+    def close(self) -> None:
+        """Do nothing: these lexers are loaded once for all replies."""
 
 
 class BoundedLexer:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _PATIENCE_SECONDS = 1.0
 """The process itself stops after 0.3 seconds of processor time; this is for a machine that gives it none."""
 
+_HURRY_SECONDS = 0.05
+
 _PIECE_BYTES = 65_536
 _WITHOUT_COLOURS = ("", "text")
 
@@ -68,6 +70,10 @@ class LexingProcess:
         found = None if is_too_costly(expanded) else self._answer("points", language, expanded, stack)
         return anywhere(code) if found is None else {line: tuple(states) for line, states in found}
 
+    def hurry(self) -> None:
+        """Wait no longer than nobody notices: the user has stopped the reply."""
+        self.waits, self._seconds = False, _HURRY_SECONDS
+
     def close(self) -> None:
         """End the process; code has no colours after that."""
         self._is_over = True
@@ -79,24 +85,23 @@ class LexingProcess:
         if self._is_over or language in _WITHOUT_COLOURS:
             return None
         try:
-            pipes = self._pipes = self._pipes or Pipes(self._seconds)
+            pipes = self._pipes = self._pipes or Pipes()
             if not (self._is_ready or self.waits or pipes.has_line()):
                 return None
             if not self._is_ready:
-                pipes.line()
+                pipes.line(self._seconds)
                 self._is_ready = True
-            pipes.write(json.dumps([kind, language, code, stack]).encode() + b"\n")
-            return cast("list[Any] | None", json.loads(pipes.line()))
+            pipes.write(json.dumps([kind, language, code, stack]).encode() + b"\n", self._seconds)
+            return cast("list[Any] | None", json.loads(pipes.line(self._seconds)))
         except (NoAnswerError, OSError, ValueError):
             self.close()
             return None
 
 
 class Pipes:
-    """The process that serves `lexing`, and its pipes; each use of them takes ``seconds`` at most."""
+    """The process that serves `lexing`, and its pipes."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - a module of Chorus, without a shell
             # A file in the current folder is not imported in place of a module.
             [sys.executable, "-P", lexing.__file__],
@@ -117,30 +122,30 @@ class Pipes:
         """The number of the process."""
         return self._process.pid
 
-    def write(self, line: bytes) -> None:
-        """Write a line.
+    def write(self, line: bytes, seconds: float) -> None:
+        """Write a line within so many seconds.
 
         Raises:
             NoAnswerError: the process does not take it in time.
             OSError: the process has ended.
         """
-        deadline = time.monotonic() + self._seconds
+        deadline = time.monotonic() + seconds
         while line:
             _, ready, _ = select.select([], [self._stdin], [], max(0.0, deadline - time.monotonic()))
             if not ready:
                 raise NoAnswerError
             line = line[os.write(self._stdin.fileno(), line) :]
 
-    def line(self) -> bytes:
-        """Read a line.
+    def line(self, seconds: float) -> bytes:
+        """Read a line within so many seconds.
 
         Raises:
             NoAnswerError: none comes in time, or none at all.
         """
-        deadline, line = time.monotonic() + self._seconds, b""
+        deadline, line = time.monotonic() + seconds, b""
         while not line.endswith(b"\n"):
-            seconds = max(0.0, deadline - time.monotonic())
-            piece = os.read(self._stdout.fileno(), _PIECE_BYTES) if self.has_line(seconds) else b""
+            has_more = self.has_line(max(0.0, deadline - time.monotonic()))
+            piece = os.read(self._stdout.fileno(), _PIECE_BYTES) if has_more else b""
             if not piece:
                 raise NoAnswerError
             line += piece

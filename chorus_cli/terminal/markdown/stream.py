@@ -31,6 +31,7 @@ from chorus_cli.terminal.markdown.already_printed import without_printed, words_
 from chorus_cli.terminal.markdown.blocks import MarkdownBlocks
 from chorus_cli.terminal.markdown.drawing import MarkdownDrawing
 from chorus_cli.terminal.markdown.lexing import LexingLimit
+from chorus_cli.terminal.markdown.lexing_process import LexingProcess
 from chorus_cli.terminal.screen.painted_rows import PaintedRows, Row, widest
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Draft:
     """
 
     def __init__(self, lexing: Lexing, *, colour: bool) -> None:
+        self.lexing = lexing
         self.taken = 0
         self._blocks = MarkdownBlocks(lexing)
         self._drawing = MarkdownDrawing(colour=colour)
@@ -71,9 +73,8 @@ class Draft:
         return self._blocks.source
 
     def feed(self, text: str) -> None:
-        """Queue arrived text."""
-        for start in range(0, len(text), _STEP_CHARACTERS):
-            self._waiting.append(text[start : start + _STEP_CHARACTERS])
+        """Queue a short text."""
+        self._waiting.append(text)
 
     def advance(self, size: os.terminal_size) -> bool:
         """Parse and settle a few milliseconds' worth of queued text; return whether more is queued."""
@@ -92,10 +93,10 @@ class Draft:
 
     def frame(self, size: os.terminal_size, room: int) -> list[Row]:
         """Return the rows of the open block; the beginning of a fence or list that has no ``room`` is settled."""
-        unsettled = self._drawn(self._blocks.unsettled(), size)
+        unsettled = self._drawn_open(size)
         kept_lines = room // 2
         while len(unsettled) > room and self._shed(size, kept_lines):
-            unsettled = self._drawn(self._blocks.unsettled(), size)
+            unsettled = self._drawn_open(size)
             kept_lines //= 2
         return unsettled
 
@@ -137,6 +138,13 @@ class Draft:
         self._tolerated_weight = _HEAVY_BLOCK
         self._settled += self._drawn(piece, size)
 
+    def _drawn_open(self, size: os.terminal_size) -> list[Row]:
+        self.lexing.waits = False
+        try:
+            return self._drawn(self._blocks.unsettled(), size)
+        finally:
+            self.lexing.waits = True
+
     def _drawn(self, piece: Piece, size: os.terminal_size) -> list[Row]:
         return self._drawing.rows(piece, size.columns)
 
@@ -144,7 +152,8 @@ class Draft:
 class MarkdownStream:
     """One reply on a terminal that obeys escape sequences; its text must be safe already.
 
-    While a thread works on the ``draft``, only `feed`, `take_down` and `give_up` may be called.
+    Code is lexed in this process, or in one of its own that is killed at its limit if the stream ``lexes_apart``. While
+    a thread works on the ``draft``, only `feed`, `take_down` and `give_up` may be called.
     """
 
     def __init__(
@@ -154,15 +163,15 @@ class MarkdownStream:
         colour: bool = True,
         breaks_rows: bool = True,
         size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
-        lexing: Lexing | None = None,
+        lexes_apart: bool = False,
     ) -> None:
-        self.draft = Draft(lexing or LexingLimit(), colour=colour)
+        self.draft = Draft(LexingProcess() if lexes_apart else LexingLimit(), colour=colour)
         self._rows = PaintedRows(write, breaks_rows=breaks_rows)
         self._size = size
         self._drawn_for = size()
-        self._fed = 0
-        self._taken = 0
         self._source = ""
+        self._arrived: deque[str] = deque()
+        self._dropped = 0
         self._settled: list[Row] = []
         self._printed = ""
         self._paints_all = True
@@ -174,8 +183,10 @@ class MarkdownStream:
 
     def feed(self, text: str) -> None:
         """Queue arrived text."""
-        self._fed += len(text)
-        self.draft.feed(text)
+        for start in range(0, len(text), _STEP_CHARACTERS):
+            piece = text[start : start + _STEP_CHARACTERS]
+            self._arrived.append(piece)
+            self.draft.feed(piece)
 
     def advance(self) -> bool:
         """Parse and settle a few milliseconds' worth of queued text; return whether more is queued."""
@@ -194,7 +205,9 @@ class MarkdownStream:
         """Write the rows that the draft has settled, and those of the open block in place of the ones before."""
         self.adopt_size()
         self._settled += self.draft.take_settled()
-        self._source, self._taken = self.draft.source, self.draft.taken
+        self._source = self.draft.source
+        while self._dropped < self.draft.taken:
+            self._dropped += len(self._arrived.popleft())
         self._show(unsettled, below, self.room(below))
 
     def take_down(self) -> None:
@@ -205,15 +218,21 @@ class MarkdownStream:
     def close(self) -> int:
         """Settle the parsed text; return how many characters of the queue are not shown."""
         self.draft.finish(self.adopt_size())
+        return self.show_rest()
+
+    def show_rest(self) -> int:
+        """Write the rows that the draft has settled, and nothing below them; return as ``close`` does."""
         self.show([])
-        return self._fed - self._taken
+        return sum(map(len, self._arrived))
 
     def give_up(self) -> int:
-        """Show the open block as its text, because it takes too long to draw; return as ``close`` does."""
+        """Show the open block and a step of the queue as text, because drawing takes long; return as ``close`` does."""
         self.adopt_size()
-        self._settled += [Row(line, line, widest(line)) for line in self._source.splitlines()]
+        rest = "".join(self._arrived)
+        lines = (self._source + rest[:_STEP_CHARACTERS]).split("\n")
+        self._settled += [Row(line, line, widest(line)) for line in lines]
         self._show([], [], 1)
-        return self._fed - self._taken
+        return len(rest[_STEP_CHARACTERS:])
 
     def adopt_size(self) -> os.terminal_size:
         """Draw at the window's size from now on, and return it; note the open rows that it has scrolled away."""
