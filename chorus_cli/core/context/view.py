@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.summaries import standing
 from chorus_cli.core.log import journal
-from chorus_cli.core.log.acts import Pin, Retry
+from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.imports import Import
+from chorus_cli.core.log.inclusions import Pin
 from chorus_cli.core.log.messages import is_written
 
 if TYPE_CHECKING:
