@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JournalError
-from chorus_cli.core.log.acts import Clear, Fold, Fork, Pin, Redo, Retry, Reversal, Subject, Undo, Window
+from chorus_cli.core.log.acts import Clear, Fold, Fork, Redo, Retry, Reversal, Subject, Undo, Window
 from chorus_cli.core.log.imports import Import
+from chorus_cli.core.log.inclusions import Pin
 from chorus_cli.core.log.memory_acts import MemoryAct
 from chorus_cli.core.log.runs import expanded
 
@@ -169,7 +170,7 @@ def fold_is_undone(operations: Sequence[Operation]) -> bool:
 
 def undoable(operations: Sequence[Operation]) -> Operation | None:
     """Return the newest effective operation of the user, which an undo without a number takes back."""
-    by_hand = [operation for operation in effective(operations) if not operation.automatic]
+    by_hand = [each for each in effective(operations) if not each.automatic and not each.act.is_final]
     return by_hand[-1] if by_hand else None
 
 
@@ -207,6 +208,8 @@ def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
     chosen = _numbered(operations, number)
     if chosen.subject is not None:
         raise JournalError(f"Operation {number} only takes something back or puts it back; it cannot be undone itself.")
+    if chosen.act.is_final:
+        raise JournalError(f"Operation {number} has overwritten what it names; no undo brings that back.")
     if chosen not in effective(operations):
         raise JournalError(f"Operation {number} is undone already. /context redo {number} puts it back.")
     return chosen

@@ -32,14 +32,16 @@ def number_in_view(connection: sqlite3.Connection, journal: ThreadJournal, since
     """
     thread_id, boundary = journal.thread_id, journal.boundary
     cursor = connection.execute(
-        f"SELECT {_SHAPE} FROM messages INDEXED BY messages_of_thread WHERE thread_id = ? AND timestamp > ? AND id > ?",
+        f"SELECT {_SHAPE} FROM messages INDEXED BY messages_of_thread WHERE thread_id = ? AND timestamp > ? AND id > ? "
+        f"AND {message_rows.THERE}",
         (thread_id, timestamps.to_text(since), boundary.after_message_id if boundary else 0),
     )
     rows = [_shape(*row) for row in cursor]
     if by_operations := put_in(journal, since):
         ids = json.dumps(list(by_operations))
         cursor = connection.execute(
-            f"SELECT {_SHAPE} FROM messages WHERE id IN (SELECT value FROM json_each(?))", (ids,)
+            f"SELECT {_SHAPE} FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND {message_rows.THERE}",
+            (ids,),
         )
         rows += [_shape(*row) for row in cursor]
     return len(view(rows, journal, since).messages)
