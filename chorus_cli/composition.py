@@ -216,8 +216,8 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
     folds = FoldSchedule(store, folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
     answering = _answering(opened, machine, providers, ToolServices(store, clock, search, memory, jobs))
     attachments = Attachments(opened.paths.attachments, providers.counter, providers.accepted_by)
-    rounds = Rounds(context, answering, folds, offers, memory.flashes, UnsentFiles(attachments.is_stored))
-    conversation = Conversation(rounds, memory, opened.run, clock.now(), jobs)
+    rounds = Rounds(context, answering, folds, offers, memory, UnsentFiles(attachments.is_stored))
+    conversation = Conversation(rounds, opened.run, clock.now(), jobs)
     return Turns(opened, machine, providers, context, memory, jobs, search, costs, folding, conversation, attachments)
 
 

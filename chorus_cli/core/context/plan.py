@@ -110,7 +110,7 @@ def plan_whole(snapshot: ContextSnapshot) -> RequestPlan | None:
     tokens = fixed_tokens + message_tokens
     if tokens > snapshot.budget.room.budget:
         return None
-    request = _request(snapshot, summary, rows, tokens)
+    request = _request(snapshot, summary, rows, snapshot.budget.corrected(tokens))
     return RequestPlan(snapshot, request, tuple(rows), summary, message_tokens, tokens)
 
 
@@ -160,7 +160,7 @@ def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
     tokens = system_tokens(snapshot, summary) + message_tokens
     return RequestPlan(
         snapshot,
-        _request(snapshot, summary, fitted, tokens),
+        _request(snapshot, summary, fitted, snapshot.budget.corrected(tokens)),
         tuple(fitted),
         summary,
         message_tokens,
@@ -192,8 +192,8 @@ def summary_tokens(summary: Summary) -> int:
 
 
 def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[Message], tokens: int) -> ModelRequest:
-    """Return the request as it is handed to the model, which has so many estimated tokens."""
-    frame, budget = snapshot.frame, snapshot.budget
+    """Return the request as it is handed to the model, which is expected to count so many tokens."""
+    frame = snapshot.frame
     parts = (
         frame.system_prompt.text,
         f"{HEADING}\n{summary.content}" if summary else "",
@@ -207,8 +207,8 @@ def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[
         (system, *lead, *(_as_sent(row, frame.accepted) for row in rows)),
         chosen.temperature,
         chosen.max_output_tokens,
-        context_tokens=budget.limit.tokens,
-        prompt_tokens=budget.corrected(tokens),
+        context_tokens=snapshot.budget.limit.tokens,
+        prompt_tokens=tokens,
         tools=frame.offer.tools,
     )
 

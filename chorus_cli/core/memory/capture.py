@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.memory.items import LONGEST_CONTENT, ItemType
 from chorus_cli.core.memory.reports import reports
-from chorus_cli.core.memory.sections import fences, outside_fences
+from chorus_cli.core.memory.sections import FENCE_MARKS, fences, outside_fences
 from chorus_cli.core.text.phrases import shortened
 
 if TYPE_CHECKING:
@@ -66,6 +66,9 @@ def _plain_lines(text: str, *, is_output: bool) -> str:
 
 
 def _in_order(lines: str, *, is_output: bool) -> Iterator[Captured]:
+    if not any(mark in lines for mark in FENCE_MARKS):
+        yield from _reported(lines, 0, len(lines), is_output=is_output)
+        return
     closed = [fence for fence in fences(lines) if fence.is_closed or not is_output]
     by_start = {fence.start: fence for fence in closed}
     stretches = dict(outside_fences(lines, closed))
@@ -73,8 +76,12 @@ def _in_order(lines: str, *, is_output: bool) -> Iterator[Captured]:
         if start in by_start:
             yield from _from_fence(lines, by_start[start])
         else:
-            found = reports(lines, start, stretches[start], machine_made=is_output)
-            yield from (Captured(each.item_type, lines[each.start : each.end]) for each in found)
+            yield from _reported(lines, start, stretches[start], is_output=is_output)
+
+
+def _reported(lines: str, start: int, end: int, *, is_output: bool) -> Iterator[Captured]:
+    found = reports(lines, start, end, machine_made=is_output)
+    return (Captured(each.item_type, lines[each.start : each.end]) for each in found)
 
 
 def _from_fence(lines: str, fence: Fence) -> Iterator[Captured]:

@@ -80,7 +80,8 @@ class Context:
         is_exact = self.counter.is_ready
         model = target.choice.model
         limit, accepted = await asyncio.to_thread(lambda: (self.limit_of(model), self.accepted_by(model)))
-        limit = _chosen_limit(target) or limit
+        if target.persona.settings.context_token_limit is not None:
+            limit = _chosen_limit(target) or limit
         prompt = await self._system_prompt(target.persona)
         return Frame(target, prompt, limit, await self.offer(target, limit), is_exact, accepted)
 

@@ -8,22 +8,19 @@ one message at a time: while a reply is being written in it, by this process or 
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
+from contextlib import aclosing
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import StorageError, ThreadBusyError
-from chorus_cli.core.memory.capture import capture_notice
-from chorus_cli.core.models.events import Notice, TextDelta, ToolStarted, TurnDone, WaitBegun, WaitOver
-from chorus_cli.core.text.surrogates import cleaned_input
+from chorus_cli.core.errors import ThreadBusyError
+from chorus_cli.core.models.events import WaitBegun, WaitOver
 from chorus_cli.services.cancellation import run_to_completion
-from chorus_cli.services.turns.notices import notices_of_message
 from chorus_cli.services.turns.opening import OpenedTurn, Opening
 from chorus_cli.storage.sqlite.log import orphans, thread_rows
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Callable, Coroutine
     from datetime import datetime
 
     from chorus_cli.core.context.target import Target
@@ -32,12 +29,11 @@ if TYPE_CHECKING:
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.jobs.jobs import Jobs
-    from chorus_cli.services.memory.memory import Memory
     from chorus_cli.services.turns.reply import Answering
     from chorus_cli.services.turns.rounds import Rounds
 
     _Files = tuple[Attachment, ...]
-    _OpenTurn = Callable[[], Awaitable[OpenedTurn]]
+    _OpenTurn = Callable[[], Coroutine[None, None, OpenedTurn | ThreadBusyError]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +44,6 @@ class Conversation:
     """
 
     rounds: Rounds
-    memory: Memory
     run: str
     began_at: datetime
     jobs: Jobs
@@ -67,10 +62,8 @@ class Conversation:
             SettingsError: settings of the persona cannot be read; nothing was stored.
             StorageError, ModelError: it could not be stored or measured; it is kept in a file that the sentence names.
         """
-        content, altered = cleaned_input(text)
-        open_turn = partial(self.opening.ask, target, content, attachments)
-        notices = notices_of_message(attachments, altered=altered) if attachments or altered else ()
-        async with aclosing(self._turn(target.thread_id, open_turn, notices)) as events:
+        open_turn = partial(self.opening.ask, target, text, attachments)
+        async with aclosing(self._turn(target.thread_id, open_turn)) as events:
             async for event in events:
                 yield event
 
@@ -96,16 +89,11 @@ class Conversation:
     @property
     def opening(self) -> Opening:
         """The opening of turns."""
-        return Opening(self.rounds.context, self.rounds.answering, self.memory.access, self.jobs, self.run)
+        return Opening(self.rounds.context, self.rounds.answering, self.rounds.memory.access, self.jobs, self.run)
 
-    async def _turn(
-        self, thread_id: int, open_turn: _OpenTurn, notices: tuple[str, ...] = ()
-    ) -> AsyncGenerator[TurnEvent, None]:
-        """Have a turn opened once no other reply is being written in the thread, and have it answered.
-
-        ``notices`` come before those about the turn.
-        """
-        opened, stopped = await run_to_completion(_unless_busy(open_turn))
+    async def _turn(self, thread_id: int, open_turn: _OpenTurn) -> AsyncGenerator[TurnEvent, None]:
+        """Have a turn opened once no other reply is being written in the thread, and have it answered."""
+        opened, stopped = await run_to_completion(open_turn())
         has_waited = False
         while isinstance(opened, ThreadBusyError):
             if not has_waited:
@@ -114,15 +102,14 @@ class Conversation:
                 raise asyncio.CancelledError
             has_waited = True
             await self.answering.wait_until_free(thread_id)
-            opened, stopped = await run_to_completion(_unless_busy(open_turn))
+            opened, stopped = await run_to_completion(open_turn())
         is_asked = False
         try:
             if has_waited:
                 yield WaitOver()
             if not stopped:
                 is_asked = True
-                opened = replace(opened, notices=(*notices, *opened.notices))
-                async with aclosing(self._reply(opened)) as events:
+                async with aclosing(self.rounds.answered(opened)) as events:
                     async for event in events:
                         yield event
         finally:
@@ -132,32 +119,6 @@ class Conversation:
                 await self._settle(opened.reply)
         if stopped:
             raise asyncio.CancelledError
-
-    async def _reply(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
-        """Have a stored question answered, and remember what the turn has for the memory."""
-        said: list[str] = []
-        async with aclosing(self.rounds.answered(opened)) as events:
-            async for event in events:
-                match event:
-                    case TextDelta(text):
-                        said.append(text)
-                    case ToolStarted():
-                        said.clear()
-                    case TurnDone():
-                        for notice in await self._captured(opened, event.message_id, "".join(said)):
-                            yield notice
-                yield event
-
-    async def _captured(self, opened: OpenedTurn, reply_id: int, reply: str) -> list[Notice]:
-        """Capture memory items from a question and its reply, those of each in an operation of its own."""
-        question, persona = opened.question, opened.snapshot.frame.target.persona
-        notices: list[Notice] = []
-        # The turn is stored; a memory that cannot be written now must not spoil it.
-        with suppress(StorageError):
-            for message_id, text in ((question.id, question.content), (reply_id, reply)):
-                added = await self.memory.capture(persona, text, message_id)
-                notices += [Notice(capture_notice(added.items))] if added.operation else []
-        return notices
 
     @property
     def context(self) -> Context:
@@ -175,11 +136,3 @@ class Conversation:
         _, stopped = await run_to_completion(self.context.store.write(orphans.take_back_if_empty, reply.id, now))
         if stopped:
             raise asyncio.CancelledError
-
-
-async def _unless_busy(open_turn: _OpenTurn) -> OpenedTurn | ThreadBusyError:
-    """Open a turn, or return why it must wait; a cancellation meanwhile is not lost then."""
-    try:
-        return await open_turn()
-    except ThreadBusyError as busy:
-        return busy

@@ -12,13 +12,15 @@ from chorus_cli.core import limits
 from chorus_cli.core.attachments.tokens import attachment_tokens
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, own_tokens
 from chorus_cli.core.context.preamble import gap_line, pause_notice
-from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError
+from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError, ThreadBusyError
 from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.messages import MessageContent, Role, last_question
 from chorus_cli.core.log.operations import NewOperation
+from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.core.time.window import cutoff
 from chorus_cli.services.turns.notices import (
     members_notice,
+    notices_of_message,
     recall_notice,
     refuse_unfitting,
     refuse_unreadable_settings,
@@ -65,60 +67,69 @@ class Opening:
     jobs: Jobs
     run: str
 
-    async def ask(self, target: Target, content: str, files: tuple[Attachment, ...]) -> OpenedTurn:
-        """Store a question and its empty reply; news of jobs that cannot go with it wait for the next one.
+    async def ask(self, target: Target, text: str, files: tuple[Attachment, ...]) -> OpenedTurn | ThreadBusyError:
+        """Store a question and its empty reply, or return why it has to wait; nothing is stored then.
+
+        News of jobs that cannot go with it wait for the next one.
 
         Raises:
             MessageRefusedError: the message is empty, too large, or does not fit the model; nothing was stored.
             SettingsError: settings of the persona cannot be read; nothing was stored.
-            ThreadBusyError: a reply is being written in the thread; nothing was stored.
             StorageError, ModelError: it could not be stored or measured; it is kept in a file that the sentence names.
         """
-        _refuse_unreadable(content, is_alone=not files)
-        if target.persona.unreadable:
-            refuse_unreadable_settings(target.persona)
-        if not self.jobs.has_any:
-            return await self._stored(target, content, files, NO_JOBS)
-        news = self.jobs.news.take(target.thread_id)
         try:
-            beside = JobsBeside(self.jobs.running(target.persona.slug), news)
-            opened = await self._stored(target, content, files, beside)
-        except BaseException:
-            self.jobs.news.put_back(news)
-            raise
+            if not self.jobs.has_any:
+                return await self._stored(target, text, files, NO_JOBS)
+            news = self.jobs.news.take(target.thread_id)
+            try:
+                beside = JobsBeside(self.jobs.running(target.persona.slug), news)
+                opened = await self._stored(target, text, files, beside)
+            except BaseException:
+                self.jobs.news.put_back(news)
+                raise
+        except ThreadBusyError as busy:
+            return busy
         if news.ended:
             self.jobs.news.sent(news, opened.reply.turn_id)
         return opened
 
-    async def ask_again(self, target: Target) -> OpenedTurn:
-        """Store the retry of the last turn and its empty reply.
+    async def ask_again(self, target: Target) -> OpenedTurn | ThreadBusyError:
+        """Store the retry of the last turn and its empty reply, or return why it has to wait.
 
         Raises:
             JournalError: there is none, or its question does not fit the model.
             AttachmentError: the model does not take a file of the question.
             SettingsError: settings of the persona cannot be read.
-            ThreadBusyError: a reply is being written in the thread.
             StorageError, ModelError: the retry could not be stored or measured.
         """
         refuse_unreadable_settings(target.persona)
         frame = await self.context.frame(target)
-        return await self.context.store.write(self._store_retry, frame, self.answering.outside.clock.now())
+        try:
+            return await self.context.store.write(self._store_retry, frame, self.answering.outside.clock.now())
+        except ThreadBusyError as busy:
+            return busy
 
-    async def _stored(
-        self, target: Target, content: str, files: tuple[Attachment, ...], beside: JobsBeside
-    ) -> OpenedTurn:
-        """Measure a question and store it; an index of the memory that is found damaged is made again."""
+    async def _stored(self, target: Target, text: str, files: tuple[Attachment, ...], beside: JobsBeside) -> OpenedTurn:
+        """Check and measure a question and store it; an index of the memory that is found damaged is made again."""
+        content, altered = cleaned_input(text)
+        _refuse_unreadable(content, is_alone=not files)
+        if target.persona.unreadable:
+            refuse_unreadable_settings(target.persona)
         attached = attachment_tokens(files, target.choice.model) if files else 0
         try:
             frame, count = await self.context.measured(target, content, OTHER_TOKENS + attached)
             now, tokens = self.answering.outside.clock.now(), count + attached
             question = MessageContent(target.thread_id, Role.USER, content, now, token_count=tokens, attachments=files)
             try:
-                return await self.context.store.write(self._store, frame, question, beside)
+                opened = await self.context.store.write(self._store, frame, question, beside)
             except IndexDamagedError:
-                return await self.memory.write(self._store, frame, question, beside)
+                opened = await self.memory.write(self._store, frame, question, beside)
         except (StorageError, ModelError) as error:
             raise self.answering.rescued(error, target.persona.slug, "user", content) from error
+        if files or altered:
+            notices = notices_of_message(files, altered=altered)
+            opened = replace(opened, notices=(*notices, *opened.notices))
+        return opened
 
     def _store(self, connection: Connection, frame: Frame, question: MessageContent, beside: JobsBeside) -> OpenedTurn:
         """Read the context and store the question with its preamble, in one transaction, so that nothing comes between.
@@ -150,7 +161,7 @@ class Opening:
         question = replace(question, preamble=told.text, token_count=tokens)
         model, is_aside = target.choice.model, target.is_aside
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=is_aside)
-        again = reopened_notice(target) if thread_rows.reopen(connection, slug, thread_id) else ""
+        again = reopened_notice(target) if thread_rows.reopen(connection, thread_id) else ""
         pause = pause_notice(snapshot.last_spoken, now) if gap else ""
         loaded = recall_notice(told.recalled) if told.recalled else ""
         view = replace(snapshot.view, messages=(*snapshot.view.messages, asked))
@@ -192,7 +203,7 @@ class Opening:
         retry = operation_rows.introduce(connection, NewOperation(question.persona, act, now, target.thread_id))
         reply = message_rows.open_retry(connection, question, retry, target.choice.model, self.run)
         snapshot = replace(snapshot, view=snapshot.view.through(asked + 1), newest_operation_id=retry.id)
-        is_closed = thread_rows.reopen(connection, target.persona.slug, target.thread_id)
+        is_closed = thread_rows.reopen(connection, target.thread_id)
         return OpenedTurn(snapshot, question, reply, now, (reopened_notice(target),) if is_closed else ())
 
 

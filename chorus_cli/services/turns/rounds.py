@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import StorageError
-from chorus_cli.core.models.events import Notice, TurnDone
+from chorus_cli.core.memory.capture import capture_notice
+from chorus_cli.core.models.events import Notice, TextDelta, ToolStarted, TurnDone
 from chorus_cli.services.tools.built_in import Caller
 from chorus_cli.services.turns.calls import ENOUGH, MOST_ROUNDS
 from chorus_cli.services.turns.notices import flash_notice, shortfalls
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.folding.schedule import FoldSchedule
-    from chorus_cli.services.memory.flash import FlashSaves
+    from chorus_cli.services.memory.memory import Memory
     from chorus_cli.services.tools.built_in import Answer
     from chorus_cli.services.tools.toolbox import ToolOffers
     from chorus_cli.services.turns.opening import OpenedTurn
@@ -76,7 +77,7 @@ class Rounds:
     answering: Answering
     folds: FoldSchedule
     offers: ToolOffers
-    flashes: FlashSaves
+    memory: Memory
     unsent_files: UnsentFiles
 
     async def answered(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
@@ -95,9 +96,18 @@ class Rounds:
         turn = _Turn(plan, opened.reply, opened.at, [*opened.notices, *unsent])
         if self.folds.told and not plan.is_crowded:
             self.folds.forget_crowded(turn.target)
+        said: list[str] = []
         while turn.row is not None:
             async with aclosing(self._round(turn, turn.row)) as events:
                 async for event in events:
+                    match event:
+                        case TextDelta(text):
+                            said.append(text)
+                        case ToolStarted():
+                            said.clear()
+                        case TurnDone():
+                            for notice in await self._captured(opened, event.message_id, "".join(said)):
+                                yield notice
                     yield event
 
     async def _round(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
@@ -107,7 +117,6 @@ class Rounds:
                 async with aclosing(self._make_room(turn)) as notices:
                     async for notice in notices:
                         yield notice
-            self.context.prefixes.hold(turn.plan, turn.at)
         except BaseException:
             await self.answering.abandon(row)
             raise
@@ -136,13 +145,14 @@ class Rounds:
             turn.notices += filter(None, [await self.folds.at_once(turn.target)])
         # A memory that cannot be written now is saved when a request is crowded again.
         with suppress(StorageError):
-            saved = await self.flashes.save_automatically(turn.target.persona.slug)
+            saved = await self.memory.flashes.save_automatically(turn.target.persona.slug)
             turn.notices += [flash_notice(saved.report)] if saved else []
         turn.plan = await self._replanned(turn.plan)
         turn.notices += self.folds.news(turn.target, shortfalls(turn.plan))
 
     async def _asked(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
         """Ask the model, and learn from the outcome."""
+        self.context.prefixes.hold(turn.plan, turn.at)
         request = turn.plan.request
         if turn.rounds > MOST_ROUNDS:
             # After the last round the model must answer without tools.
@@ -164,6 +174,17 @@ class Rounds:
                         yield event
                     case _:
                         yield event
+
+    async def _captured(self, opened: OpenedTurn, reply_id: int, reply: str) -> list[Notice]:
+        """Capture memory items from a question and its reply, those of each in an operation of its own."""
+        question, persona = opened.question, opened.snapshot.frame.target.persona
+        notices: list[Notice] = []
+        # The turn is stored; a memory that cannot be written now must not spoil it.
+        with suppress(StorageError):
+            for message_id, text in ((question.id, question.content), (reply_id, reply)):
+                added = await self.memory.capture(persona, text, message_id)
+                notices += [Notice(capture_notice(added.items))] if added.operation else []
+        return notices
 
     async def _learn(self, turn: _Turn, usage: Mapping[str, int]) -> None:
         reported = usage.get("prompt_tokens")
