@@ -89,8 +89,7 @@ class Answering:
             StorageError: the end of the reply could not be stored; it is kept in a file that the sentence names.
         """
         writer = ReplyWriter(self.rows, row, self.outside.clock.monotonic())
-        end, calls, lengths = ReplyEnd(None), _NO_CALLS, Lengths()
-        failure: ModelError | None = None
+        end, calls, lengths, failure = ReplyEnd(None), _NO_CALLS, Lengths(), None
         try:
             async with aclosing(self._attempts(request, notices)) as events:
                 async for event in events:
@@ -101,8 +100,7 @@ class Answering:
                         writer.add(event.text)
                     yield event
                     lengths.take(event)
-            if end.calls:
-                calls = await self._calls(request, end)
+            calls = await self._calls(request, end) if end.calls else ()
         except ModelError as error:
             failure = error
         except BaseException:
