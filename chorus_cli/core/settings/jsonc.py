@@ -25,12 +25,13 @@ from chorus_cli.core.settings.jsonc_reader import (
     parse_object,
     position,
     root_object,
+    same,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Document", "JsonValue", "parse", "parse_object", "position", "remove_key", "set_key"]
+__all__ = ["Document", "JsonValue", "parse", "parse_object", "position", "remove_key", "same", "set_key"]
 
 _INDENTATION = "  "
 _SPACES = re.compile(r"[ \t]*+")

@@ -108,6 +108,11 @@ def root_object(text: str) -> Node | None:
     return reader.root() if mark else None
 
 
+def same(one: object, other: object) -> bool:
+    """Return whether two values are the same in JSON, where 1, 1.0 and true are three things."""
+    return type(one) is type(other) and one == other
+
+
 def position(text: str, offset: int) -> tuple[int, int]:
     """Return the 1-based line and column of ``offset``; a byte order mark takes no column."""
     line_ends = [found.end() for found in LINE_END.finditer(text, 0, offset)]

@@ -108,11 +108,6 @@ def change_key(
         return before
 
 
-def same(one: JsonValue | Absent, other: JsonValue | Absent) -> bool:
-    """Return whether two values are the same in JSON, where 1, 1.0 and true are three things."""
-    return type(one) is type(other) and one == other
-
-
 class HeldSettings:
     """A settings file that no other Chorus can change meanwhile. ``text`` is its text when it was locked."""
 
@@ -195,7 +190,7 @@ def _with_key(
     added = {} if value is ABSENT else {key: value}
     if new != {other: kept for other, kept in old.items() if other != key} | added:
         raise SettingsError(f"{path} cannot be changed without harm to its other settings. Please edit it by hand.")
-    return before, text if same(before, value) else new_text
+    return before, text if jsonc.same(before, value) else new_text
 
 
 def _replace(path: Path, text: str, new_text: str) -> None:
