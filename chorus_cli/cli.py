@@ -125,7 +125,7 @@ def _bug_sentence(error: Exception, chosen: argparse.Namespace, environment: Map
     from chorus_cli.adapters.machine.bug_report import report_bug  # noqa: PLC0415 - only a bug needs it
 
     try:
-        log_file = paths(environment, getattr(chosen, "home", None)).log_file
+        log_file = None if "private" in chosen else paths(environment, getattr(chosen, "home", None)).log_file
     except ChorusError as problem:
         return f"That is a bug in Chorus ({type(error).__name__}), and its traceback cannot be kept: {problem}"
     return report_bug(log_file, error, environment)

@@ -23,6 +23,7 @@ from chorus_cli.commands.framework.services import (
     Services,
     UpkeepServices,
 )
+from chorus_cli.commands.private import private_groups
 from chorus_cli.commands.sessions import saved_line
 from chorus_cli.commands.templates import command_of
 from chorus_cli.composition import places_of
@@ -36,7 +37,7 @@ from chorus_cli.services.log.journal import Journal
 from chorus_cli.services.log.transcript import Exporting
 from chorus_cli.services.personas.roster import Roster
 from chorus_cli.services.personas.settings import PersonaSettings
-from chorus_cli.services.sessions.idle import IdleServices, IdleTimer
+from chorus_cli.services.sessions.idle import IdleServices, IdleTimer, NoIdleTimer
 from chorus_cli.services.sessions.saving import SessionSaving
 from chorus_cli.services.sessions.sessions import Sessions
 from chorus_cli.services.threads.outbox import Outbox
@@ -76,13 +77,13 @@ def this_desk(environment: Mapping[str, str], alone: Callable[[], AbstractContex
 def compose(turns: Turns, desk: Desk) -> Services:
     """Build all services around those that answer messages."""
     opened, clock, context = turns.opened, turns.machine.clock, turns.context
-    store, personas, focus = opened.store, opened.personas, opened.focus
+    store, personas, focus = opened.keeping.store, opened.keeping.personas, opened.focus
     settings = PersonaSettings(store, clock, personas)
     journal = Journal(context, clock, personas, turns.memory)
     saving = SessionSaving(personas.folder, clock, context, Summarizer(turns.providers.client, context))
     timer = _idle_timer(turns, saving, journal)
     replies = _replies(turns, timer)
-    activity = ThreadActivity(opened.is_alive, replies.waiting_in, replies.stop)
+    activity = ThreadActivity(opened.keeping.is_alive, replies.waiting_in, replies.stop)
     return Services(
         own_commands=_own_commands(turns),
         focus=focus,
@@ -106,13 +107,14 @@ def compose(turns: Turns, desk: Desk) -> Services:
 
 
 def _own_commands(turns: Turns) -> OwnCommands[Services]:
-    personas, shared = turns.opened.personas, turns.opened.paths.commands
-    return OwnCommands(groups(), lambda slug: (commands_folder(personas.folder, slug), shared), command_of)
+    keeping, shared = turns.opened.keeping, turns.opened.paths.commands
+    personas, built_in = keeping.personas, private_groups(groups()) if keeping.is_private else groups()
+    return OwnCommands(built_in, lambda slug: (commands_folder(personas.folder, slug), shared), command_of)
 
 
 def _replies(turns: Turns, timer: IdleTimer) -> Replies:
     opened, machine = turns.opened, turns.machine
-    outbox = Outbox(UnsentDrafts(opened.paths.drafts, opened.run))
+    outbox = Outbox(UnsentDrafts(opened.keeping.unsent, opened.keeping.run))
     focus, told = opened.focus, opened.notifier.done
     return Replies(turns.conversation, outbox, Surroundings(timer.busy, lambda: focus.slug, told, machine.report_bug))
 
@@ -120,16 +122,17 @@ def _replies(turns: Turns, timer: IdleTimer) -> Replies:
 def _idle_timer(turns: Turns, saving: SessionSaving, journal: Journal) -> IdleTimer:
     opened, machine = turns.opened, turns.machine
     focus = opened.focus
-    actions = IdleServices(opened.store, focus, saving, journal, saved_line).actions()
-    return IdleTimer(machine.clock, actions, lambda: focus.slug, opened.notifier.aside, machine.report_bug)
+    actions = IdleServices(opened.keeping.store, focus, saving, journal, saved_line).actions()
+    timer = NoIdleTimer if opened.keeping.is_private else IdleTimer
+    return timer(machine.clock, actions, lambda: focus.slug, opened.notifier.aside, machine.report_bug)
 
 
 def _roster(turns: Turns) -> Roster:
     opened = turns.opened
-    return Roster(opened.store, turns.machine.clock, opened.personas, opened.paths.deleted_personas)
+    return Roster(opened.keeping.store, turns.machine.clock, opened.keeping.personas, opened.paths.deleted_personas)
 
 
 def _editing(turns: Turns, desk: Desk) -> EditingServices:
-    opened, clock = turns.opened, turns.machine.clock
-    drafts = Editing(desk.editor, opened.paths.drafts, clock, opened.run)
-    return EditingServices(drafts, ContextEditing(turns.context, clock, opened.is_alive, opened.run))
+    keeping, clock = turns.opened.keeping, turns.machine.clock
+    drafts = Editing(desk.editor, keeping.edited, clock, keeping.run)
+    return EditingServices(drafts, ContextEditing(turns.context, clock, keeping.is_alive, keeping.run))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -137,6 +137,20 @@ def commands_folder(folder: Path, slug: str) -> Path:
 def settings_path(personas: Path, slug: str) -> Path:
     """Return the path of a persona's settings."""
     return personas / slug / SETTINGS_FILE
+
+
+def copied_settings(personas: Path, slug: str, copies: Path) -> Path:
+    """Copy a persona's settings below the folder ``copies``, and return the path of the copy.
+
+    Raises:
+        PersonaError: they cannot be read, or the copy not written.
+    """
+    copy = settings_path(copies, slug)
+    with _sentence(f"The settings of {slug} cannot be copied to {copy}"):
+        copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            copy.write_bytes(read_within(settings_path(personas, slug), limits.SETTINGS_FILE))
+    return copy
 
 
 def has_card(personas: Path, slug: str) -> bool:

@@ -12,6 +12,7 @@ import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
@@ -21,12 +22,14 @@ from chorus_cli.storage.sqlite.finished_rows import FinishedRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 BUSY_TIMEOUT_SECONDS = 10.0
+IN_MEMORY = Path(":memory:")
+"""The path of a database that has no file: it is gone when it is closed, or with its process."""
+
 _PRAGMAS = (
     "PRAGMA journal_mode = TRUNCATE",
     "PRAGMA synchronous = EXTRA",
@@ -37,6 +40,7 @@ _PRAGMAS = (
     "PRAGMA mmap_size = 0",
     "PRAGMA secure_delete = ON",
 )
+_NO_TEMPORARY_FILES = "PRAGMA temp_store = MEMORY"
 
 
 class Connection(sqlite3.Connection):
@@ -59,7 +63,8 @@ class Connection(sqlite3.Connection):
 class Store:
     """The open database; every call runs on its thread, one after the other.
 
-    Before its tables are changed it is copied to the folder ``backups``, if there is one.
+    Before its tables are changed it is copied to the folder ``backups``, if there is one. One at the path `IN_MEMORY`
+    has no file, no journal and no temporary files.
     """
 
     def __init__(
@@ -121,13 +126,8 @@ class Store:
         return self._connection
 
     def _open(self) -> None:
-        if not self._path.exists():
-            _create(self._path, self._busy_timeout_seconds)
-        elif self._path.stat().st_size == 0:
-            raise DatabaseDamagedError(
-                f"{self._path} is empty (0 bytes), which Chorus never leaves behind. Put a backup in its place "
-                "with chorus doctor, or move the file away to begin anew."
-            )
+        if self._path != IN_MEMORY:
+            _find_or_create(self._path, self._busy_timeout_seconds)
         connection = _connect(self._path, self._busy_timeout_seconds)
         try:
             migrations.migrate(connection, backups=self._backups)
@@ -146,12 +146,22 @@ def _connect(path: Path, busy_timeout_seconds: float) -> Connection:
     connection = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None, factory=Connection)
     connection.finished_rows = FinishedRows()
     try:
-        for pragma in _PRAGMAS:
+        for pragma in (*_PRAGMAS, _NO_TEMPORARY_FILES) if path == IN_MEMORY else _PRAGMAS:
             connection.execute(pragma).fetchall()
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _find_or_create(path: Path, busy_timeout_seconds: float) -> None:
+    if not path.exists():
+        _create(path, busy_timeout_seconds)
+    elif path.stat().st_size == 0:
+        raise DatabaseDamagedError(
+            f"{path} is empty (0 bytes), which Chorus never leaves behind. Put a backup in its place "
+            "with chorus doctor, or move the file away to begin anew."
+        )
 
 
 def _create(path: Path, busy_timeout_seconds: float) -> None:

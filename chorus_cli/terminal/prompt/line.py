@@ -162,6 +162,10 @@ class Prompt:
         store_typeahead(self.keyboard, keys)
         return text_of(keys)
 
+    def drop_typed_ahead(self) -> None:
+        """Drop the keys that wait for the next prompt."""
+        get_typeahead(self.keyboard)
+
     def escaped(self, line: str) -> str:
         """Return the line read last, with a backslash before each at sign that would attach and was not typed here."""
         return self._line.at_signs.escaped(line)
