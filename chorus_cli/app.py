@@ -158,7 +158,8 @@ class App:
     def _compose(self) -> Services:
         from chorus_cli.command_composition import compose, this_desk  # noqa: PLC0415 - imports all
 
-        return compose(self.turns(), this_desk(self._environment, self._frontend.alone))
+        desk = this_desk(self._environment, self._frontend.alone, is_private=self.keeping.is_private)
+        return compose(self.turns(), desk)
 
     def _compose_turns(self) -> Turns:
         from chorus_cli.composition import Opened, all_providers, compose_turns, this_machine  # noqa: PLC0415 - large

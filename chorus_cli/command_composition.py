@@ -68,10 +68,12 @@ class Desk:
     picture: Callable[[], bytes]
 
 
-def this_desk(environment: Mapping[str, str], alone: Callable[[], AbstractContextManager[None]]) -> Desk:
+def this_desk(
+    environment: Mapping[str, str], alone: Callable[[], AbstractContextManager[None]], *, is_private: bool
+) -> Desk:
     """Return the user's own tools; ``alone`` is entered while an editor has the terminal."""
     clipboard = Clipboard(environment, sys.stdout)
-    return Desk(UserEditor(environment, alone), clipboard.copy, clipboard.picture)
+    return Desk(UserEditor(environment, alone, is_private), clipboard.copy, clipboard.picture)
 
 
 def compose(turns: Turns, desk: Desk) -> Services:

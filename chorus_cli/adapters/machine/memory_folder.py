@@ -38,10 +38,14 @@ class _Watcher(NamedTuple):
 
 
 class MemoryFolder:
-    """A folder in memory that only the user can read, made when it is first asked for."""
+    """A folder in memory that only the user can read, made when it is first asked for.
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    ``mounts`` is the file in which the system lists its file systems.
+    """
+
+    def __init__(self, environment: Mapping[str, str], mounts: Path = _MOUNTS) -> None:
         self._environment = environment
+        self._mounts = mounts
         self._making = threading.Lock()
         self._path: Path | None = None
         self._watcher: _Watcher | None = None
@@ -54,7 +58,7 @@ class MemoryFolder:
         """
         with self._making:
             if self._path is None:
-                parent = in_memory(self._candidates(), _mounts())
+                parent = in_memory(self._candidates(), _text(self._mounts))
                 if parent is None:
                     raise HomeError(_NONE)
                 self._path = self._made(parent / f"chorus-private-{os.urandom(8).hex()}")
@@ -104,9 +108,9 @@ def _kind_of(mount: str) -> tuple[Path, str]:
     return Path(place), after.split()[0]
 
 
-def _mounts() -> str:
+def _text(mounts: Path) -> str:
     try:
-        return _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
+        return mounts.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return ""
 
