@@ -82,7 +82,8 @@ def compose(turns: Turns, desk: Desk) -> Services:
     store, personas, focus = opened.keeping.store, opened.keeping.personas, opened.focus
     settings = PersonaSettings(store, clock, personas)
     journal = Journal(context, clock, personas, turns.memory)
-    saving = SessionSaving(personas.folder, clock, context, Summarizer(turns.providers.client, context))
+    # A private chat may read the shipped personas, beside which nothing is saved.
+    saving = SessionSaving(opened.paths.personas, clock, context, Summarizer(turns.providers.client, context))
     timer = _idle_timer(turns, saving, journal)
     replies = _replies(turns, timer)
     activity = ThreadActivity(opened.keeping.is_alive, replies.waiting_in, replies.stop)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from chorus_cli.terminal.prompt.history import InputHistories
 
 _PRIVATE = ("private", "nothing is kept")
+_BELL, _OSC = "bell", "osc"
 
 
 class Privacy(NamedTuple):
@@ -34,6 +35,10 @@ class Privacy(NamedTuple):
     def mark(self) -> tuple[str, ...]:
         """The words in the line at the bottom."""
         return _PRIVATE if self.notice else ()
+
+    def notification(self, wanted: str) -> str:
+        """Return the setting ``notify``, but never messages on the desktop, which may be stored there."""
+        return _BELL if self.notice and wanted == _OSC else wanted
 
 
 class Backend(NamedTuple):

@@ -195,7 +195,7 @@ class Repl:
         while self._asides:
             self._screen.notice(self._asides.pop(0))
         self._toolbar.show(target)
-        self._notify = target.persona.settings.notify
+        self._notify = self._backend.privacy.notification(target.persona.settings.notify)
         history, unsent = self._backend.histories.of(target.persona.slug), self._unsent
         self._is_private = False
         try:

@@ -33,9 +33,7 @@ OTHER_ENDS = (signal.SIGHUP, signal.SIGTERM)
 @pytest.fixture
 def user(tmp_path: Path) -> Iterator[PrivateUser]:
     with private_user(tmp_path) as made:
-        # A chat sets everything up, and a second one clears up after it.
-        for _ in range(2):
-            assert made.home.run("ask", "I am public").code == 0
+        assert made.home.run("ask", "I am public").code == 0
         yield made
 
 
@@ -113,6 +111,7 @@ def test_a_private_chat_within_a_chat_ends_where_the_user_left(user: PrivateUser
         chat.press("ctrl-d")
         assert chat.await_end() == 0
     assert user.home.said() == [*before, "I am sad"]
+    assert user.home.sql("SELECT content FROM input_history ORDER BY id") == ["I am happy", "I am sad"]
     assert user.traces() == []
 
 
@@ -136,7 +135,7 @@ def test_lines_typed_before_the_private_chat_is_there_belong_to_it(user: Private
     assert WORD not in str(user.home.said())
 
 
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("end", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=SLOW)])
 def test_a_signal_in_a_private_chat_keeps_no_key_typed_there(user: PrivateUser, end: signal.Signals) -> None:
     """Neither the line being typed, nor one that waits for the end of a reply, is a draft of the chat around it."""
     with user.chat() as chat:
@@ -152,6 +151,7 @@ def test_a_signal_in_a_private_chat_keeps_no_key_typed_there(user: PrivateUser, 
         assert WORD not in chat.screen_text()
 
 
+@SLOW
 def test_replies_of_the_chat_around_it_go_on_meanwhile(user: PrivateUser) -> None:
     with user.chat() as chat:
         chat.say(LONG_MESSAGE)
@@ -164,3 +164,24 @@ def test_replies_of_the_chat_around_it_go_on_meanwhile(user: PrivateUser) -> Non
         end_private(chat)
         chat.await_text("in thread #1 is done;")
     assert user.traces() == []
+
+
+def test_a_session_is_saved_on_purpose_after_a_sentence(user: PrivateUser) -> None:
+    with user.chat("--private") as chat:
+        chat.ask(f"I am {WORD}", f"you {WORD}?")
+        chat.ask("/context save a talk", "This goes to a file, which is kept.")
+        chat.await_text("Saved")
+        chat.press("ctrl-d")
+        assert chat.await_end() == 0
+    assert len(user.traces()) == 1
+    assert "a talk" in user.home.run("ask", "/context history").output
+
+
+@SLOW
+def test_on_a_new_machine_no_session_is_saved_beside_the_shipped_personas(tmp_path: Path) -> None:
+    with private_user(tmp_path) as new, new.chat("--private") as chat:
+        chat.ask(f"I am {WORD}", f"you {WORD}?")
+        chat.ask("/context save a talk", "cannot be written to")
+        chat.press("ctrl-d")
+        assert chat.await_end() == 0
+        assert not new.home.path.exists()
