@@ -24,13 +24,14 @@ from chorus_cli.keeping import Keeping, forgotten, is_restoring, kept
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.notifier import Notifier
 from chorus_cli.services.personas.focus import Focus
-from chorus_cli.storage.sqlite import meta_rows
+from chorus_cli.storage.sqlite import intents, meta_rows
 from chorus_cli.storage.sqlite.log import orphans
 from chorus_cli.terminal.screen.output import standard_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
     from contextlib import AbstractContextManager
+    from types import ModuleType
 
     from chorus_cli.commands.framework.services import Services
     from chorus_cli.composition import Providers, Turns
@@ -209,19 +210,16 @@ class App:
             self.report_bug(error)
 
     def _load_the_rest(self, services: Services) -> None:
-        from chorus_cli.preparation import load_the_rest  # noqa: PLC0415 - only this thread needs it
-
         # The same failure is told when something needs it.
         with suppress(ChorusError):
-            load_the_rest(services)
+            _preparation().load_the_rest(services)
 
     def _load(self, loop: asyncio.AbstractEventLoop) -> None:
-        from chorus_cli.preparation import clear_up, prepare  # noqa: PLC0415 - only this thread needs it
-
         try:
-            prepare(services := self.services())
+            preparation = _preparation()
+            preparation.prepare(services := self.services())
             if not self.keeping.is_private:
-                clear_up(self.paths, services)
+                preparation.clear_up(self.paths, services)
             # The loop may be closed by now.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self.connect)
@@ -232,12 +230,17 @@ class App:
             self.report_bug(error)
 
 
+def _preparation() -> ModuleType:
+    """Return the module of all that a start does only sometimes or behind the prompt."""
+    from chorus_cli import preparation  # noqa: PLC0415 - a usual start does not need it
+
+    return preparation
+
+
 def _kept(places: Paths) -> AbstractContextManager[Keeping]:
     places.make()
     if is_restoring(places):
-        from chorus_cli.preparation import finish_restore  # noqa: PLC0415 - only after a restore that was killed
-
-        finish_restore(places)
+        _preparation().finish_restore(places)
     return kept(places)
 
 
@@ -261,6 +264,9 @@ async def opened(
             if not keeping.is_private and (exposed := made_private(places)):
                 standard_error().notice(exposed)
             await app.store.write(orphans.mend, keeping.is_alive, app.clock.now())
+            if await app.store.read(intents.unfinished):
+                for sentence in await app.store.write(_preparation().settle_intents, places):
+                    standard_error().notice(sentence)
             await app.focus.open(options.persona)
             try:
                 yield app

@@ -45,7 +45,7 @@ from chorus_cli.services.threads.replies import Replies, Surroundings
 from chorus_cli.services.threads.threads import ThreadActivity, Threads
 from chorus_cli.services.upkeep.backups import Backups
 from chorus_cli.services.upkeep.rescued import RescuedTexts
-from chorus_cli.storage.files.persona_files import commands_folder
+from chorus_cli.storage.files.persona_files import COMMANDS_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -112,7 +112,7 @@ def compose(turns: Turns, desk: Desk) -> Services:
 def _own_commands(turns: Turns) -> OwnCommands[Services]:
     keeping, shared = turns.opened.keeping, turns.opened.paths.commands
     personas, built_in = keeping.personas, private_groups(groups()) if keeping.is_private else groups()
-    return OwnCommands(built_in, lambda slug: (commands_folder(personas.folder, slug), shared), command_of)
+    return OwnCommands(built_in, lambda slug: (personas.folder / slug / COMMANDS_FOLDER, shared), command_of)
 
 
 def _replies(turns: Turns, timer: IdleTimer) -> Replies:

@@ -220,10 +220,12 @@ class Personas:
         """Return the path of the file in which the settings of a persona are changed.
 
         Raises:
-            HomeError, PersonaError: it is to be a copy, which cannot be made.
+            HomeError, SettingsError: it is to be a copy, which cannot be made.
         """
         if self._copies is not None and slug not in self._copied:
-            self._copied[slug] = persona_files.copied_settings(self.folder, slug, self._copies())
+            copy = persona_files.settings_path(self._copies(), slug)
+            settings_file.copied(self.settings_path(slug), copy)
+            self._copied[slug] = copy
         return self.settings_path(slug)
 
     def _called(self, name: str, slugs: Iterable[str]) -> list[str]:
