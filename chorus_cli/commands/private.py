@@ -22,7 +22,6 @@ _IN_PRIVATE: CommandGroup[Services] = CommandGroup("")
 
 _OFF = "off"
 _PERSONAS = "A private chat makes and changes no persona. Leave it first."
-_RESCUED = "Rescued texts belong to the log, and a private chat has none of it. Leave it first."
 
 REFUSED: Mapping[str, str] = MappingProxyType(
     {
@@ -32,13 +31,18 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         "/persona archive": _PERSONAS,
         "/persona unarchive": _PERSONAS,
         "/persona delete": _PERSONAS,
-        "/rescue": _RESCUED,
-        "/rescue keep": _RESCUED,
-        "/rescue discard": _RESCUED,
         "/rescue backup": "Of a private chat there is no backup. Leave it first; chorus backup copies everything else.",
     }
 )
 """Commands that change the log, the personas or the backups, each with the sentence that refuses it."""
+
+REFUSED_GROUPS: Mapping[str, str] = MappingProxyType(
+    {
+        "rescue": "Rescued texts belong to the log, and a private chat has none of it. Leave it first.",
+        "purge": "Nothing of a private chat is kept, so there is nothing to purge. Leave it first to purge the log.",
+    }
+)
+"""Groups of such commands."""
 
 _FILE = "This goes to a file, which is kept."
 _UNTIL_THE_END = "This holds until the private chat ends."
@@ -117,8 +121,9 @@ def _private(command: Command[Services]) -> Command[Services]:
     other = next((each for each in _IN_PRIVATE.commands if each.path == path), None)
     if other is not None:
         return replace(command, handler=other.handler, documentation=other.documentation)
-    if path in REFUSED:
-        return replace(command, handler=_refusing(REFUSED[path]), documentation=_refused(command))
+    refusal = REFUSED.get(path) or REFUSED_GROUPS.get(command.group)
+    if refusal:
+        return replace(command, handler=_refusing(refusal), documentation=_refused(command))
     if path in ANNOUNCED:
         return replace(command, handler=_announcing(ANNOUNCED[path], command.handler))
     return replace(command, handler=_making_none(command.handler)) if path == "/persona switch" else command

@@ -11,7 +11,7 @@ from chorus_cli.commands.catalogue import groups, registry
 from chorus_cli.commands.framework.command_line import completions, resolve
 from chorus_cli.commands.framework.own_commands import OwnCommands
 from chorus_cli.commands.framework.replies import Exit, PrivateChat, plain
-from chorus_cli.commands.private import ANNOUNCED, REFUSED, private_groups
+from chorus_cli.commands.private import ANNOUNCED, REFUSED, REFUSED_GROUPS, private_groups
 from chorus_cli.commands.templates import command_of
 from chorus_cli.core.errors import CommandError
 
@@ -43,6 +43,12 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_every_command_that_is_refused_or_announced_is_one() -> None:
     assert {*REFUSED, *ANNOUNCED} <= {command.path for command in registry()}
     assert not {*REFUSED} & {*ANNOUNCED}
+
+
+def test_of_each_group_of_commands_it_is_decided_what_it_is_in_a_private_chat() -> None:
+    """Those of these groups keep nothing but in the log, which is in memory, unless they are refused or announced."""
+    usual = {"", "context", "memory", "persona", "thread", "jobs", "settings", "attach"}
+    assert {command.group for command in registry()} - REFUSED_GROUPS.keys() == usual
 
 
 @pytest.mark.parametrize(
