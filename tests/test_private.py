@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
+from io import StringIO
 from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.adapters.machine.bug_report import report_bug
+from chorus_cli.adapters.machine.paths import Paths
+from chorus_cli.app import App, Options, opened
+from chorus_cli.chat import _Terminal
 from chorus_cli.cli import main
-from chorus_cli.core.errors import AttachmentError, HomeError
+from chorus_cli.core.errors import AttachmentError, CommandError, HomeError
+from chorus_cli.keeping import forgotten
 from chorus_cli.services.personas.personas import Personas
 from chorus_cli.services.personas.settings import PersonaSettings
 from chorus_cli.storage.files.attachments import AttachmentMemory
 from chorus_cli.storage.sqlite.store import IN_MEMORY, Store
 from chorus_cli.subcommands.exit_codes import BUG
+from chorus_cli.terminal.screen.output import Screen
+from chorus_cli.terminal.screen.progress import Progress
 from tests.attached_files import FILES
 from tests.recording_server import recording
 from tests.storage.sqlite.notes import note, notes
@@ -113,6 +121,37 @@ def test_a_bug_in_a_private_run_leaves_no_traceback(tmp_path: Path, capsys: pyte
     assert "ValueError in test_last_catcher.py, line " in told
     assert "a bug made for a test" not in told
     assert not (tmp_path / "home").exists()
+
+
+class BrokenTerminal(_Terminal):
+    """A terminal in which every chat ends with a bug."""
+
+    async def chat(self, options: Options, typed_early: str = "", outer: App | None = None) -> None:
+        raise ValueError(f"{options.persona} {typed_early} {outer} {WORD}")
+
+
+async def test_a_bug_that_ends_a_private_chat_is_a_sentence_to_the_chat_around_it(tmp_path: Path) -> None:
+    """Else that would write the traceback, which may quote the private one."""
+    environment, screen = {"CHORUS_HOME": str(tmp_path)}, Screen(StringIO(), {})
+    terminal = BrokenTerminal(environment, screen, Progress(screen))
+    async with opened(Options(), environment) as app:
+        begin = terminal._privacy(Options(), app, None).begin
+        assert begin is not None
+        with pytest.raises(CommandError) as told:
+            await begin(app.focus.target())
+    assert "ValueError in test_private.py" in str(told.value)
+    assert WORD not in str(told.value)
+
+
+def test_the_places_of_a_private_run_are_not_on_the_disk(tmp_path: Path) -> None:
+    places = Paths(tmp_path / "data", tmp_path / "config", tmp_path / "state")
+    with forgotten(places, {}) as keeping:
+        assert (keeping.unsent, keeping.bugs) == (None, None)
+        assert keeping.rescue(datetime.now(UTC), {"content": WORD}) is None
+        keeping.open_threads.announce("chorus", 1)
+        assert not keeping.open_threads.is_shared("chorus", 1)
+        assert (keeping.is_alive(keeping.run), keeping.is_alive("another")) == (True, False)
+    assert tree(tmp_path) == {}
 
 
 def test_a_bug_without_a_place_is_told_too() -> None:
