@@ -260,6 +260,8 @@ async def opened(
             if exposed := made_private(places):
                 standard_error().notice(exposed)
             await app.store.write(orphans.mend, app.is_alive, app.clock.now())
+            if await app.store.read(meta_rows.value, meta_rows.PURGE) is not None:
+                await _finish_purge(app)
             await app.focus.open(options.persona)
             try:
                 yield app
@@ -268,3 +270,12 @@ async def opened(
         finally:
             await app.store.close()
             (places.run / run).unlink(missing_ok=True)
+
+
+async def _finish_purge(app: App) -> None:
+    """Carry on a purge that was interrupted, before anything of it is sent."""
+    try:
+        if await app.services().upkeep.purging.finish():
+            standard_error().notice("A purge that was interrupted is complete now.")
+    except ChorusError as error:
+        standard_error().notice(str(error))
