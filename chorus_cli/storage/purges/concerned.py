@@ -229,18 +229,20 @@ def _inputs(connection: sqlite3.Connection, wanted: WantedPurge, traces: Traces)
 
 
 def _titles(connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces) -> frozenset[int]:
-    """Return the threads whose titles repeat what is purged, or are words of it."""
-    titles = {
-        id_: (persona, title)
-        for id_, persona, title in connection.execute("SELECT id, persona, title FROM threads WHERE title <> ''")
-    }
-    matches = matching({id_: title for id_, (of, title) in titles.items() if _is_of(wanted, of)}, wanted.words)
+    """Return the threads whose titles repeat what is purged, or are words of it, and those that have nothing left."""
+    found = connection.execute("SELECT id, persona, title FROM threads WHERE title <> ''").fetchall()
+    titles = {id_: title for id_, _, title in found}
+    matches = matching({id_: title for id_, persona, title in found if _is_of(wanted, persona)}, wanted.words)
     said = connection.execute(
         f"SELECT DISTINCT thread_id, content FROM messages WHERE id {_AMONG}", {"ids": json.dumps([*ids])}
-    )
-    made_of = {id_ for id_, content in said if id_ in titles and is_part(titles[id_][1], words_in_line([content]))}
-    named = {id_ for id_, (persona, title) in titles.items() if persona in wanted.personas or traces.are_in(title)}
-    return frozenset(matches | made_of | named | (wanted.threads & titles.keys()))
+    ).fetchall()
+    made_of = {id_ for id_, content in said if id_ in titles and is_part(titles[id_], words_in_line([content]))}
+    left = connection.execute(
+        f"SELECT DISTINCT thread_id FROM messages WHERE {THERE} AND id NOT {_AMONG}", {"ids": json.dumps([*ids])}
+    ).fetchall()
+    emptied = {id_ for id_, _ in said} - {id_ for (id_,) in left}
+    named = {id_ for id_, persona, title in found if persona in wanted.personas or traces.are_in(title)}
+    return frozenset(matches | made_of | named | ((wanted.threads | emptied) & titles.keys()))
 
 
 def _preambles(
