@@ -75,7 +75,7 @@ def texts_in_files(folders: StateFolders, found: Concerned) -> Iterator[Path]:
         if not drafts.is_owned(path, folders.is_alive) and found.repeats(_text(path)):
             yield path
     for path in sorted(rescued_files.files(folders.rescue)):
-        if any(found.repeats(text) for text in _rescued(path)):
+        if any(_is_purged(line, found) for line in _text(path).splitlines()):
             yield path
 
 
@@ -86,7 +86,7 @@ def take_out(path: Path, found: Concerned) -> None:
         PurgeError: it cannot be written.
     """
     lines = _text(path).splitlines() if path.suffix == ".jsonl" else []
-    kept = [line for line in lines if not found.repeats(_content(line))]
+    kept = [line for line in lines if not _is_purged(line, found)]
     if not kept:
         _delete(path)
         return
@@ -117,11 +117,9 @@ def _text(path: Path) -> str:
     return ""
 
 
-def _rescued(path: Path) -> list[str]:
-    return [_content(line) for line in _text(path).splitlines()]
-
-
-def _content(line: str) -> str:
+def _is_purged(line: str, found: Concerned) -> bool:
+    """Return whether a record of a text that could not be stored is of a purged persona, or repeats what is purged."""
     with suppress(ValueError, TypeError, KeyError):
-        return str(json.loads(line)["content"])
-    return line
+        record = json.loads(line)
+        return record["persona"] in found.wanted.personas or found.repeats(str(record["content"]))
+    return found.repeats(line)
