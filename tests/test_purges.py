@@ -140,7 +140,8 @@ def test_another_chat_sends_no_purged_message_with_its_next_turn(home: Home) -> 
             assert CANARY not in json.dumps(provider.asked[-1])
             assert OTHERS[0] in json.dumps(provider.asked[-1])
             chat.await_line(PROMPT)
-    assert holding(home.path) == []
+    # The chat may have made the backup of the day before.
+    assert not [name for name in holding(home.path) if not name.startswith("backups/daily-")]
 
 
 def test_a_chat_asks_before_it_purges_and_forgets_the_line_that_asked_for_it(home: Home) -> None:

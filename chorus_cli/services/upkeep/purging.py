@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from contextlib import contextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import BackupError, PurgeError, SessionError, StorageError
+from chorus_cli.core.errors import BackupError, HomeError, PurgeError, SessionError, StorageError
 from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.core.upkeep.purge_reports import backups_sentence
 from chorus_cli.services.cancellation import run_to_completion
+from chorus_cli.storage.backups import daily
 from chorus_cli.storage.files import file_lock
 from chorus_cli.storage.purges import backups, carrying_out
 from chorus_cli.storage.purges.selection import selected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from chorus_cli.core.upkeep.purge_reports import Extent
     from chorus_cli.core.upkeep.purging import AskedPurge, WantedPurge
@@ -32,14 +32,16 @@ if TYPE_CHECKING:
 _ROOM = 2
 """Times the size of the log that making it anew may take besides."""
 
-_LOCK = ".purge.lock"
+LOCK = ".purge.lock"
+"""The file in the folder of the backups that is locked while a purge is carried out."""
 
 
 class Found(NamedTuple):
-    """A purge with its extent, before it is decided."""
+    """A purge with its extent, before it is decided; ``rows`` are those that backups may have."""
 
     wanted: WantedPurge
     extent: Extent
+    rows: PurgedRows
 
 
 class Purged(NamedTuple):
@@ -51,13 +53,17 @@ class Purged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Purging:
-    """Purges the log of a store, the files of ``home``, and the backups in ``places``."""
+    """Purges the log of a store, the files of ``home``, and the backups in ``places``.
+
+    Another program's purge or daily backup is waited for, ``patience_seconds`` at most.
+    """
 
     store: Store
     clock: Clock
     roster: Roster
     places: Places
     home: PurgedHome
+    patience_seconds: float = 10.0
 
     async def find(self, asked: AskedPurge, focus: str) -> Found:
         """Return the extent of a purge; a thread without a persona is one of the persona ``focus``.
@@ -71,11 +77,9 @@ class Purging:
         wanted = await self.store.read(selected, asked, slug or (focus if asked.thread else ""))
         self._require_room()
         extent = await self.store.read(carrying_out.extent, self.home, wanted)
-        if extent.is_empty:
-            return Found(wanted, extent)
         rows = await self.store.read(backups.rows_concerned, wanted)
-        held = await asyncio.to_thread(backups.holding, self.places, rows)
-        return Found(wanted, replace(extent, backups=_names((*held.backups, *held.unreadable))))
+        held = () if extent.is_empty else await self._holding(rows)
+        return Found(wanted, replace(extent, backups=held), rows)
 
     async def carry_out(self, found: Found) -> Purged:
         """Purge; from the decision on, a purge that fails or is killed is carried on by `finish`.
@@ -84,12 +88,13 @@ class Purging:
             PurgeError: another Chorus is at it, or it is not complete.
             StorageError: it could not be decided; nothing was purged.
         """
-        with self._alone():
+        async with self._alone(self.patience_seconds):
             await self.store.write(carrying_out.decide, found.wanted)
             await self._to_its_end()
         amount = counted(found.extent.messages, "message") if found.extent.messages else "The texts"
         verb = "is" if found.extent.messages == 1 else "are"
-        return Purged(f"{amount} {verb} purged, for good.", found.extent.backups)
+        # A backup may have been made since the extent was shown.
+        return Purged(f"{amount} {verb} purged, for good.", await self._holding(found.rows))
 
     async def finish(self) -> bool:
         """Carry on a purge that was interrupted, and return whether there was one; not if another Chorus is at it.
@@ -100,7 +105,7 @@ class Purging:
         if not await self.store.read(carrying_out.is_pending):
             return False
         try:
-            with self._alone():
+            async with self._alone(patience_seconds=0):
                 await self._to_its_end()
         except _BusyError:
             return False
@@ -108,9 +113,7 @@ class Purging:
 
     async def in_backups(self) -> tuple[str, ...]:
         """Return the names of the backups that hold something of any purge so far."""
-        rows = await self.store.read(backups.rows_purged)
-        held = await asyncio.to_thread(backups.holding, self.places, rows)
-        return _names((*held.backups, *held.unreadable))
+        return await self._holding(await self.store.read(backups.rows_purged))
 
     async def rewrite_backups(self, tell: Callable[[str], None]) -> str:
         """Rewrite the backups that hold something of any purge so far, and return a sentence.
@@ -121,7 +124,7 @@ class Purging:
             PurgeError: another Chorus is at it.
         """
         rows = await self.store.read(backups.rows_purged)
-        with self._alone():
+        async with self._alone(self.patience_seconds):
             told, _ = await run_to_completion(asyncio.to_thread(self._rewrite, rows))
         for sentence in told.failures:
             tell(sentence)
@@ -157,16 +160,27 @@ class Purging:
         await self.store.compact()
         await self.store.write(carrying_out.complete)
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        try:
-            self.places.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = file_lock.try_lock(self.places.backups / _LOCK)
-        except OSError as error:
-            raise PurgeError(f"{self.places.backups} cannot be written: {error.strerror or error}.") from error
-        if lock is None:
-            raise _BusyError("Another Chorus is purging. Wait until it is done and try again.")
-        with lock:
+    async def _holding(self, rows: PurgedRows) -> tuple[str, ...]:
+        held = await asyncio.to_thread(backups.holding, self.places, rows)
+        return tuple(path.name for path in (*held.backups, *held.unreadable))
+
+    @asynccontextmanager
+    async def _alone(self, patience_seconds: float) -> AsyncIterator[None]:
+        """Keep other purges away, and daily backups, which would have what is being purged.
+
+        Raises:
+            PurgeError: the folder of the backups cannot be written, or another Chorus is at one of them.
+        """
+        with ExitStack() as locks:
+            try:
+                self.places.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
+                for name in (LOCK, daily.LOCK):
+                    path = self.places.backups / name
+                    locks.enter_context(await asyncio.to_thread(file_lock.hold, path, patience_seconds))
+            except HomeError as error:
+                raise _BusyError("Another Chorus is purging or making a backup. Try again in a moment.") from error
+            except OSError as error:
+                raise PurgeError(f"{self.places.backups} cannot be written: {error.strerror or error}.") from error
             yield
 
     def _require_room(self) -> None:
@@ -191,7 +205,3 @@ class _Rewritten(NamedTuple):
 def still_there(names: Sequence[str]) -> str:
     """Return the question about backups that still hold what was purged."""
     return f"{backups_sentence(names)} Rewrite {'it' if len(names) == 1 else 'them'} without it?"
-
-
-def _names(paths: Sequence[Path]) -> tuple[str, ...]:
-    return tuple(path.name for path in paths)
