@@ -138,3 +138,20 @@ PURGES: tuple[str, ...] = (
     "CREATE INDEX messages_purged ON messages(origin, origin_seq) WHERE purged_by IS NOT NULL",
 )
 """Messages and memory items with the operation that has overwritten them for good; such a row is in no list."""
+
+INTENTS: tuple[str, ...] = (
+    """
+    CREATE TABLE intents(
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        persona TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        detail TEXT NOT NULL,
+        before TEXT NOT NULL,
+        after TEXT NOT NULL,
+        created_at TEXT NOT NULL
+    ) STRICT""",
+)
+"""Changes of files that rows of the journal belong to, from before the file is written until the row is stored.
+
+``before`` and ``after`` are hashes of the files.
+"""

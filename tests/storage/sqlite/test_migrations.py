@@ -46,6 +46,7 @@ COLUMNS = {
     ),
     "imported_conversations": "id, persona, source, conversation, thread_id, operation_id",
     "imported_messages": "conversation_id, message, message_id, parent",
+    "intents": "id, persona, kind, detail, before, after, created_at",
     "installation": "origin",
     "changed_rows": "count",
     "context_checkpoints": (
