@@ -37,6 +37,7 @@ _SUBCOMMANDS = {
     "memory": ("reports", "memory"),
     "paths": ("facts", "show_paths"),
     "personas": ("reports", "personas"),
+    "purge": ("purge", "purge"),
     "restore": ("backup", "restore"),
     "schema": ("facts", "show_schema"),
     "search": ("log", "search"),

@@ -44,8 +44,11 @@ from chorus_cli.services.threads.outbox import Outbox
 from chorus_cli.services.threads.replies import Replies, Surroundings
 from chorus_cli.services.threads.threads import ThreadActivity, Threads
 from chorus_cli.services.upkeep.backups import Backups
+from chorus_cli.services.upkeep.purging import Purging
 from chorus_cli.services.upkeep.rescued import RescuedTexts
 from chorus_cli.storage.files.persona_files import COMMANDS_FOLDER
+from chorus_cli.storage.purges.carrying_out import PurgedHome
+from chorus_cli.storage.purges.files import StateFolders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -103,7 +106,7 @@ def compose(turns: Turns, desk: Desk) -> Services:
         log=LogServices(journal, turns.search, Exporting(context, clock), turns.costs),
         imports=Imports(store, clock, _roster(turns), opened.paths.attachments),
         editing=_editing(turns, desk),
-        upkeep=UpkeepServices(Backups(places_of(opened.paths), clock), RescuedTexts(store, opened.paths.rescue, clock)),
+        upkeep=_upkeep(turns),
         machine=MachineServices(clock, desk.copy, opened.notifier, turns.providers.warm, desk.picture, download),
         attachments=turns.attachments,
     )
@@ -133,6 +136,15 @@ def _idle_timer(turns: Turns, saving: SessionSaving, journal: Journal) -> IdleTi
 def _roster(turns: Turns) -> Roster:
     opened = turns.opened
     return Roster(opened.keeping.store, turns.machine.clock, opened.keeping.personas, opened.paths.deleted_personas)
+
+
+def _upkeep(turns: Turns) -> UpkeepServices:
+    opened, clock = turns.opened, turns.machine.clock
+    paths, places = opened.paths, places_of(opened.paths)
+    state = StateFolders(paths.drafts, paths.rescue, opened.is_alive)
+    home = PurgedHome(paths.personas, paths.deleted_personas, paths.attachments, state)
+    purging = Purging(opened.store, clock, _roster(turns), places, home)
+    return UpkeepServices(Backups(places, clock), RescuedTexts(opened.store, paths.rescue, clock), purging)
 
 
 def _editing(turns: Turns, desk: Desk) -> EditingServices:

@@ -91,6 +91,7 @@ def parser() -> argparse.ArgumentParser:
     _add_readers(commands)
     _add_import(commands)
     _add_upkeep(commands, unused)
+    _add_purge(commands)
     personas = commands.add_parser("personas", parents=[unused], help="list the personas")
     personas.add_argument("--json", action="store_true", help="as one JSON value")
     commands.add_parser("schema", parents=[unused], help="print the JSON Schema of system.jsonc")
@@ -173,6 +174,28 @@ def _add_upkeep(commands: argparse._SubParsersAction[_Parser], unused: _Parser) 
         "the model; at a terminal, offer a repair of each fault. The exit code is 1 if a fault remains.",
     )
     doctor.add_argument("--json", action="store_true", help="as one JSON value; nothing is repaired")
+
+
+def _add_purge(commands: argparse._SubParsersAction[_Parser]) -> None:
+    purge = commands.add_parser(
+        "purge",
+        parents=[_options("only what was said to this persona, or whose thread it is")],
+        help="overwrite messages for good",
+        description="Show messages, with all that repeats them or was made of them, and overwrite them if you agree: "
+        "no undo brings them back. SUBJECT and WORDS are message N..., thread N, persona NAME, since T [until T], "
+        "search WORDS..., or backups, which rewrites those that hold what was purged before.",
+    )
+    purge.add_argument(
+        "subject",
+        metavar="SUBJECT",
+        choices=("message", "thread", "persona", "since", "search", "backups"),
+        help="message, thread, persona, since, search or backups",
+    )
+    purge.add_argument("words", metavar="WORDS", nargs="*", help="numbers, a name, a time, or words to search for")
+    purge.add_argument("--dry-run", action="store_true", help="only show it; nothing is changed")
+    purge.add_argument("--backups", action="store_true", help="rewrite the backups that still have it, too")
+    purge.add_argument("--json", action="store_true", help="report as one JSON value")
+    purge.add_argument("--yes", action="store_true", help="do not ask")
 
 
 def _add_readers(commands: argparse._SubParsersAction[_Parser]) -> None:

@@ -42,7 +42,7 @@ def readable(path: Path, most: int) -> dict[int, str]:
     found: dict[int, str] = {}
     with closing(sqlite3.connect(path)) as connection:
         for number in range(1, most + 1):
-            with suppress(sqlite3.Error):
+            with suppress(sqlite3.Error, UnicodeDecodeError):
                 row = connection.execute(
                     "SELECT id, role, thread_id, persona, timestamp, content, checksum FROM messages WHERE id = ?",
                     (number,),
