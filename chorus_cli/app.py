@@ -71,7 +71,8 @@ class App:
         self, paths: Paths, run: str, environment: Mapping[str, str], model: str | None, frontend: Frontend
     ) -> None:
         self.paths = paths
-        self.store = Store(paths.database, paths.backups)
+        self.obstacle = paths.obstacle
+        self.store = Store(paths.database, paths.backups, is_read_only=bool(self.obstacle))
         self.run = run
         self.clock = SystemClock()
         self.notifier = Notifier()
@@ -185,7 +186,10 @@ class App:
             await asyncio.sleep(_SETTLING_SECONDS)
             services = await asyncio.to_thread(self.services)
             await asyncio.to_thread(self._load_the_rest, services)
-            self._backing_up = asyncio.create_task(self._back_up(services))
+            if self.obstacle:
+                await services.idle_timer.close()
+            else:
+                self._backing_up = asyncio.create_task(self._back_up(services))
             await services.log.search.keep_up()
         except Exception as error:  # noqa: BLE001 - nothing awaits this task, and every search updates the index
             self.report_bug(error)
@@ -230,6 +234,14 @@ class App:
             self.report_bug(error)
 
 
+def _read_only_notice(app: App) -> str:
+    """Return the sentence about a home that can only be read; empty if it can be written."""
+    if not app.obstacle:
+        return ""
+    cut_off = " The last write was cut off by a kill, and is not shown." if app.store.was_cut_off else ""
+    return f"{app.obstacle}: everything can be read, but nothing can be stored, so messages are refused.{cut_off}"
+
+
 def _preparation() -> ModuleType:
     """Return the module of all that a start does only sometimes or behind the prompt."""
     from chorus_cli import preparation  # noqa: PLC0415 - a usual start does not need it
@@ -249,27 +261,30 @@ async def opened(
         UnknownPersonaError: no persona has the name in the options.
     """
     places = paths(environment, options.home)
-    places.make()
+    if not places.obstacle:
+        places.make()
     if (places.data / ".restoring").exists():
         _preparation().finish_restore(places)
     persona_files.install(shipped_personas(), places.personas)
     run = f"{os.getpid()}-{os.urandom(4).hex()}"
     app = App(places, run, environment, options.model, frontend)
-    with file_lock.hold(places.run / run):
+    with nullcontext() if app.obstacle else file_lock.hold(places.run / run):
         try:
             await app.store.open()
             # Only now is the folder known to be that of Chorus.
-            if exposed := made_private(places):
-                standard_error().notice(exposed)
+            if told := _read_only_notice(app) or made_private(places):
+                standard_error().notice(told)
             await app.store.write(orphans.mend, app.is_alive, app.clock.now())
             if await app.store.read(intents.unfinished):
                 for sentence in await app.store.write(_preparation().settle_intents, places):
                     standard_error().notice(sentence)
             await app.focus.open(options.persona)
+            await app.store.seal()
             try:
                 yield app
             finally:
                 await app.close()
         finally:
             await app.store.close()
-            (places.run / run).unlink(missing_ok=True)
+            if not app.obstacle:
+                (places.run / run).unlink(missing_ok=True)
