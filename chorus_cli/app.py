@@ -20,7 +20,7 @@ from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.models.choice import Naming
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.time.window import cutoff
-from chorus_cli.keeping import Keeping, forgotten, is_restoring, kept
+from chorus_cli.keeping import Keeping, forgotten, is_restoring, kept, only_read
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.notifier import Notifier
 from chorus_cli.services.personas.focus import Focus
@@ -181,7 +181,9 @@ class App:
             await asyncio.sleep(_SETTLING_SECONDS)
             services = await asyncio.to_thread(self.services)
             await asyncio.to_thread(self._load_the_rest, services)
-            if not self.keeping.is_private:
+            if self.keeping.obstacle:
+                await services.idle_timer.close()
+            elif not self.keeping.is_private:
                 self._backing_up = asyncio.create_task(self._back_up(services))
             await services.log.search.keep_up()
         except Exception as error:  # noqa: BLE001 - nothing awaits this task, and every search updates the index
@@ -230,6 +232,15 @@ class App:
             self.report_bug(error)
 
 
+def _read_only_notice(app: App) -> str:
+    """Return the sentence about a home that can only be read; empty if it can be written."""
+    if not app.keeping.obstacle:
+        return ""
+    told = f"{app.keeping.obstacle}: everything can be read, but nothing can be stored, so messages are refused."
+    cut_off = " The last write was cut off by a kill, and is not shown."
+    return told + cut_off if app.store.was_cut_off else told
+
+
 def _preparation() -> ModuleType:
     """Return the module of all that a start does only sometimes or behind the prompt."""
     from chorus_cli import preparation  # noqa: PLC0415 - a usual start does not need it
@@ -238,6 +249,8 @@ def _preparation() -> ModuleType:
 
 
 def _kept(places: Paths) -> AbstractContextManager[Keeping]:
+    if places.obstacle:
+        return only_read(places)
     places.make()
     if is_restoring(places):
         _preparation().finish_restore(places)
@@ -261,8 +274,8 @@ async def opened(
         try:
             await app.store.open()
             # Only now is the folder known to be that of Chorus.
-            if not keeping.is_private and (exposed := made_private(places)):
-                standard_error().notice(exposed)
+            if not keeping.is_private and (told := _read_only_notice(app) or made_private(places)):
+                standard_error().notice(told)
             await app.store.write(orphans.mend, keeping.is_alive, app.clock.now())
             if await app.store.read(intents.unfinished):
                 for sentence in await app.store.write(_preparation().settle_intents, places):
@@ -270,6 +283,7 @@ async def opened(
             if await app.store.read(meta_rows.value, meta_rows.PURGE) is not None:
                 await _finish_purge(app)
             await app.focus.open(options.persona)
+            await app.store.seal()
             try:
                 yield app
             finally:

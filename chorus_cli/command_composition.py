@@ -139,12 +139,12 @@ def _roster(turns: Turns) -> Roster:
 
 
 def _upkeep(turns: Turns) -> UpkeepServices:
-    opened, clock = turns.opened, turns.machine.clock
-    paths, places = opened.paths, places_of(opened.paths)
-    state = StateFolders(paths.drafts, paths.rescue, opened.is_alive)
+    keeping, clock, paths = turns.opened.keeping, turns.machine.clock, turns.opened.paths
+    places = places_of(paths)
+    state = StateFolders(paths.drafts, paths.rescue, keeping.is_alive)
     home = PurgedHome(paths.personas, paths.deleted_personas, paths.attachments, state)
-    purging = Purging(opened.store, clock, _roster(turns), places, home)
-    return UpkeepServices(Backups(places, clock), RescuedTexts(opened.store, paths.rescue, clock), purging)
+    purging = Purging(keeping.store, clock, _roster(turns), places, home)
+    return UpkeepServices(Backups(places, clock), RescuedTexts(keeping.store, paths.rescue, clock), purging)
 
 
 def _editing(turns: Turns, desk: Desk) -> EditingServices:

@@ -42,6 +42,7 @@ class Keeping:
     still runs. ``unsent`` is the folder for messages that are not sent yet, ``None`` if they are not kept;
     ``edited`` returns the folder for texts in the editor. ``rescue`` keeps a record that the database refused and
     returns its file, ``None`` if there is none. ``bugs`` is the file for tracebacks, ``None`` if they are not kept.
+    ``obstacle`` says why nothing can be stored; it is empty if all can.
     """
 
     run: str
@@ -55,14 +56,16 @@ class Keeping:
     rescue: Callable[[datetime, Mapping[str, str]], Path | None]
     bugs: Path | None
     is_private: bool = False
+    obstacle: str = ""
 
 
 def on_disk(paths: Paths, run: str) -> Keeping:
     """Return the user's folders as the places of a run."""
+    obstacle = paths.obstacle
     return Keeping(
         run=run,
         is_alive=lambda other: file_lock.is_locked(paths.run / other),
-        store=Store(paths.database, paths.backups),
+        store=Store(paths.database, paths.backups, is_read_only=bool(obstacle)),
         personas=Personas(paths.personas, paths.config_file),
         open_threads=OpenThreads(paths.run, run),
         attachments=AttachmentFolder(paths.attachments),
@@ -70,6 +73,7 @@ def on_disk(paths: Paths, run: str) -> Keeping:
         edited=lambda: paths.drafts,
         rescue=partial(rescue, paths.rescue),
         bugs=paths.log_file,
+        obstacle=obstacle,
     )
 
 
@@ -110,6 +114,20 @@ def kept(paths: Paths) -> Iterator[Keeping]:
             yield on_disk(paths, run)
         finally:
             (paths.run / run).unlink(missing_ok=True)
+
+
+@contextmanager
+def only_read(paths: Paths) -> Iterator[Keeping]:
+    """Yield places in the user's folders that nothing can be written to, so that no other process is kept out.
+
+    Raises:
+        BackupError: the personas are being replaced by a restore that was interrupted.
+        HomeError: there are no personas, and the shipped ones cannot be copied there.
+    """
+    if is_restoring(paths):
+        raise BackupError(f"A restore was interrupted, and cannot be finished: {paths.obstacle}.")
+    persona_files.install(shipped_personas(), paths.personas)
+    yield on_disk(paths, _run_name())
 
 
 @contextmanager
