@@ -69,13 +69,13 @@ class Editing:
             EditorError: no editor was started, or the draft cannot be written or read back.
             HomeError: there is no folder for drafts.
         """
-        path = drafts.create(self.folder(), name, text, self._run)
+        path = await asyncio.to_thread(drafts.create, self.folder(), name, text, self._run)
         try:
             complaint, may_be_open = await self._visit(path, line)
         except EditorError:
             drafts.delete(path)
             raise
-        return _read(Edited(path, text, text), complaint, may_be_open=may_be_open)
+        return await _read(Edited(path, text, text), complaint, may_be_open=may_be_open)
 
     async def edit_again(self, edited: Edited, line: int | None = None) -> Edited:
         """Open the same draft again, at ``line`` if that is given, and return the original with its edited text.
@@ -87,7 +87,7 @@ class Editing:
             complaint, may_be_open = await self._visit(edited.path, line)
         except EditorError as error:
             raise EditorError(f"{error} Your text is kept in {edited.path}.") from error
-        return _read(edited, complaint, may_be_open=may_be_open)
+        return await _read(edited, complaint, may_be_open=may_be_open)
 
     def end(self) -> None:
         """End the editor if one is open; its text is then used only if the user says so."""
@@ -204,8 +204,8 @@ class UnsentInput:
             self._draft = None
 
 
-def _read(before: Edited, complaint: str, *, may_be_open: bool) -> Edited:
-    text = drafts.read(before.path)
+async def _read(before: Edited, complaint: str, *, may_be_open: bool) -> Edited:
+    text = await asyncio.to_thread(drafts.read, before.path)
     if not before.original.startswith(BYTE_ORDER_MARK):
         # Some editors add one; it is not part of the text.
         text = text.removeprefix(BYTE_ORDER_MARK)
