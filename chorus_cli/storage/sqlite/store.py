@@ -12,11 +12,11 @@ import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
 from chorus_cli.storage.sqlite import migrations
-from chorus_cli.storage.sqlite.errors import storage_error
+from chorus_cli.storage.sqlite.errors import storage_error, unconfirmed
 from chorus_cli.storage.sqlite.finished_rows import FinishedRows
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 BUSY_TIMEOUT_SECONDS = 10.0
+_TO_WRITE = "BEGIN IMMEDIATE"
 _PRAGMAS = (
     "PRAGMA journal_mode = TRUNCATE",
     "PRAGMA synchronous = EXTRA",
@@ -39,14 +40,33 @@ _PRAGMAS = (
 )
 
 
+class _Witness(NamedTuple):
+    """Another connection to the file at ``path``."""
+
+    path: Path
+    connection: sqlite3.Connection
+
+    def version(self) -> int:
+        """Return a number that changes with each commit to the file, and with each rollback after a crash."""
+        (version,) = self.connection.execute("PRAGMA data_version").fetchone()
+        return int(version)
+
+    def has_journal(self) -> bool:
+        """Return whether the next reader will bring old pages back."""
+        journal = self.path.with_name(f"{self.path.name}-journal")
+        return journal.exists() and journal.stat().st_size > 0
+
+
 class Connection(sqlite3.Connection):
     """A connection whose transaction may change something outside the database too, such as a file.
 
-    ``finished_rows`` are the messages that it has read and that do not change any more.
+    ``finished_rows`` are the messages that it has read and that do not change any more. ``witness`` sees
+    whether a commit stands; a database in memory has none.
     """
 
     compensations: ExitStack
     finished_rows: FinishedRows
+    witness: _Witness | None = None
 
     def unless_committed(self, compensation: Callable[[], object]) -> None:
         """Call ``compensation`` if the transaction does not commit; the last one registered is called first.
@@ -90,9 +110,7 @@ class Store:
         cancelled while it waits may find the work done: it is never left half-way.
         """
         # A deferred start could fail at once when it turns from reading to writing.
-        return await self._on_thread(
-            lambda: _transaction(self._opened, "BEGIN IMMEDIATE", lambda c: work(c, *args, **kwargs))
-        )
+        return await self._on_thread(lambda: _transaction(self._opened, _TO_WRITE, lambda c: work(c, *args, **kwargs)))
 
     async def compact(self) -> None:
         """Return unused pages to the file system.
@@ -132,13 +150,13 @@ class Store:
         try:
             migrations.migrate(connection, backups=self._backups)
         except BaseException:
-            connection.close()
+            _close(connection)
             raise
         self._connection = connection
 
     def _close(self) -> None:
         if self._connection is not None:
-            self._connection.close()
+            _close(self._connection)
             self._connection = None
 
 
@@ -148,10 +166,18 @@ def _connect(path: Path, busy_timeout_seconds: float) -> Connection:
     try:
         for pragma in _PRAGMAS:
             connection.execute(pragma).fetchall()
+        other = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None)
     except BaseException:
         connection.close()
         raise
+    connection.witness = _Witness(path, other)
     return connection
+
+
+def _close(connection: Connection) -> None:
+    connection.close()
+    if connection.witness:
+        connection.witness.connection.close()
 
 
 def _create(path: Path, busy_timeout_seconds: float) -> None:
@@ -163,7 +189,7 @@ def _create(path: Path, busy_timeout_seconds: float) -> None:
         try:
             migrations.migrate(connection)
         finally:
-            connection.close()
+            _close(connection)
         _link(draft, path)
     except OSError as error:
         raise StorageError(f"The database {path} cannot be made: {error.strerror}.") from error
@@ -194,8 +220,13 @@ def _transaction(connection: Connection, begin: str, work: Callable[[Connection]
     connection.execute(begin)
     try:
         with ExitStack() as connection.compensations:
+            # Only this transaction can change the file until it is over.
+            seen = connection.witness.version() if connection.witness and begin == _TO_WRITE else 0
             result = work(connection)
-            connection.execute("COMMIT")
+            try:
+                connection.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                _accept(connection, seen, error)
             connection.compensations.pop_all()
     except BaseException:
         if connection.in_transaction:
@@ -203,3 +234,29 @@ def _transaction(connection: Connection, begin: str, work: Callable[[Connection]
         connection.finished_rows.forget()
         raise
     return result
+
+
+def _accept(connection: Connection, seen: int, error: sqlite3.OperationalError) -> None:
+    """Take a failed commit for done if it stands all the same, because only the last of its calls has failed.
+
+    Raises:
+        sqlite3.OperationalError: it does not stand.
+        StorageError: it stands, but cannot be made durable.
+    """
+    if not connection.witness or not _stands(connection, connection.witness, seen):
+        raise error
+    connection.compensations.pop_all()
+    try:
+        connection.execute(_TO_WRITE)
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute("COMMIT")
+    except sqlite3.Error as again:
+        raise unconfirmed(connection.witness.path, again) from error
+
+
+def _stands(connection: Connection, witness: _Witness, seen: int) -> bool:
+    """Return whether a commit that failed has changed the file since it was ``seen``."""
+    with suppress(OSError, sqlite3.Error):
+        return not connection.in_transaction and not witness.has_journal() and witness.version() != seen
+    return False
