@@ -267,4 +267,6 @@ async def opened(
                 await app.close()
         finally:
             await app.store.close()
-            (places.run / run).unlink(missing_ok=True)
+            # A name that stays is swept later: the lock is free.
+            with suppress(OSError):
+                (places.run / run).unlink()
