@@ -271,9 +271,13 @@ class Terminal:
             self._child.wait()
         self._child.close()
 
+    def modes(self) -> list[Any]:
+        """Return the modes of the terminal."""
+        return [*termios.tcgetattr(self._child.child_fd)]
+
     @property
     def _modes(self) -> int:
-        return int(termios.tcgetattr(self._child.child_fd)[3])
+        return int(self.modes()[3])
 
     def _cursor_line(self) -> str:
         return str(self._screen.display[self._screen.cursor.y]).rstrip()
