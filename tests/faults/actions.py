@@ -57,6 +57,7 @@ class Action(NamedTuple):
     """A command, those that prepare its home, and whether it was done; ``is_begun`` is what may remain of a part.
 
     ``variables`` are of its environment. ``replaces`` says that the messages before it may be gone once it is done.
+    Each ``step``-th call is struck.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Action(NamedTuple):
     is_begun: Sign = lambda _place, _ending: False
     variables: tuple[tuple[str, str], ...] = ()
     replaces: bool = False
+    step: int = 1
 
     def prepare(self, place: Place, address: str) -> dict[str, str]:
         """Write the files that the command names, and return its environment, whose provider has this address."""
@@ -153,7 +155,6 @@ _CALLED = (("OPENAI_BASE_URL", "ADDRESS"), ("OPENAI_API_KEY", "sk-of-nobody"), (
 
 ACTIONS = (
     Action("a turn", ("ask", "I am sad"), _replied("complete"), is_begun=_asked("I am sad")),
-    Action("a first turn", ("ask", "I am sad"), _replied("complete"), (), is_begun=_asked("I am sad")),
     Action("a setting", ("ask", "/settings set user_name Sam"), _setting("user_name", "Sam")),
     Action(
         "a window",
@@ -195,5 +196,7 @@ ACTIONS = (
         is_begun=_asked("Remember the milk"),
         variables=_CALLED,
     ),
+    # Before it there is nothing that could be spoilt.
+    Action("a first turn", ("ask", "I am sad"), _replied("complete"), (), is_begun=lambda *_: True, step=10),
     Action("a job's start", ("ask", "/run echo begun > ASIDE/begun; sleep 60"), lambda *_: True),
 )

@@ -22,13 +22,13 @@ _PASSING = (".lock", ".tmp", ".bak")
 _FOLDERS = ("personas", "attachments")
 
 
-class State(NamedTuple):
+class HomeState(NamedTuple):
     """Rows by table, and the bytes of files by their path in the home."""
 
     rows: dict[str, frozenset[tuple[object, ...]]]
     files: dict[str, bytes]
 
-    def lost_in(self, later: State) -> list[str]:
+    def lost_in(self, later: HomeState) -> list[str]:
         """Return what a later state does not have any more."""
         rows = [
             f"{table} {sorted(kept - later.rows[table], key=str)}"
@@ -38,7 +38,7 @@ class State(NamedTuple):
         return rows + [path for path in self.files if path not in later.files]
 
 
-def state_of(home: Path) -> State:
+def state_of(home: Path) -> HomeState:
     """Read a home; one that is not made yet has nothing."""
     database = home / "chorus.db"
     rows = dict.fromkeys(_QUERIES, frozenset[tuple[object, ...]]())
@@ -49,4 +49,4 @@ def state_of(home: Path) -> State:
     kept = [
         path for path in found if path.is_file() and path.suffix not in _PASSING and not path.name.endswith(".lock")
     ]
-    return State(rows, {str(path.relative_to(home)): path.read_bytes() for path in kept})
+    return HomeState(rows, {str(path.relative_to(home)): path.read_bytes() for path in kept})

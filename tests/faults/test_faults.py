@@ -92,7 +92,7 @@ def test_a_fault_at_some_calls_breaks_no_promise(
 def test_a_fault_at_any_call_breaks_no_promise(
     action: Action, fault: Fault, folder: Path, program: FaultyProgram, address: str
 ) -> None:
-    found = Striking(action, folder, program, address).broken_promises(fault, count(1))
+    found = Striking(action, folder, program, address).broken_promises(fault, count(1, action.step))
     assert not found, "\n".join(found)
 
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.faults.state import state_of
+from chorus_cli.adapters.machine.paths import Paths, paths
+from chorus_cli.composition import places_of
+from chorus_cli.core.upkeep.findings import Finding, State
+from chorus_cli.services.personas.personas import Personas
+from chorus_cli.services.upkeep.home_checks import Folders, check_home
+from chorus_cli.services.upkeep.log_checks import check_log
+from tests.faults.state import HomeState, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.faults.actions import Action, Place
     from tests.faults.faulty_program import Ending, FaultyProgram
-    from tests.faults.state import State
 
 _BUG, _FAILED = 3, 1
 _KEPT_FILE = re.compile(r"(?:kept|is) in (/\S+?)\.?(?:\s|$)")
@@ -28,7 +33,7 @@ _SAYS_MORE = ("put in place", "the disk does not confirm it")
 """A failure with one of these says itself that it was done, or will be."""
 
 
-def violations(action: Action, before: State, ending: Ending, place: Place, program: FaultyProgram) -> list[str]:
+def violations(action: Action, before: HomeState, ending: Ending, place: Place, program: FaultyProgram) -> list[str]:
     """Return a sentence for everything that is wrong, at the end of a command and after the next start."""
     found = [*_at_the_end(ending)]
     # A restore that has begun is finished by the next start, as it has said.
@@ -62,7 +67,7 @@ def _at_the_end(ending: Ending) -> Iterator[str]:
         yield "a traceback is shown"
 
 
-def _untrue(action: Action, before: State, ending: Ending, place: Place, after: State) -> Iterator[str]:
+def _untrue(action: Action, before: HomeState, ending: Ending, place: Place, after: HomeState) -> Iterator[str]:
     for name in _KEPT_FILE.findall(ending.errors):
         if not Path(name).exists():
             yield f"there is no {name}"
@@ -79,13 +84,17 @@ def _at_the_next_start(place: Place, program: FaultyProgram) -> Iterator[str]:
     if start.code != 0:
         yield f"the next start fails: {start.errors}"
         return
-    examined = program.run(place.home.path, ("doctor", "--json"), TMPDIR=str(place.folder))
-    with suppress(ValueError):
-        for each in json.loads(examined.output)["findings"]:
-            if each["state"] == "wrong" and each["subject"] != "rescue":
-                yield each["sentence"]
-        return
-    yield f"the doctor fails: {examined.errors}"
+    for finding in _examined(paths({}, str(place.home.path))):
+        # Texts that the database refused are told of until the user has looked at them.
+        if finding.state is State.WRONG and finding.subject != "rescue":
+            yield finding.sentence
+
+
+def _examined(home: Paths) -> Iterator[Finding]:
+    """Yield the findings of the doctor, without its start."""
+    places, folders = places_of(home), Folders(home.data, home.config, home.state, home.rescue)
+    yield from check_log(places)
+    yield from check_home(places, folders, Personas(home.personas, home.config_file), datetime.now(UTC))
 
 
 def _is_done(action: Action, place: Place, ending: Ending) -> bool:
