@@ -34,7 +34,10 @@ class FinishedRows:
     def read(
         self, connection: sqlite3.Connection, ids: Sequence[int], read: Callable[[Iterable[int]], list[Message]]
     ) -> list[Message]:
-        """Return the messages of ``ids`` in their order; ``read`` returns those that are not known."""
+        """Return the messages of ``ids`` in their order; ``read`` returns those that are not known.
+
+        Those that it does not return are passed over.
+        """
         changes = connection.execute("SELECT count FROM changed_rows").fetchone()
         if changes != self._changes or len(self._messages) > _MOST or self._characters > self._most_characters:
             self.forget()
@@ -42,7 +45,7 @@ class FinishedRows:
         known = self._messages
         missing = [id_ for id_ in ids if id_ not in known]
         fresh = {message.id: message for message in read(missing)} if missing else {}
-        found = [fresh.get(id_) or known[id_] for id_ in ids]
+        found = [message for id_ in ids if (message := fresh.get(id_) or known.get(id_))]
         for message in fresh.values():
             if message.status is Status.COMPLETE and message.token_count is not None:
                 known[message.id] = message
