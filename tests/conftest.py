@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.adapters.models.litellm.library import prepare_environment
+from chorus_cli.adapters.models.litellm.library import _FIRST_REQUEST_MODULES, prepare_environment
 from tests import guard
 from tests.amount import is_thorough, set_amount
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
@@ -76,7 +76,8 @@ def _litellm() -> None:
     """Import once what each program of some tests would import, which is then a fork of the test runner."""
     if not is_thorough():
         prepare_environment()
-        importlib.import_module("litellm")
+        for name in ("litellm", *_FIRST_REQUEST_MODULES):
+            importlib.import_module(name)
 
 
 @pytest.fixture
