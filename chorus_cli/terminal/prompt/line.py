@@ -22,7 +22,7 @@ from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import safe_line, safe_text
 from chorus_cli.storage.files import export_files
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
-from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses, text_of
+from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses, suspended_by_others, text_of
 from chorus_cli.terminal.prompt.output import Echo, draw_sent, prompt_output
 from chorus_cli.terminal.prompt.pastes import bound_pastes
 from chorus_cli.terminal.prompt.revealing import Revealing, reveal_searches
@@ -198,7 +198,8 @@ class Prompt:
             self._echo.sign = sign
         self._is_reading = self._is_empty = True
         try:
-            line = await self._session.prompt_async(message, default=typed, handle_sigint=False)
+            with suspended_by_others(self._session.app):
+                line = await self._session.prompt_async(message, default=typed, handle_sigint=False)
         except HANG_UPS as error:
             raise EOFError from error
         except (Leave, Compose):
