@@ -29,8 +29,7 @@ def paired(text: str) -> str:
 
 def join_surrogates(text: str) -> str:
     """Return ``text`` with surrogate pairs joined and lone surrogates replaced by U+FFFD, so that it can be encoded."""
-    whole = paired(text)
-    return _SURROGATE.sub(REPLACEMENT_CHARACTER, whole) if has_surrogates(whole) else whole
+    return _SURROGATE.sub(REPLACEMENT_CHARACTER, paired(text)) if has_surrogates(text) else text
 
 
 def cleaned_input(text: str) -> tuple[str, bool]:
@@ -39,9 +38,8 @@ def cleaned_input(text: str) -> tuple[str, bool]:
     Line endings become LF and surrogate pairs are joined, which does not count as a replacement. A lone surrogate (a
     byte that was not UTF-8) becomes U+FFFD and NUL its picture, which does.
     """
-    whole = paired(text)
-    replaced = "\0" in whole or has_surrogates(whole)
-    whole_lines = join_surrogates(whole).replace("\r\n", "\n").replace("\r", "\n")
+    replaced = "\0" in text or (has_surrogates(text) and has_surrogates(paired(text)))
+    whole_lines = join_surrogates(text).replace("\r\n", "\n").replace("\r", "\n")
     return whole_lines.replace("\0", "\u2400"), replaced
 
 
