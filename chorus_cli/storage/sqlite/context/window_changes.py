@@ -104,7 +104,7 @@ def settle(connection: Connection, personas: Path) -> Iterator[str]:
 def _change_window(
     connection: Connection, file: HeldSettings, hours: int | None, persona: str, now: datetime
 ) -> JsonValue | Absent:
-    before, text = file.with_key(KEY, _in_file(hours))
+    before, text = file.with_key(KEY, ABSENT if hours is None else hours)
     change = Window(None if before is ABSENT else before, hours)
     _both(connection, file, text, change, NewOperation(persona, change, now))
     return before
