@@ -59,7 +59,7 @@ def settle_intents(connection: Connection, paths: Paths) -> list[str]:
 
 
 async def finish_purge(services: Services) -> list[str]:
-    """Carry on a purge that was interrupted, before anything of it is sent; return a sentence, unless another does it."""
+    """Carry on a purge that was interrupted, before anything of it is sent; return sentences about it."""
     try:
         return ["A purge that was interrupted is complete now."] if await services.upkeep.purging.finish() else []
     except ChorusError as error:
