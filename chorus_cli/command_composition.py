@@ -137,7 +137,7 @@ def _upkeep(turns: Turns) -> UpkeepServices:
     paths, places = opened.paths, places_of(opened.paths)
     state = StateFolders(paths.drafts, paths.rescue, opened.is_alive)
     home = PurgedHome(paths.personas, paths.deleted_personas, paths.attachments, state)
-    purging = Purging(opened.store, clock, _roster(turns), places, home)
+    purging = Purging(opened.store, clock, turns.search, _roster(turns), places, home)
     return UpkeepServices(Backups(places, clock), RescuedTexts(opened.store, paths.rescue, clock), purging)
 
 
