@@ -34,7 +34,17 @@ async def run_chat(options: Options, environment: Mapping[str, str], typed_early
         unsent = UnsentInput(app.paths.drafts, app.run, app.clock, app.is_alive)
         report, services = app.report_bug, app.services
         broken_off = await app.take_broken_off()
-        backend = Backend(app.focus, unsent, _histories(app), app.notifier, report, services, broken_off, app.connect)
+        backend = Backend(
+            app.focus,
+            unsent,
+            _histories(app),
+            app.notifier,
+            report,
+            services,
+            broken_off,
+            app.connect,
+            app.store.at_rest,
+        )
         try:
             await Repl(backend, screen, progress, typed_early).run(app.warm_up)
         finally:

@@ -27,7 +27,8 @@ async def carry_out(line: str, services: Services, answers: Screen, asides: Scre
         await refuse_overspent(services.log.costs, services.focus.target(), asides)
     answer = await bound.run(services)
     if not isinstance(answer, Reply):
-        return await shown(answer.followed(), answers, asides)
+        at_rest = services.conversation.context.store.at_rest
+        return await shown(answer.followed(), answers, asides, at_rest)
     await services.replies.settle()
     if isinstance(answer, Question):
         # There is no prompt to ask at, so nothing is done.

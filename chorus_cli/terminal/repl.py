@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ChorusError
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.sqlite.log.orphans import Place
     from chorus_cli.terminal.line_handling import LineHandler
     from chorus_cli.terminal.prompt.history import InputHistories
+    from chorus_cli.terminal.prompt.keyboard import AtRest
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.terminal.screen.progress import Progress
 
@@ -69,6 +71,7 @@ class Backend(NamedTuple):
 
     ``report_bug`` logs a traceback and returns the sentence that says where. ``interrupted`` are the threads whose
     replies ended with their process and that no chat has named yet. ``connect`` is called when the user begins to type.
+    ``at_rest`` is entered while the program is stopped by Ctrl-Z, so that no transaction is open then.
     """
 
     focus: Focus
@@ -79,6 +82,7 @@ class Backend(NamedTuple):
     services: Callable[[], Services]
     interrupted: Sequence[Place] = ()
     connect: Callable[[], None] = lambda: None
+    at_rest: AtRest = nullcontext
 
     async def meter(self, target: Target) -> Meter:
         """Return the size of the next request."""
@@ -108,7 +112,8 @@ class Repl:
         self._screen = screen
         self._progress = progress
         self._foreground = Foreground(
-            lambda: suspendable(screen.take_down, self._prompt.feed), lambda: ctrl_c_taken(self._prompt.keyboard)
+            lambda: suspendable(screen.take_down, backend.at_rest, self._prompt.feed),
+            lambda: ctrl_c_taken(self._prompt.keyboard),
         )
         self._unsent = backend.unsent
         self._given_back = ""
@@ -119,7 +124,7 @@ class Repl:
         self._lines: LineHandler | None = None
         self._errors = Recurrence()
         self._toolbar = Toolbar(backend.meter, backend.report_bug, self._background, backend.price, _SETTLING_SECONDS)
-        self._prompt = Prompt(backend.services, self._toolbar.text, backend.connect)
+        self._prompt = Prompt(backend.services, self._toolbar.text, backend.connect, backend.at_rest)
         self._prompt.tell_of_long_pastes(self._tell_aside)
         self._greeting = Greeting(self._focus, screen, self._prompt, self._toolbar)
         self._prompt.feed(typed_early)

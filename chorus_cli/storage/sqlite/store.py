@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
@@ -20,13 +22,14 @@ from chorus_cli.storage.sqlite.errors import storage_error
 from chorus_cli.storage.sqlite.finished_rows import FinishedRows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 BUSY_TIMEOUT_SECONDS = 10.0
+_GLANCE_SECONDS = 0.1
 _PRAGMAS = (
     "PRAGMA journal_mode = TRUNCATE",
     "PRAGMA synchronous = EXTRA",
@@ -42,11 +45,13 @@ _PRAGMAS = (
 class Connection(sqlite3.Connection):
     """A connection whose transaction may change something outside the database too, such as a file.
 
-    ``finished_rows`` are the messages that it has read and that do not change any more.
+    ``finished_rows`` are the messages that it has read and that do not change any more. ``has_begun`` says whether a
+    transaction is open, also while it waits to be committed.
     """
 
     compensations: ExitStack
     finished_rows: FinishedRows
+    has_begun = False
 
     def unless_committed(self, compensation: Callable[[], object]) -> None:
         """Call ``compensation`` if the transaction does not commit; the last one registered is called first.
@@ -78,6 +83,7 @@ class Store:
         self._backups = backups
         self._busy_timeout_seconds = busy_timeout_seconds
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+        self._resting = threading.Lock()
         self._connection: Connection | None = None
 
     async def open(self) -> None:
@@ -90,7 +96,7 @@ class Store:
 
     async def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work`` on one snapshot of the database and return what it returns; it must not write."""
-        return await self._on_thread(lambda: _transaction(self._opened, "BEGIN", lambda c: work(c, *args, **kwargs)))
+        return await self.write_in_steps(lambda c: _transaction(c, "BEGIN", lambda c: work(c, *args, **kwargs)))
 
     async def write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work`` in one transaction: all of it is committed, or nothing.
@@ -98,7 +104,7 @@ class Store:
         Changes outside the database are taken back by the compensations that ``work`` registers. A caller that is
         cancelled while it waits may find the work done: it is never left half-way.
         """
-        return await self._on_thread(lambda: committed(self._opened, lambda c: work(c, *args, **kwargs)))
+        return await self.write_in_steps(lambda c: committed(c, lambda c: work(c, *args, **kwargs)))
 
     async def write_in_steps(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -107,7 +113,28 @@ class Store:
 
         No other work of this process comes between the steps, and a caller that is cancelled does not end them.
         """
-        return await self._on_thread(lambda: work(self._opened, *args, **kwargs))
+
+        def steps() -> T:
+            with self._resting:
+                return work(self._opened, *args, **kwargs)
+
+        return await self._on_thread(steps)
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Keep the thread between two transactions, so that a process that is stopped keeps none waiting for its locks.
+
+        It waits for the end of a transaction, but not for one that waits for another process to begin.
+        """
+        gives_up_at = time.monotonic() + self._busy_timeout_seconds + 1
+        while not (is_resting := self._resting.acquire(timeout=_GLANCE_SECONDS)):
+            if not self._opened.has_begun or time.monotonic() > gives_up_at:
+                break
+        try:
+            yield
+        finally:
+            if is_resting:
+                self._resting.release()
 
     async def seal(self) -> None:
         """Refuse to add to a log that is read-only from now on, with a `DatabaseReadOnlyError`."""
@@ -120,7 +147,7 @@ class Store:
         Raises:
             StorageError: there is no room for a temporary copy, or another program uses the file.
         """
-        await self._on_thread(lambda: self._opened.execute("VACUUM"))
+        await self.write_in_steps(lambda connection: connection.execute("VACUUM"))
 
     async def close(self) -> None:
         """Finish the pending work and close the file."""
@@ -230,6 +257,7 @@ def _link(draft: Path, path: Path) -> None:
 
 def _transaction(connection: Connection, begin: str, work: Callable[[Connection], T]) -> T:
     connection.execute(begin)
+    connection.has_begun = True
     try:
         with ExitStack() as connection.compensations:
             result = work(connection)
@@ -240,4 +268,6 @@ def _transaction(connection: Connection, begin: str, work: Callable[[Connection]
             connection.execute("ROLLBACK")
         connection.finished_rows.forget()
         raise
+    finally:
+        connection.has_begun = False
     return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.application import get_app, run_in_terminal
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.key_binding import KeyPressEvent
 
+    from chorus_cli.terminal.prompt.keyboard import AtRest
+
 _LEAVING_SECONDS = 3.0
 _TYPING = has_focus(DEFAULT_BUFFER) & ~is_searching
 
@@ -66,10 +69,11 @@ class Line:
     ``is_over``: Ctrl-C was pressed on an empty line less than ``leaving_seconds`` ago and nothing was typed since, so
     that a second one quits. ``offered``: the text that "/" replaces. ``is_too_tall``: the sent message does not fit
     into the window. ``at_signs``: those that were typed. ``dropped``: a pasted text that is the path of a file, and
-    that path.
+    that path. ``at_rest`` is entered while the program is stopped.
     """
 
-    def __init__(self, leaving_seconds: float = _LEAVING_SECONDS) -> None:
+    def __init__(self, leaving_seconds: float = _LEAVING_SECONDS, at_rest: AtRest = nullcontext) -> None:
+        self.at_rest = at_rest
         self.is_over = False
         self.offered = ""
         self.is_too_tall = False
@@ -115,7 +119,7 @@ def key_bindings(line: Line) -> KeyBindings:
     _bind_pasting(bindings, line)
     _bind_editor(bindings)
     _bind_leaving(bindings, line)
-    _bind_suspending(bindings)
+    _bind_suspending(bindings, line)
     return bindings
 
 
@@ -215,11 +219,11 @@ def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
             line.end(event.app.invalidate)
 
 
-def _bind_suspending(bindings: KeyBindings) -> None:
+def _bind_suspending(bindings: KeyBindings, line: Line) -> None:
     """Bind Ctrl-Z here, because prompt_toolkit's own binding would leave pastes marked for the shell."""
 
     def suspend() -> None:
-        with pastes_unmarked():
+        with pastes_unmarked(), line.at_rest():
             # The shell waits for all processes of its job.
             os.kill(0, signal.SIGTSTP)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from chorus_cli.commands.framework.services import Services
     from chorus_cli.core.personas.persona import Persona
+    from chorus_cli.terminal.prompt.keyboard import AtRest
 
     Toolbar = Callable[[int], list[tuple[str, str]]]
     """Returns pieces of style and text for so many columns."""
@@ -111,14 +112,18 @@ class Prompt:
     """
 
     def __init__(
-        self, services: Callable[[], Services], toolbar: Toolbar, begun: Callable[[], None] = lambda: None
+        self,
+        services: Callable[[], Services],
+        toolbar: Toolbar,
+        begun: Callable[[], None] = lambda: None,
+        at_rest: AtRest = nullcontext,
     ) -> None:
         self._toolbar = toolbar
         self._begun = begun
         self._is_empty = True
         self._is_reading = False
         self._drawn: Callable[[], None] | None = None
-        self._line = Line()
+        self._line = Line(at_rest=at_rest)
         self._echo = Echo(create_output()) if is_dumb_terminal() else None
         self._session: PromptSession[str] = PromptSession(
             multiline=True,
