@@ -34,6 +34,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     │   ├── DatabaseDamagedError    the file is not a sound database
     │   └── DatabaseTooNewError     made by a newer Chorus
     ├── BackupError             a backup that cannot be made, read or restored
+    ├── PurgeError              a purge that cannot begin, or not be completed yet
     └── ModelError              the model's provider
         └── ToolsRefusedError       it takes no tools
 """
@@ -200,6 +201,10 @@ class DatabaseTooNewError(StorageError):
 
 class BackupError(ChorusError):
     """A backup that cannot be made, read or restored; nothing was changed."""
+
+
+class PurgeError(ChorusError):
+    """A purge that cannot begin, or that is not complete yet; the text says which."""
 
 
 class ModelError(ChorusError):

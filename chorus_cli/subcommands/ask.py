@@ -9,10 +9,10 @@ from chorus_cli.adapters.machine.paths import paths
 from chorus_cli.app import opened
 from chorus_cli.core.errors import CommandError, DatabaseReadOnlyError, UsageError
 from chorus_cli.core.models.choice import ELIZA
+from chorus_cli.core.text.command_signs import is_command, unescaped
 from chorus_cli.services.turns.notices import refuse_unreadable_settings
 from chorus_cli.subcommands.conventions import joined_text, options
 from chorus_cli.terminal import one_shot
-from chorus_cli.terminal.prompt.command_sign import is_command, unescaped
 from chorus_cli.terminal.screen.output import standard_error, standard_output
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseReadOnlyError, MessageRefusedError, SettingsError
+from chorus_cli.core.text.command_signs import is_command
 from chorus_cli.services.threads.wording import left_line, next_line
-from chorus_cli.terminal.prompt.command_sign import is_command
 from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
 from chorus_cli.terminal.reply.stream import Arrival, show_events
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 SETTINGS_FILE = "system.jsonc"
 SCHEMA_FILE = "schema.json"
 DOCUMENTS_FOLDER = "docs"
+COMMANDS_FOLDER = "commands"
+"""The user's own commands in a chat with the persona."""
 CARD_FILE = "card.json"
 """The character card that the persona was made of."""
 _ARCHIVED = ".archived"
@@ -177,11 +179,6 @@ def move_away(personas: Path, slug: str, deleted: Path, now: datetime) -> Path:
         deleted.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.move(personas / slug, target)
     return target
-
-
-def commands_folder(folder: Path, slug: str) -> Path:
-    """Return the folder of the user's own commands in a chat with a persona."""
-    return folder / slug / "commands"
 
 
 def settings_path(personas: Path, slug: str) -> Path:

@@ -43,7 +43,7 @@ def traces(connection: sqlite3.Connection) -> Mapping[str, Traces]:
         "WITH begun AS (SELECT persona, MAX(after_message_id) AS after FROM operations "
         "WHERE kind = 'clear' AND json_extract(detail, '$.begins') GROUP BY persona) "
         "SELECT persona, COUNT(*), MAX(timestamp) FROM messages LEFT JOIN begun USING (persona) "
-        "WHERE id > COALESCE(after, 0) GROUP BY persona"
+        "WHERE id > COALESCE(after, 0) AND purged_by IS NULL GROUP BY persona"
     ).fetchall()
     return {persona: Traces(count, timestamps.from_text(newest)) for persona, count, newest in found}
 

@@ -17,7 +17,6 @@ from markdown_it import MarkdownIt
 
 from chorus_cli.core.text.safe_text import SafeTextStream
 from chorus_cli.terminal.markdown.code_block import WHOLE, CodePart
-from chorus_cli.terminal.markdown.lexing import LexingLimit, resumption_points
 from chorus_cli.terminal.markdown.tokens import labels_in, make_drawable, with_definitions
 
 if TYPE_CHECKING:
@@ -25,14 +24,17 @@ if TYPE_CHECKING:
 
     from markdown_it.token import Token
 
+    from chorus_cli.terminal.markdown.lexing import Lexing
+
 _ENDED_BY_EMPTY_LINE = ("paragraph_open", "blockquote_open", "table_open")
 _CODE = ("fence", "code_block")
 _LISTS = ("bullet_list_open", "ordered_list_open")
 _TABLE_HEAD_LINES = 2
 # Limits for an open block, which is drawn again and again, in characters of plain text. The parser looks for the
-# counterpart of each bracket, and rich measures each cell.
+# counterpart of each bracket and of each mark of emphasis, and rich measures each line and each cell.
 _HEAVIEST_BLOCK, _HEAVIEST_TABLE = 16_384, 32_768
-_BRACKET_WEIGHT, _CELL_WEIGHT = 6, 10
+_WEIGHTS = {"\n": 16, "[": 16, "!": 8, "*": 8, "_": 8, "~": 6, "<": 8}
+_CELL_WEIGHT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +49,12 @@ class Piece:
 class MarkdownBlocks:
     """Parser for arriving safe Markdown; ``decoded`` is the filter for decoded entities and links."""
 
-    def __init__(self) -> None:
+    def __init__(self, lexing: Lexing) -> None:
         self.decoded = SafeTextStream()
         self._parser = MarkdownIt().enable("strikethrough").enable("table")
         self._references: dict[str, Any] = {}  # the parser's own records
         self._undefined: set[str] = set()
-        self._limit = LexingLimit()
+        self._lexing = lexing
         self._open = ""
         self._has_new_lines = False
         self._after_gap = False
@@ -62,9 +64,14 @@ class MarkdownBlocks:
         self._prefix = ""
 
     @property
+    def source(self) -> str:
+        """The text of the open block."""
+        return self._open
+
+    @property
     def open_weight(self) -> int:
         """The most that drawing the open block may cost, in characters of plain text."""
-        return len(self._open) + _BRACKET_WEIGHT * self._open.count("[") + _CELL_WEIGHT * self._open.count("|")
+        return weight_of(self._open) + _CELL_WEIGHT * self._open.count("|")
 
     def feed(self, text: str) -> None:
         """Add arrived text."""
@@ -131,7 +138,7 @@ class MarkdownBlocks:
     def _is_too_heavy(self, kind: str) -> bool:
         if kind == "table_open":
             return self.open_weight >= _HEAVIEST_TABLE
-        return self.open_weight - _CELL_WEIGHT * self._open.count("|") >= _HEAVIEST_BLOCK
+        return weight_of(self._open) >= _HEAVIEST_BLOCK
 
     def _seam(self, complete: int) -> int:
         places = (complete, self._open.rfind(" ") + 1)
@@ -144,7 +151,7 @@ class MarkdownBlocks:
         code = _complete_lines(fence.content)
         # The last line with words stays: empty lines at the end of code are not drawn.
         filled = max((number for number, line in enumerate(code) if line.strip()), default=0)
-        places = resumption_points(_language(fence), fence.content, self._code_part().stack, self._limit)
+        places = self._lexing.points(_language(fence), fence.content, self._code_part().stack)
         wanted = min(len(code) - kept_lines, filled)
         number = max((place for place in places if place <= wanted), default=0)
         if not number:
@@ -195,7 +202,7 @@ class MarkdownBlocks:
         make_drawable(tokens, safe)
         for token in tokens:
             if token.type in _CODE:
-                token.meta["limit"] = self._limit
+                token.meta["lexing"] = self._lexing
         for token in tokens[:1]:
             if token.type == "ordered_list_open" and isinstance(self._going_on, int):
                 token.attrs["start"] = self._going_on
@@ -213,6 +220,11 @@ class MarkdownBlocks:
         tokens: list[Token] = []
         self._parser.block.parse("".join(lines), self._parser, {"references": dict(self._references)}, tokens)
         return tokens
+
+
+def weight_of(text: str) -> int:
+    """Return the work that drawing a text without tables may be, in characters of plain text."""
+    return len(text) + sum(weight * text.count(mark) for mark, weight in _WEIGHTS.items())
 
 
 def _complete_lines(text: str) -> list[str]:

@@ -6,11 +6,11 @@ import sys
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-import pyte
 import pytest
 
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home, Terminal
 from tests.terminal.editors import changing, editor
+from tests.terminal.screen.screen_cells import ScrollingScreen
 from tests.terminal.tmux import await_pane
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ MESSAGE = [f"row {number} of the message" for number in range(1, 61)]
 @contextmanager
 def low_window(home: Home, **variables: str) -> Iterator[Terminal]:
     """Open the chat in a window of few lines."""
-    screen = pyte.HistoryScreen(COLUMNS, LINES, history=2000)
+    screen = ScrollingScreen(COLUMNS, LINES, history=2000)
     with closing(Terminal({**home.environment, **variables}, screen)) as chat:
         chat.await_text("Chorus 0.")
         chat.await_line(PROMPT)
@@ -137,3 +137,15 @@ def test_tmux_keeps_each_row_once(home: Home, tmux: Callable[..., str], tmp_path
     tmux("send-keys", "C-l", "short", "Enter")
     await_pane(tmux, "And then?")
     assert await_pane(tmux, f"{PROMPT}\n").count("short\n") == 1
+
+
+def test_of_one_that_takes_long_to_draw_the_beginning_stands(home: Home) -> None:
+    lines = [f"row {number} of very many" for number in range(2_000)]
+    with low_window(home) as chat:
+        pasted(chat, lines)
+        chat.press("enter")
+        chat.await_text("… 1,985 more lines")
+        chat.await_text(ANSWER)
+        assert chat.screen_text().count(f"{PROMPT} {lines[0]}\n  {lines[1]}\n") == 1
+        assert lines[LINES] not in chat.screen_text()
+    assert home.said() == ["\n".join(lines)]
