@@ -66,6 +66,7 @@ class _Terminal(NamedTuple):
                 await app.take_broken_off(),
                 app.connect,
                 self._privacy(options, app, outer),
+                (outer or app).store.at_rest,
             )
             try:
                 await Repl(backend, self.screen, self.progress, typed_early).run(app.warm_up)
