@@ -147,7 +147,7 @@ class PersonaSettings:
             SettingsError: the file cannot be changed.
         """
         default = self.personas.load(slug).defaults.context_hours
-        path, now = self.personas.settings_path(slug), self.clock.now()
+        path, now = self.personas.changeable_settings_path(slug), self.clock.now()
         with _mendable():
             before, choice = await self.store.write_in_steps(
                 window_changes.shift_window, path, default, choose, slug, now
@@ -162,7 +162,7 @@ class PersonaSettings:
             JsoncError: the file is not UTF-8.
             SettingsError: the file cannot be read.
         """
-        path = self.personas.settings_path(slug)
+        path = self.personas.changeable_settings_path(slug)
         text = await asyncio.to_thread(settings_file.read_text, path)
         draft = text.removeprefix(BYTE_ORDER_MARK)
         return OpenSettings(slug, path, text, draft if draft.strip() else template(slug))
@@ -196,7 +196,7 @@ class PersonaSettings:
 
     async def _write(self, slug: str, key: str, value: JsonValue | Absent) -> JsonValue | Absent:
         with _mendable():
-            path = self.personas.settings_path(slug)
+            path = self.personas.changeable_settings_path(slug)
             if key == window_changes.KEY:
                 hours = value if isinstance(value, int) else None
                 return await self.store.write_in_steps(

@@ -7,7 +7,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import ModelError, StorageError, ThreadBusyError, ToolsRefusedError
+from chorus_cli.core.errors import DatabaseReadOnlyError, ModelError, StorageError, ThreadBusyError, ToolsRefusedError
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import Asking, Notice, ReplyEnd, TextDelta, TurnDone
 from chorus_cli.core.models.outcome import PAUSES_SECONDS, Lengths, calls_to_answer, outcome, pause_before_retry
@@ -149,7 +149,12 @@ class Answering:
         return next(filter(self.outside.is_alive, runs), None)
 
     def rescued(self, error: ChorusError, persona: str, role: str, content: str) -> ChorusError:
-        """Keep a text that the database refused in a file, and return the error that names the file."""
+        """Keep a text that the database refused in a file, and return the error that names the file.
+
+        A text that nothing can be stored beside is at the prompt again instead.
+        """
+        if isinstance(error, DatabaseReadOnlyError):
+            return error
         path = self.outside.rescue({"persona": persona, "role": role, "content": content, "error": str(error)})
         kept = f"The text is kept in {path}." if path else f"It could not be kept in a file either: {content}"
         return type(error)(f"{error} {kept}")

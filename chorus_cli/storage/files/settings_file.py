@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -72,6 +72,20 @@ def read_text(path: Path) -> str:
         return _text(path)
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {_reason(error)}.") from error
+
+
+def copied(path: Path, copy: Path) -> None:
+    """Copy a settings file, if there is one, into a folder that is made for the copy.
+
+    Raises:
+        SettingsError: the file cannot be read, or the copy not written.
+    """
+    try:
+        copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            copy.write_bytes(read_within(path, limits.SETTINGS_FILE))
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be copied to {copy}: {_reason(error)}.") from error
 
 
 def replace_text(path: Path, expected: str, text: str) -> bool:
