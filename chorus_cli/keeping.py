@@ -8,7 +8,7 @@ the editor and changed settings are in a folder in memory that is deleted in the
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -113,7 +113,9 @@ def kept(paths: Paths) -> Iterator[Keeping]:
         try:
             yield on_disk(paths, run)
         finally:
-            (paths.run / run).unlink(missing_ok=True)
+            # A name that stays is swept later: the lock is free.
+            with suppress(OSError):
+                (paths.run / run).unlink()
 
 
 @contextmanager

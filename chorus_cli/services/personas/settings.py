@@ -117,7 +117,7 @@ class PersonaSettings:
         settings.check(key, value)
         checked = await asyncio.to_thread(self._checked_names, slug, key, value)
         before = await self._write(slug, key, checked)
-        change = Change(setting, _said(before), checked, changed=not settings_file.same(before, checked))
+        change = Change(setting, _said(before), checked, changed=not jsonc.same(before, checked))
         return self._noted(slug, change) if change.changed else change
 
     async def unset(self, slug: str, key: str) -> Change:
@@ -264,12 +264,12 @@ def _values(text: str) -> Mapping[str, JsonValue]:
 
 def _changes(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> tuple[Change, ...]:
     changes = (Change(each, before.get(each.key), after.get(each.key)) for each in SETTINGS)
-    return tuple(change for change in changes if not settings_file.same(change.before, change.after))
+    return tuple(change for change in changes if not jsonc.same(change.before, change.after))
 
 
 def _window_change(before: JsonValue | Absent, hours: int | None) -> Change:
     said = _said(before)
-    return Change(_WINDOW, said, hours, changed=not settings_file.same(said, hours))
+    return Change(_WINDOW, said, hours, changed=not jsonc.same(said, hours))
 
 
 def _said(value: JsonValue | Absent) -> JsonValue:

@@ -18,7 +18,7 @@ from chorus_cli.storage.files.durable_files import write_atomically
 from chorus_cli.storage.files.file_lock import locked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     from chorus_cli.core.settings.jsonc import Document, JsonValue
@@ -122,11 +122,6 @@ def change_key(
         return before
 
 
-def same(one: JsonValue | Absent, other: JsonValue | Absent) -> bool:
-    """Return whether two values are the same in JSON, where 1, 1.0 and true are three things."""
-    return type(one) is type(other) and one == other
-
-
 class HeldSettings:
     """A settings file that no other Chorus can change meanwhile. ``text`` is its text when it was locked."""
 
@@ -206,14 +201,10 @@ def _with_key(
             f"{path} says {_shown(before)} for {key} by now, not {_shown(expected)}. "
             "It was changed since and is left as it is."
         )
-    if new != _expected(old, key, value):
+    added = {} if value is ABSENT else {key: value}
+    if new != {other: kept for other, kept in old.items() if other != key} | added:
         raise SettingsError(f"{path} cannot be changed without harm to its other settings. Please edit it by hand.")
-    return before, text if same(before, value) else new_text
-
-
-def _expected(old: Mapping[str, JsonValue], key: str, value: JsonValue | Absent) -> dict[str, JsonValue]:
-    rest = {other: kept for other, kept in old.items() if other != key}
-    return rest if value is ABSENT else {**rest, key: value}
+    return before, text if jsonc.same(before, value) else new_text
 
 
 def _replace(path: Path, text: str, new_text: str) -> None:

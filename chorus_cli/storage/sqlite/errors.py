@@ -50,6 +50,14 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> Stor
     return StorageError(f"The database {path} could not do that: {error}.")
 
 
+def unconfirmed(path: Path | str, error: sqlite3.Error) -> StorageError:
+    """Return the error of a change that is written, but whose last sync failed."""
+    return StorageError(
+        f"{path} has been changed, but the disk does not confirm it ({error}): a power cut may take the change back. "
+        "Look at the disk before you go on."
+    )
+
+
 def damaged(path: Path | str, found: object) -> DatabaseDamagedError:
     """Return the error of a database that is no sound one; ``found`` is what SQLite says of it."""
     return DatabaseDamagedError(

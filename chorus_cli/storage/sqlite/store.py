@@ -13,11 +13,11 @@ import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
 from chorus_cli.storage.sqlite import migrations, read_only
-from chorus_cli.storage.sqlite.errors import storage_error
+from chorus_cli.storage.sqlite.errors import storage_error, unconfirmed
 from chorus_cli.storage.sqlite.finished_rows import FinishedRows
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ BUSY_TIMEOUT_SECONDS = 10.0
 IN_MEMORY = Path(":memory:")
 """The path of a database that has no file: it is gone when it is closed, or with its process."""
 
+_TO_WRITE = "BEGIN IMMEDIATE"
 _PRAGMAS = (
     "PRAGMA journal_mode = TRUNCATE",
     "PRAGMA synchronous = EXTRA",
@@ -43,14 +44,33 @@ _PRAGMAS = (
 _NO_TEMPORARY_FILES = "PRAGMA temp_store = MEMORY"
 
 
+class _Witness(NamedTuple):
+    """Another connection to the file at ``path``."""
+
+    path: Path
+    connection: sqlite3.Connection
+
+    def version(self) -> int:
+        """Return a number that changes with each commit to the file, and with each rollback after a crash."""
+        (version,) = self.connection.execute("PRAGMA data_version").fetchone()
+        return int(version)
+
+    def has_journal(self) -> bool:
+        """Return whether the next reader will bring old pages back."""
+        journal = self.path.with_name(f"{self.path.name}-journal")
+        return journal.exists() and journal.stat().st_size > 0
+
+
 class Connection(sqlite3.Connection):
     """A connection whose transaction may change something outside the database too, such as a file.
 
-    ``finished_rows`` are the messages that it has read and that do not change any more.
+    ``finished_rows`` are the messages that it has read and that do not change any more. ``witness`` sees
+    whether a commit stands; a database in memory has none.
     """
 
     compensations: ExitStack
     finished_rows: FinishedRows
+    witness: _Witness | None = None
 
     def unless_committed(self, compensation: Callable[[], object]) -> None:
         """Call ``compensation`` if the transaction does not commit; the last one registered is called first.
@@ -152,7 +172,7 @@ class Store:
         try:
             migrations.migrate(connection, backups=None if self.is_read_only else self._backups)
         except BaseException:
-            connection.close()
+            _close(connection)
             raise
         self._connection = connection
 
@@ -170,14 +190,14 @@ class Store:
 
     def _close(self) -> None:
         if self._connection is not None:
-            self._connection.close()
+            _close(self._connection)
             self._connection = None
 
 
 def committed(connection: Connection, work: Callable[[Connection], T]) -> T:
     """Run ``work`` in one transaction, all or nothing, and return its result."""
     # A deferred start could fail at once when it turns from reading to writing.
-    return _transaction(connection, "BEGIN IMMEDIATE", work)
+    return _transaction(connection, _TO_WRITE, work)
 
 
 def _connect(path: Path | str, busy_timeout_seconds: float) -> Connection:
@@ -186,6 +206,9 @@ def _connect(path: Path | str, busy_timeout_seconds: float) -> Connection:
     try:
         for pragma in (*_PRAGMAS, _NO_TEMPORARY_FILES) if path == IN_MEMORY else _PRAGMAS:
             connection.execute(pragma).fetchall()
+        if isinstance(path, Path) and path != IN_MEMORY:
+            other = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None)
+            connection.witness = _Witness(path, other)
     except BaseException:
         connection.close()
         raise
@@ -202,6 +225,12 @@ def _find_or_create(path: Path, busy_timeout_seconds: float) -> None:
         )
 
 
+def _close(connection: Connection) -> None:
+    connection.close()
+    if connection.witness:
+        connection.witness.connection.close()
+
+
 def _create(path: Path, busy_timeout_seconds: float) -> None:
     """Make the database under a temporary name and link it, so that no other start meets a half-made one."""
     draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}.new")
@@ -211,7 +240,7 @@ def _create(path: Path, busy_timeout_seconds: float) -> None:
         try:
             migrations.migrate(connection)
         finally:
-            connection.close()
+            _close(connection)
         _link(draft, path)
     except OSError as error:
         raise StorageError(f"The database {path} cannot be made: {error.strerror}.") from error
@@ -242,8 +271,13 @@ def _transaction(connection: Connection, begin: str, work: Callable[[Connection]
     connection.execute(begin)
     try:
         with ExitStack() as connection.compensations:
+            # Only this transaction can change the file until it is over.
+            seen = connection.witness.version() if connection.witness and begin == _TO_WRITE else 0
             result = work(connection)
-            connection.execute("COMMIT")
+            try:
+                connection.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                _accept(connection, seen, error)
             connection.compensations.pop_all()
     except BaseException:
         if connection.in_transaction:
@@ -251,3 +285,29 @@ def _transaction(connection: Connection, begin: str, work: Callable[[Connection]
         connection.finished_rows.forget()
         raise
     return result
+
+
+def _accept(connection: Connection, seen: int, error: sqlite3.OperationalError) -> None:
+    """Take a failed commit for done if it stands all the same, because only the last of its calls has failed.
+
+    Raises:
+        sqlite3.OperationalError: it does not stand.
+        StorageError: it stands, but cannot be made durable.
+    """
+    if not connection.witness or not _stands(connection, connection.witness, seen):
+        raise error
+    connection.compensations.pop_all()
+    try:
+        connection.execute(_TO_WRITE)
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute("COMMIT")
+    except sqlite3.Error as again:
+        raise unconfirmed(connection.witness.path, again) from error
+
+
+def _stands(connection: Connection, witness: _Witness, seen: int) -> bool:
+    """Return whether a commit that failed has changed the file since it was ``seen``."""
+    with suppress(OSError, sqlite3.Error):
+        return not connection.in_transaction and not witness.has_journal() and witness.version() != seen
+    return False

@@ -17,6 +17,8 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from chorus_cli.__main__ import run as run_chorus
+
 if TYPE_CHECKING:
     from types import FrameType
 
@@ -40,7 +42,7 @@ def steps(file: Path) -> list[Step]:
     return [Step(**json.loads(line)) for line in file.read_text().splitlines()]
 
 
-class WatchedSelector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
+class WatchedSelector(selectors.DefaultSelector):
     """A selector that notes how long the loop was away."""
 
     file = Path(os.devnull)
@@ -93,8 +95,6 @@ def run(file: str) -> Any:
     WatchedSelector.file = Path(file)
     selectors.DefaultSelector = WatchedSelector  # type: ignore[misc]
     sys.argv = ["chorus"]
-    from chorus_cli.__main__ import run as run_chorus
-
     run_chorus()
 
 
