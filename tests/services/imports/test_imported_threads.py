@@ -44,6 +44,13 @@ async def test_a_thread_is_opened_by_its_title_with_an_empty_context(world: Worl
     assert await world.seen() == []
 
 
+async def test_its_title_is_found_until_the_import_is_undone(world: World) -> None:
+    await taken_in(world, {**ROME, "title": "Capitals"}, WHERE)
+    assert await world.told("/search capitals") == "Thread #2 of chorus: «Capitals»  [closed]"
+    await world.carry_out("/context undo")
+    assert await world.told("/search capitals") == "Nothing was found."
+
+
 async def test_messages_that_the_window_reaches_are_in_context_but_for_other_branches(world: World) -> None:
     await taken_in(world, ROME, at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8))
     await world.carry_out("/thread rome")
