@@ -20,16 +20,21 @@ if TYPE_CHECKING:
     from chorus_cli.storage.sqlite.store import Connection
 
 
-def prepare(paths: Paths, services: Services) -> None:
-    """Load what the first answer needs, renew the schema of the settings, and delete what crashes have left behind."""
-    target = services.focus.target()
-    services.machine.warm(target.choice.model)
-    services.context.planner.limit_of(target.choice.model)
+def prepare(services: Services) -> None:
+    """Load what the first answer needs."""
+    model = services.focus.target().choice.model
+    services.machine.warm(model)
+    services.context.planner.limit_of(model)
+
+
+def clear_up(paths: Paths, services: Services) -> None:
+    """Renew the schema of the settings, and delete what crashes have left behind."""
+    slug = services.focus.slug
     # The settings of personas name this file, for editors that complete and check by it.
     persona_files.renew_schema(paths.personas, schema_text())
     file_lock.sweep(paths.run)
-    sweep_stale(paths.personas / target.persona.slug)
-    sweep_stale(session_files.folder(paths.personas, target.persona.slug))
+    sweep_stale(paths.personas / slug)
+    sweep_stale(session_files.folder(paths.personas, slug))
     drafts.sweep(paths.drafts, services.machine.clock.now())
 
 
