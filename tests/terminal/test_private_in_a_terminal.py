@@ -68,6 +68,7 @@ def test_a_private_chat_leaves_nothing_however_it_ends(
         chat.await_text("seen.", times=3)
         chat.await_line(PROMPT)
         assert f"I was {WORD}" in str(server.bodies[-1]["messages"])
+        assert user.tree() == before, "another Chorus could see it"
         chat.press("up")
         chat.await_line(f"{PROMPT} really?")
         if end is None:
