@@ -234,11 +234,9 @@ class App:
 
 def _read_only_notice(app: App) -> str:
     """Return the sentence about a home that can only be read; empty if it can be written."""
-    if not app.keeping.obstacle:
-        return ""
     told = f"{app.keeping.obstacle}: everything can be read, but nothing can be stored, so messages are refused."
-    cut_off = " The last write was cut off by a kill, and is not shown."
-    return told + cut_off if app.store.was_cut_off else told
+    cut_off = " The last write was cut off by a kill, and is not shown." if app.store.was_cut_off else ""
+    return told + cut_off if app.keeping.obstacle else ""
 
 
 def _preparation() -> ModuleType:
@@ -281,7 +279,8 @@ async def opened(
                 for sentence in await app.store.write(_preparation().settle_intents, places):
                     standard_error().notice(sentence)
             if await app.store.read(meta_rows.value, meta_rows.PURGE) is not None:
-                await _finish_purge(app)
+                for sentence in await _preparation().finish_purge(app.services()):
+                    standard_error().notice(sentence)
             await app.focus.open(options.persona)
             await app.store.seal()
             try:
@@ -290,12 +289,3 @@ async def opened(
                 await app.close()
         finally:
             await app.store.close()
-
-
-async def _finish_purge(app: App) -> None:
-    """Carry on a purge that was interrupted, before anything of it is sent."""
-    try:
-        if await app.services().upkeep.purging.finish():
-            standard_error().notice("A purge that was interrupted is complete now.")
-    except ChorusError as error:
-        standard_error().notice(str(error))
