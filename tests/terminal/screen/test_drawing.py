@@ -63,3 +63,12 @@ def test_a_list_of_memory_items_is_a_table_on_80_columns(monkeypatch: pytest.Mon
     rows = [line for line in stream.getvalue().splitlines() if line.startswith(" #1")]
     assert [row.split()[0] for row in rows] == ["#1", "#123"]
     assert "Traceback" in rows[1]
+
+
+def test_brackets_are_text_and_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name from outside may hold any; taken for markup, the first would be an error and the second a colour."""
+    monkeypatch.setenv("COLUMNS", "80")
+    stream = Terminal()
+    draw(Table("[/title]", ("[/why]", "[b]n"), (("[/foo]", "[red]x[/red]"),)), Screen(stream, {}))
+    shown = stream.getvalue()
+    assert all(word in shown for word in ("[/title]", "[/why]", "[b]n", "[/foo]", "[red]x[/red]"))
