@@ -10,6 +10,7 @@ from chorus_cli.commands import (
     general,
     jobs,
     persona,
+    private,
     sessions,
     thread,
     upkeep,
@@ -29,7 +30,7 @@ def groups() -> tuple[CommandGroup[Services], ...]:
     modules = (
         *(window, journal, edit, summary, sessions, latest_action, remember, items, flash),
         *(persona, cards, thread, background, jobs, settings, run, model),
-        *(search, cost, composing, attachments, export, imports, upkeep, purge, general),
+        *(search, cost, composing, attachments, export, imports, upkeep, purge, private, general),
     )
     return (*(module.GROUP for module in modules), journal.TOP)
 

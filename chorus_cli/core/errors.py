@@ -30,6 +30,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── StorageError            the database
     │   ├── DatabaseBusyError       another process writes and did not finish in time
     │   ├── DatabaseFullError       no room on the disk
+    │   ├── DatabaseReadOnlyError   it can be read and not written
     │   ├── DatabaseDamagedError    the file is not a sound database
     │   └── DatabaseTooNewError     made by a newer Chorus
     ├── BackupError             a backup that cannot be made, read or restored
@@ -184,6 +185,10 @@ class DatabaseBusyError(StorageError):
 
 class DatabaseFullError(StorageError):
     """There is no room on the disk."""
+
+
+class DatabaseReadOnlyError(StorageError):
+    """The database can be read and not written."""
 
 
 class DatabaseDamagedError(StorageError):

@@ -57,6 +57,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
         known.error(f"{given[0]} stands before ask only")
     if {"--new", "--thread"} <= {*given}:
         known.error("--new and --thread do not go together")
+    _check_private(known, chosen, given)
     return chosen
 
 
@@ -69,20 +70,12 @@ def parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="chorus", parents=[common], description="A chat in the terminal in which the memory is yours."
     )
+    _add_private(parser)
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands; without one the chat opens")
 
     _add_ask_options(parser, argparse.SUPPRESS)
-    ask = commands.add_parser(
-        "ask",
-        parents=[common],
-        help="ask once; standard input is appended",
-        formatter_class=partial(argparse.HelpFormatter, max_help_position=_HELP_COLUMN),
-        description="Ask once: the reply goes to standard output, everything else to standard error. The exit code is "
-        "1 if the reply broke off or nothing could be asked.",
-    )
-    _add_ask_options(ask)
-    ask.add_argument("text", metavar="TEXT", nargs="*", help="the message, or a command such as /context")
+    _add_ask(commands, common)
     context = commands.add_parser("context", parents=[common], help="show the request that would be sent now")
     context.add_argument("--json", action="store_true", help="as one JSON value")
     _add_readers(commands)
@@ -96,6 +89,35 @@ def parser() -> argparse.ArgumentParser:
     completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, fish or zsh")
     commands.add_parser("paths", parents=[unused], help="print the folders and files of Chorus")
     return parser
+
+
+def _add_ask(commands: argparse._SubParsersAction[_Parser], common: _Parser) -> None:
+    ask = commands.add_parser(
+        "ask",
+        parents=[common],
+        help="ask once; standard input is appended",
+        formatter_class=partial(argparse.HelpFormatter, max_help_position=_HELP_COLUMN),
+        description="Ask once: the reply goes to standard output, everything else to standard error. The exit code is "
+        "1 if the reply broke off or nothing could be asked.",
+    )
+    _add_private(ask)
+    _add_ask_options(ask)
+    ask.add_argument("text", metavar="TEXT", nargs="*", help="the message, or a command such as /context")
+
+
+def _add_private(parser: argparse.ArgumentParser) -> None:
+    told = "keep nothing: log, drafts and history are in memory only"
+    parser.add_argument("--private", action="store_true", default=argparse.SUPPRESS, help=told)
+
+
+def _check_private(known: argparse.ArgumentParser, chosen: argparse.Namespace, given: Sequence[str]) -> None:
+    """Refuse ``--private`` where something is to be read from the log or kept in it."""
+    if "private" not in chosen:
+        return
+    if chosen.command not in {None, "ask"}:
+        known.error("--private goes with the chat and with ask only")
+    if "--thread" in given:
+        known.error("--private and --thread do not go together: threads are in the log")
 
 
 def _add_ask_options(parser: argparse.ArgumentParser, hidden: str = "") -> None:

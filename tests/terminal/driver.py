@@ -276,9 +276,13 @@ class Terminal:
             self._child.wait()
         self._child.close()
 
+    def modes(self) -> list[Any]:
+        """Return the modes of the terminal."""
+        return [*termios.tcgetattr(self._child.child_fd)]
+
     @property
     def _modes(self) -> int:
-        return int(termios.tcgetattr(self._child.child_fd)[3])
+        return int(self.modes()[3])
 
     def _look(self) -> bytes:
         """Read and return the output of the program since then: nothing once it or the window is gone."""

@@ -34,14 +34,15 @@ PROGRAM = (sys.executable, "-m", "chorus_cli")
 _OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG")
 _HIDDEN = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
 _STANDARD_FILES = (0, 1, 2)
+_LIBRARIES = ("prompt_toolkit.shortcuts", "rich.console", "pygments.lexers", "httpx", "httpx_sse", "h2", "tiktoken")
 
 
 def fork_of(command: Sequence[str | bytes], environment: Mapping[str, str]) -> Callable[[], None] | None:
     """Return what runs ``command`` in a child that was forked to start it, or None if it needs an interpreter."""
     if is_thorough() or tuple(command[:3]) != PROGRAM or _interpreter(environment) != _interpreter(os.environ):
         return None
-    _import_all()
-    return partial(_run, [os.fsdecode(argument) for argument in command[3:]], environment)
+    import_all()
+    return partial(run_command, [os.fsdecode(argument) for argument in command[3:]], environment)
 
 
 def _interpreter(environment: Mapping[str, str]) -> dict[str, str]:
@@ -49,11 +50,12 @@ def _interpreter(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 @cache
-def _import_all() -> None:
+def import_all() -> None:
+    """Import all that a command or a chat may need."""
     for module in pkgutil.walk_packages(chorus_cli.__path__, "chorus_cli."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    for library in ("prompt_toolkit.shortcuts", "rich.console", "pygments.lexers"):
+    for library in _LIBRARIES:
         importlib.import_module(library)
     _compile_patterns()
 
@@ -66,7 +68,8 @@ def _compile_patterns() -> None:
     responder.reply(["Hello"])
 
 
-def _run(arguments: list[str], environment: Mapping[str, str]) -> NoReturn:
+def run_command(arguments: list[str], environment: Mapping[str, str]) -> NoReturn:
+    """Become ``chorus`` with these arguments, in a process that was forked for it."""
     code = 1
     try:
         _begin_anew(arguments, environment)

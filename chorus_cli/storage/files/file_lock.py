@@ -69,10 +69,14 @@ def hold(path: Path, patience_seconds: float = _GLANCE_SECONDS) -> FileLock:
     """Lock the file ``path`` as the sign that this process is alive.
 
     Raises:
-        HomeError: another process holds it.
-        OSError: the file cannot be made, or its file system knows no locks.
+        HomeError: another process holds it, the file cannot be made, or its file system knows no locks.
     """
-    lock = _wait_for(path, patience_seconds)
+    try:
+        lock = _wait_for(path, patience_seconds)
+    except OSError as error:
+        raise HomeError(
+            f"Chorus cannot keep the file {path} locked while it runs: {error.strerror or error}."
+        ) from error
     if lock is None:
         raise HomeError(f"{path} is held by another Chorus. Start this one again.")
     return lock

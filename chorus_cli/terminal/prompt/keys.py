@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.application import get_app, run_in_terminal
+from prompt_toolkit.application.current import set_app
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import (
     Condition,
@@ -31,8 +33,9 @@ from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
 from chorus_cli.terminal.prompt.output import is_too_tall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
+    from prompt_toolkit.application import Application
     from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.key_binding import KeyPressEvent
 
@@ -218,14 +221,37 @@ def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
 def _bind_suspending(bindings: KeyBindings) -> None:
     """Bind Ctrl-Z here, because prompt_toolkit's own binding would leave pastes marked for the shell."""
 
-    def suspend() -> None:
-        with pastes_unmarked():
-            # The shell waits for all processes of its job.
-            os.kill(0, signal.SIGTSTP)
-
     @bindings.add("c-z", filter=Condition(suspend_to_background_supported))
     def _suspend(_event: KeyPressEvent) -> None:
-        run_in_terminal(suspend)
+        # The shell waits for all processes of its job.
+        run_in_terminal(lambda: _stop(0))
+
+
+@contextmanager
+def suspended_by_others(application: Application[str]) -> Iterator[None]:
+    """Let another program suspend a prompt as Ctrl-Z does: with the terminal given back, and taken again afterwards."""
+    if not suspend_to_background_supported() or signal.getsignal(signal.SIGTSTP) is signal.SIG_IGN:
+        yield
+        return
+
+    def suspend() -> None:
+        with set_app(application):
+            run_in_terminal(lambda: _stop(os.getpid()))
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTSTP, suspend)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGTSTP)
+
+
+def _stop(process_id: int) -> None:
+    """Stop a process, or with 0 the whole group, as the signal's default action does, until it is continued."""
+    with pastes_unmarked():
+        handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(process_id, signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, handler)
 
 
 def presses(keys: str) -> list[KeyPress]:

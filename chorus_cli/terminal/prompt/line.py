@@ -22,8 +22,8 @@ from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import safe_line, safe_text
 from chorus_cli.storage.files import export_files
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
-from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses, text_of
-from chorus_cli.terminal.prompt.output import Echo, draw_whole, prompt_output
+from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses, suspended_by_others, text_of
+from chorus_cli.terminal.prompt.output import Echo, draw_sent, prompt_output
 from chorus_cli.terminal.prompt.pastes import bound_pastes
 from chorus_cli.terminal.prompt.revealing import Revealing, reveal_searches
 from chorus_cli.terminal.screen.terminal import knows_unicode
@@ -115,6 +115,7 @@ class Prompt:
     ) -> None:
         self._toolbar = toolbar
         self._begun = begun
+        self._sign = ""
         self._is_empty = True
         self._is_reading = False
         self._drawn: Callable[[], None] | None = None
@@ -162,6 +163,10 @@ class Prompt:
         store_typeahead(self.keyboard, keys)
         return text_of(keys)
 
+    def drop_typed_ahead(self) -> None:
+        """Drop the keys that wait for the next prompt."""
+        get_typeahead(self.keyboard)
+
     def escaped(self, line: str) -> str:
         """Return the line read last, with a backslash before each at sign that would attach and was not typed here."""
         return self._line.at_signs.escaped(line)
@@ -187,13 +192,14 @@ class Prompt:
         self._session.default_buffer.history = history
         self._session.app.erase_when_done = False
         self._use_keys_of(persona.settings.editing_mode)
-        sign = f"{safe_line(persona.name)} {_SIGN if knows_unicode() else _PLAIN_SIGN} "
+        sign = self._sign = f"{safe_line(persona.name)} {_SIGN if knows_unicode() else _PLAIN_SIGN} "
         message = FormattedText([("bold", sign)])
         if self._echo:
             self._echo.sign = sign
         self._is_reading = self._is_empty = True
         try:
-            line = await self._session.prompt_async(message, default=typed, handle_sigint=False)
+            with suspended_by_others(self._session.app):
+                line = await self._session.prompt_async(message, default=typed, handle_sigint=False)
         except HANG_UPS as error:
             raise EOFError from error
         except (Leave, Compose):
@@ -288,7 +294,7 @@ class Prompt:
             self._echo.show(self._session.default_buffer.text)
         if self._line.is_too_tall:
             self._line.is_too_tall = False
-            draw_whole(application)
+            draw_sent(application, self._sign)
         if self._drawn is not None:
             drawn, self._drawn = self._drawn, None
             drawn()

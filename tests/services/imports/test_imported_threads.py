@@ -84,6 +84,23 @@ async def test_an_older_export_moves_nothing_back(world: World) -> None:
     assert (older.switched, await world.seen()) == (0, ["Where is Rome?", "In Latium"])
 
 
+async def test_an_older_export_of_the_same_messages_moves_nothing_back_until_the_newer_import_is_undone(
+    world: World,
+) -> None:
+    question, italy, latium = at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8)
+    older = (ROME, question, italy, latium)
+    newer = (ROME, question, {**italy, "superseded": False}, {**latium, "superseded": True})
+    await taken_in(world, *older)
+    await world.carry_out("/thread rome")
+    await taken_in(world, *newer)
+    for export in (older, newer, older):
+        assert "nothing was changed" in (await reported(world, *export)).text()
+        assert await world.seen() == ["Where is Rome?", "In Italy"]
+    await world.carry_out("/context undo")
+    assert (await reported(world, *newer)).switched == 1
+    assert await world.seen() == ["Where is Rome?", "In Italy"]
+
+
 async def test_messages_of_other_branches_and_undone_imports_are_not_counted(world: World) -> None:
     question, italy, latium = at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8)
     await taken_in(world, ROME, question, italy, latium)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.log.acts import ACTS, Fork, Restore
 from chorus_cli.core.log.threads import Thread
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.log import live_rows, operation_rows
 from chorus_cli.storage.sqlite.log.thread_rows import FIRST_WORDS, OWN, ThreadKey
 
@@ -90,7 +89,7 @@ def _threads(connection: sqlite3.Connection, persona: str, condition: str = "") 
         "(SELECT MAX(timestamp) FROM messages WHERE thread_id = threads.id) "
         f"FROM threads WHERE persona = :persona AND {OWN} {condition} "
         "ORDER BY id",
-        {"persona": persona, "before": meta_rows.threads_before_key(persona)},
+        {"persona": persona},
     ).fetchall()
     left_out = live_rows.left_out_by_imports(connection, persona) if found else {}
     threads = (_thread(*row) for row in found)
