@@ -234,11 +234,9 @@ class App:
 
 def _read_only_notice(app: App) -> str:
     """Return the sentence about a home that can only be read; empty if it can be written."""
-    if not app.keeping.obstacle:
-        return ""
     told = f"{app.keeping.obstacle}: everything can be read, but nothing can be stored, so messages are refused."
-    cut_off = " The last write was cut off by a kill, and is not shown."
-    return told + cut_off if app.store.was_cut_off else told
+    cut_off = " The last write was cut off by a kill, and is not shown." if app.store.was_cut_off else ""
+    return told + cut_off if app.keeping.obstacle else ""
 
 
 def _preparation() -> ModuleType:

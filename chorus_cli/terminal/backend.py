@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.terminal.prompt.toolbar import Background
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.personas.focus import Focus
     from chorus_cli.storage.sqlite.log.orphans import Place
     from chorus_cli.terminal.prompt.history import InputHistories
+    from chorus_cli.terminal.prompt.keyboard import AtRest
 
 _PRIVATE = ("private", "nothing is kept")
 _BELL, _OSC = "bell", "osc"
@@ -46,6 +48,7 @@ class Backend(NamedTuple):
 
     ``report_bug`` logs a traceback and returns the sentence that says where. ``interrupted`` are the threads whose
     replies ended with their process and that no chat has named yet. ``connect`` is called when the user begins to type.
+    ``at_rest`` is entered while the program is stopped by Ctrl-Z, so that no transaction is open then.
     """
 
     focus: Focus
@@ -57,6 +60,7 @@ class Backend(NamedTuple):
     interrupted: Sequence[Place] = ()
     connect: Callable[[], None] = lambda: None
     privacy: Privacy = Privacy()
+    at_rest: AtRest = nullcontext
 
     async def meter(self, target: Target) -> Meter:
         """Return the size of the next request."""

@@ -68,7 +68,8 @@ class Repl:
         self._screen = screen
         self._progress = progress
         self._foreground = Foreground(
-            lambda: suspendable(screen.take_down, self._prompt.feed), lambda: ctrl_c_taken(self._prompt.keyboard)
+            lambda: suspendable(screen.take_down, backend.at_rest, self._prompt.feed),
+            lambda: ctrl_c_taken(self._prompt.keyboard),
         )
         self._unsent = backend.unsent
         self._given_back = ""
@@ -82,7 +83,7 @@ class Repl:
         self._errors = Recurrence()
         self._toolbar = Toolbar(backend.meter, backend.report_bug, self._background, backend.price, _SETTLING_SECONDS)
         self._toolbar.mark = backend.privacy.mark
-        self._prompt = Prompt(backend.services, self._toolbar.text, backend.connect)
+        self._prompt = Prompt(backend.services, self._toolbar.text, backend.connect, backend.at_rest)
         self._greeting = Greeting(self._focus, screen, self._prompt, self._toolbar)
         self._prompt.feed(typed_early)
 
