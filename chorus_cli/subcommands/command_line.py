@@ -187,7 +187,7 @@ def _add_purge(commands: argparse._SubParsersAction[_Parser]) -> None:
         help="overwrite messages for good",
         description="Show messages, with all that repeats them or was made of them, and overwrite them if you agree: "
         "no undo brings them back. SUBJECT and WORDS are message N..., thread N, persona NAME, since T [until T], "
-        "search WORDS..., or backups, which rewrites those that hold what was purged before.",
+        "search WORDS..., or backups, which rewrites those that hold texts purged before.",
     )
     purge.add_argument(
         "subject",

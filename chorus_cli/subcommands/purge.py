@@ -30,7 +30,7 @@ async def purge(chosen: argparse.Namespace, environment: Mapping[str, str]) -> i
         text = joined_text([_phrase(word, chosen.subject) for word in chosen.words])
         if chosen.subject == BACKUPS:
             if text:
-                raise CommandError("purge backups takes no words: it rewrites those that hold what was purged before.")
+                raise CommandError("purge backups takes no words: it rewrites those that hold texts purged before.")
             return await _rewritten(purging, await purging.in_backups(), chosen, {})
         limit = f" --persona {given.persona}" if given.persona and chosen.subject != "persona" else ""
         asked = asked_purge(chosen.subject, f"{text}{limit}", app.clock.now())

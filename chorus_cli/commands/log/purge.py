@@ -94,7 +94,7 @@ async def purge_matches(services: Services, words: Annotated[AskedPurge, WORDS])
 
 @GROUP.command("backups", stoppable=True)
 async def purge_backups(services: Services) -> Text | Question:
-    """Rewrite the backups that still hold what was purged before.
+    """Rewrite the backups that still hold texts purged before.
 
     Examples:
         /purge backups

@@ -120,7 +120,7 @@ class Extent:
 
 
 def backups_sentence(backups: Sequence[str]) -> str:
-    """Return the sentence about backups that still hold what was purged."""
+    """Return the sentence about backups that still hold purged texts."""
     return f"{_files(backups)} still {'has' if len(backups) == 1 else 'have'} it."
 
 

@@ -9,6 +9,7 @@ from chorus_cli.core.errors import ChorusError, DatabaseBusyError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.upkeep.findings import Finding, Mend, fine, is_well, note, wrong
 from chorus_cli.storage.files import session_files
+from chorus_cli.storage.purges import carrying_out
 from chorus_cli.storage.sqlite.migrations import is_newer
 from chorus_cli.storage.sqlite.upkeep import checksums, copying, examination, soundness
 
@@ -75,6 +76,8 @@ def _rows(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
         yield wrong("rows", _some(unreadable, " "))
     if lost := examination.orphans(connection):
         yield wrong("rows", f"There are {enumerated(lost)}.")
+    if carrying_out.is_pending(connection):
+        yield wrong("purge", "A purge is not complete. The next start of Chorus carries it on.")
     yield from _index(connection)
     yield from _sessions(connection, places)
     yield from _attachments(connection, places)

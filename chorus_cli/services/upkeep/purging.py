@@ -171,7 +171,7 @@ class Purging:
 
     @asynccontextmanager
     async def _alone(self, patience_seconds: float) -> AsyncIterator[None]:
-        """Keep other purges away, and daily backups, which would have what is being purged.
+        """Keep other purges away, and daily backups, which would have the texts that are being purged.
 
         Raises:
             PurgeError: the folder of the backups cannot be written, or another Chorus is at one of them.
@@ -210,5 +210,5 @@ class _Rewritten(NamedTuple):
 
 
 def still_there(names: Sequence[str]) -> str:
-    """Return the question about backups that still hold what was purged."""
+    """Return the question about backups that still hold purged texts."""
     return f"{backups_sentence(names)} Rewrite {'it' if len(names) == 1 else 'them'} without it?"

@@ -1,4 +1,4 @@
-"""Backups that still hold what was purged, and the same backups without it."""
+"""Backups that still hold purged texts, and the same backups without them."""
 
 from __future__ import annotations
 

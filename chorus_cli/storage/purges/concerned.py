@@ -48,7 +48,7 @@ class Concerned:
     traces: Traces
 
     def repeats(self, text: str) -> bool:
-        """Return whether a text of a file repeats what is purged, or has the words of the search."""
+        """Return whether a text of a file repeats purged texts, or has the words of the search."""
         return self.traces.are_in(text) or self.has_words(text)
 
     def has_words(self, text: str) -> bool:
@@ -81,7 +81,7 @@ def concerned(connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedI
 
 
 def repeated(connection: sqlite3.Connection, found: Concerned) -> list[int]:
-    """Return other messages that repeat what is purged, which stay; none if a large part of the log is purged.
+    """Return other messages that repeat purged texts, which stay; none if a large part of the log is purged.
 
     Only messages that the index of the search has are looked at.
     """
@@ -126,7 +126,7 @@ def _refuse_unfinished(connection: sqlite3.Connection, ids: frozenset[int]) -> N
 
 
 def _texts(connection: sqlite3.Connection, ids: frozenset[int]) -> dict[tuple[int, int], str]:
-    """Return the texts of messages: what was said, thoughts, and arguments of tools."""
+    """Return the texts of messages: their contents, thoughts, and arguments of tools."""
     cursor = connection.execute(
         f"SELECT id, content, COALESCE(reasoning, ''), COALESCE(tool_calls, '') FROM messages WHERE id {_AMONG}",
         {"ids": json.dumps([*ids])},
@@ -140,7 +140,7 @@ def _texts(connection: sqlite3.Connection, ids: frozenset[int]) -> dict[tuple[in
 
 
 def _quoting(connection: sqlite3.Connection, ids: frozenset[int], traces: Traces, words: str) -> frozenset[int]:
-    """Return the calls and results of tools that quote what is purged, as those of the search in the log do."""
+    """Return the calls and results of tools that quote purged texts, as those of the search in the log do."""
     cursor = connection.execute(
         "SELECT id, CASE role WHEN 'tool_use' THEN tool_calls ELSE content END FROM messages "
         f"WHERE role IN ('tool_use', 'tool_result') AND {THERE} AND id > :first AND id NOT {_AMONG}",
@@ -151,7 +151,7 @@ def _quoting(connection: sqlite3.Connection, ids: frozenset[int], traces: Traces
 
 
 def _items(connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces) -> dict[int, str]:
-    """Return the contents of the memory items that come from what is purged, or repeat it, by their ids."""
+    """Return the contents of the memory items that come from purged texts, or repeat them, by their ids."""
     found = connection.execute(
         "SELECT id, persona, content, source_message_id, created_at FROM context_items WHERE purged_by IS NULL"
     ).fetchall()
@@ -177,7 +177,7 @@ def _contents(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, s
 def _summaries(
     connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces
 ) -> frozenset[int]:
-    """Return the summaries of what is purged, those that later ones were made of, and their copies in forks."""
+    """Return the summaries of purged texts, those that later ones were made of, and their copies in forks."""
     rows = _summary_rows(connection)
     matches = matching({row.id: row.content for row in rows if _is_of(wanted, row.persona)}, wanted.words)
     gone = {
@@ -232,7 +232,7 @@ def _inputs(connection: sqlite3.Connection, wanted: WantedPurge, traces: Traces)
 
 
 def _titles(connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces) -> frozenset[int]:
-    """Return the threads whose titles repeat what is purged, or are words of it, and those that have nothing left."""
+    """Return the threads whose titles repeat purged texts, or are words of them, and those that have nothing left."""
     found = connection.execute("SELECT id, persona, title FROM threads WHERE title <> ''").fetchall()
     titles = {id_: title for id_, _, title in found}
     matches = matching({id_: title for id_, persona, title in found if _is_of(wanted, persona)}, wanted.words)
@@ -251,7 +251,7 @@ def _titles(connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[
 def _preambles(
     connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces
 ) -> frozenset[int]:
-    """Return other messages whose preambles repeat what is purged; one may name a thread by its first words."""
+    """Return other messages whose preambles repeat purged texts; one may name a thread by its first words."""
     firsts = connection.execute(
         f"SELECT substr(content, 1, 400) FROM messages WHERE id {_AMONG} AND role = 'user'", {"ids": json.dumps([*ids])}
     )

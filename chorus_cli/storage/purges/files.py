@@ -1,4 +1,4 @@
-"""Files beside the log that hold what is purged: attachments, drafts, and texts that could not be stored."""
+"""Files beside the log that hold purged texts: attachments, drafts, and texts that could not be stored."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def lonely_attachments(connection: sqlite3.Connection, found: Concerned) -> dict
 
 
 def unsent_attachments(connection: sqlite3.Connection, folder: Path, found: Concerned) -> dict[str, int]:
-    """Return the stored attachments that no message names and whose text repeats what is purged."""
+    """Return the stored attachments that no message names and that repeat purged texts."""
     stored = connection.execute("SELECT attachments FROM messages WHERE attachments IS NOT NULL")
     named = {each.sha256 for (text,) in stored for each in _read(text)}
     unnamed = [path for path in sorted(folder.glob("[0-9a-f][0-9a-f]/*")) if path.name not in named]
@@ -67,7 +67,7 @@ def delete_attachments(folder: Path, digests: Iterable[str]) -> None:
 
 
 def texts_in_files(folders: StateFolders, found: Concerned) -> Iterator[Path]:
-    """Yield drafts, and files of texts that could not be stored, that repeat what is purged.
+    """Yield drafts, and files of texts that could not be stored, that repeat purged texts.
 
     A draft that a running Chorus has open is left to it.
     """
@@ -80,7 +80,7 @@ def texts_in_files(folders: StateFolders, found: Concerned) -> Iterator[Path]:
 
 
 def take_out(path: Path, found: Concerned) -> None:
-    """Delete a draft, or the texts of a file that repeat what is purged.
+    """Delete a draft, or the texts of a file that repeat purged texts.
 
     Raises:
         PurgeError: it cannot be written.
@@ -118,7 +118,7 @@ def _text(path: Path) -> str:
 
 
 def _is_purged(line: str, found: Concerned) -> bool:
-    """Return whether a record of a text that could not be stored is of a purged persona, or repeats what is purged."""
+    """Return whether a record of a text that could not be stored is of a purged persona, or repeats purged texts."""
     with suppress(ValueError, TypeError, KeyError):
         record = json.loads(line)
         return record["persona"] in found.wanted.personas or found.repeats(str(record["content"]))

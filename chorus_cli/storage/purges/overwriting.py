@@ -48,8 +48,6 @@ def overwrite(connection: sqlite3.Connection, purged: PurgedIds, now: datetime) 
     _change(connection, "UPDATE summaries SET content = '', token_count = 0, model = NULL WHERE id", purged.summaries)
     _change(connection, "DELETE FROM input_history WHERE id", purged.inputs)
     _change(connection, "UPDATE threads SET title = '' WHERE id", purged.titles)
-    # Other programs have rows in memory that a trigger does not count as changed.
-    connection.execute("UPDATE changed_rows SET count = count + 1")
     _empty_indexes(connection, purged.items)
 
 

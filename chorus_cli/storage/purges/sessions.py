@@ -1,4 +1,4 @@
-"""Saved sessions without what is purged: their files, and then their rows.
+"""Saved sessions without purged texts: their files, and then their rows.
 
 A session loses the messages, and with one of them its summary; one that has none left is deleted.
 """
@@ -34,7 +34,7 @@ _TOOLS = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 
 @dataclass(frozen=True, slots=True)
 class SavedTexts:
-    """Recognises what is purged in sessions.
+    """Recognises purged texts in sessions.
 
     ``messages`` are role, time and text of the purged messages, ``line`` the words of all of them, and ``summaries``
     the texts of purged summaries.
@@ -46,7 +46,7 @@ class SavedTexts:
     summaries: frozenset[str]
 
     def purged(self, session: Session) -> Session:
-        """Return a session without what is purged; the same one if nothing of it is."""
+        """Return a session without purged texts; the same one if it has none."""
         kept = tuple(self._message(each) for each in session.messages if not self._is_gone(each))
         touched = {each.thread_id for each in session.messages if self._is_gone(each)}
         lost = len(kept) < len(session.messages) or self._is_named(session.summary)
@@ -170,7 +170,7 @@ def store(connection: sqlite3.Connection, change: SessionChange, named: str | No
 
 
 def forget_lost(connection: sqlite3.Connection, personas: Path, texts: SavedTexts) -> None:
-    """Delete the rows of sessions whose files are gone, if they repeat what is purged."""
+    """Delete the rows of sessions whose files are gone, if they repeat purged texts."""
     found = connection.execute("SELECT persona, session_id, description, summary FROM sessions").fetchall()
     for persona, session_id, description, summary in found:
         is_named = persona in texts.found.wanted.personas or texts.found.repeats(f"{description}\n{summary}")

@@ -11,6 +11,7 @@ import pytest
 
 from chorus_cli.core.errors import PurgeError, StorageError
 from chorus_cli.core.upkeep.purging import asked_purge
+from chorus_cli.services.upkeep.log_checks import check_log
 from chorus_cli.services.upkeep.purging import LOCK
 from chorus_cli.storage.files import file_lock
 from chorus_cli.storage.purges import carrying_out
@@ -56,6 +57,8 @@ async def test_each_step_is_done_once_whichever_was_the_last(world: World, steps
                 await world.store.write(carrying_out.overwrite, purging(world).home, world.clock.now())
             case _:
                 await world.store.compact()
+    told = [each.sentence for each in check_log(purging(world).places) if each.subject == "purge"]
+    assert told == (["A purge is not complete. The next start of Chorus carries it on."] if steps else [])
     assert await purging(world).finish() is (steps > 0)
     assert await purging(world).finish() is False
     assert holding(world.folder) == ([] if steps else holding(world.folder))

@@ -1,0 +1,73 @@
+"""Rows and pages that only a purge touches: preambles, copies, forgotten items, and the file of the log itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chorus_cli.storage.sqlite.log import message_rows
+from tests.services.upkeep.canary_talk import holding
+
+if TYPE_CHECKING:
+    from chorus_cli.commands.framework.replies import Reply
+    from chorus_cli.storage.sqlite.store import Connection
+    from tests.services.world import World
+
+SAID = "The gate of the old mill by the river opens if you pull the iron ring twice."
+
+
+async def purged(world: World, line: str) -> Reply:
+    return await (await world.asked_back(line)).confirmed()
+
+
+async def sql(world: World, statement: str, *values: str) -> None:
+    def work(connection: Connection) -> None:
+        connection.execute(statement, values)
+
+    await world.store.write(work)
+
+
+async def test_the_preamble_of_a_purged_message_is_overwritten(world: World) -> None:
+    await world.say(SAID)
+    await sql(world, "UPDATE messages SET preamble = 'plumed parrots', reasoning = 'pink panthers' WHERE id = 1")
+    await purged(world, "/purge message 1")
+    assert holding(world.folder, "parrots") == holding(world.folder, "panthers") == []
+
+
+async def test_another_message_loses_a_preamble_that_repeats_it_and_nothing_else(world: World) -> None:
+    for text in (SAID, "And now?"):
+        await world.say(text)
+    await sql(world, "UPDATE messages SET preamble = ? WHERE id = 3", f"Active threads:\n  #2: {SAID[:39]}…, step 1")
+    await purged(world, "/purge message 1")
+    [row] = await world.store.read(message_rows.rows, [3])
+    assert (row.preamble, row.content) == ("", "And now?")
+
+
+async def test_a_copy_of_the_same_words_and_time_goes_with_it(world: World) -> None:
+    await world.say(SAID)
+    await world.told("/thread new other")
+    await sql(
+        world,
+        "INSERT INTO messages(persona, role, content, timestamp, thread_id) "
+        "SELECT persona, role, content, timestamp, 2 FROM messages WHERE id = 1",
+    )
+    await purged(world, "/purge message 1")
+    assert holding(world.folder, "iron ring") == []
+
+
+async def test_an_item_that_was_forgotten_before_it_was_purged_is_brought_back_by_no_undo(world: World) -> None:
+    await world.say("Hello")
+    await world.told(f"/remember {SAID}")
+    await (await world.asked_back("/memory forget 1")).confirmed()
+    await purged(world, "/purge search iron")
+    assert await world.told("/context undo 2") == "Memory item #1 is no longer there, so nothing was changed."
+    assert "#1" not in await world.told("/memory list")
+
+
+async def test_the_file_of_the_log_has_no_free_page_after_a_purge(world: World) -> None:
+    for text in ("word" * 50_000, "Short."):
+        await world.say(text)
+    log = world.folder / "chorus.db"
+    before = log.stat().st_size
+    await purged(world, "/purge message 1")
+    assert log.stat().st_size < before - 50_000
+    assert log.with_name("chorus.db-journal").stat().st_size == 0
