@@ -279,7 +279,8 @@ async def opened(
                 for sentence in await app.store.write(_preparation().settle_intents, places):
                     standard_error().notice(sentence)
             if await app.store.read(meta_rows.value, meta_rows.PURGE) is not None:
-                await _finish_purge(app)
+                for sentence in await _preparation().finish_purge(app.services()):
+                    standard_error().notice(sentence)
             await app.focus.open(options.persona)
             await app.store.seal()
             try:
@@ -288,12 +289,3 @@ async def opened(
                 await app.close()
         finally:
             await app.store.close()
-
-
-async def _finish_purge(app: App) -> None:
-    """Carry on a purge that was interrupted, before anything of it is sent."""
-    try:
-        if await app.services().upkeep.purging.finish():
-            standard_error().notice("A purge that was interrupted is complete now.")
-    except ChorusError as error:
-        standard_error().notice(str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,10 +35,13 @@ _BACK = (
     "The private chat is over: nothing of it is kept, but its text may still stand in the scrollback of your terminal. "
     "This chat is kept as before."
 )
+_SWITCH_SECONDS = 0.001
+"""How long a thread that draws a reply may keep the event loop from a key, each time that it needs Python's lock."""
 
 
 async def run_chat(options: Options, environment: Mapping[str, str], typed_early: str) -> None:
     """Talk at a prompt until the user leaves; it begins with ``typed_early``."""
+    sys.setswitchinterval(_SWITCH_SECONDS)
     screen = standard_output()
     await _Terminal(environment, screen, Progress(screen)).chat(options, typed_early)
 

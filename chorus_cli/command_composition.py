@@ -143,7 +143,7 @@ def _upkeep(turns: Turns) -> UpkeepServices:
     places = places_of(paths)
     state = StateFolders(paths.drafts, paths.rescue, keeping.is_alive)
     home = PurgedHome(paths.personas, paths.deleted_personas, paths.attachments, state)
-    purging = Purging(keeping.store, clock, _roster(turns), places, home)
+    purging = Purging(keeping.store, clock, turns.search, _roster(turns), places, home)
     return UpkeepServices(Backups(places, clock), RescuedTexts(keeping.store, paths.rescue, clock), purging)
 
 

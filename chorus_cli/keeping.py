@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chorus_cli.adapters.machine.memory_folder import MemoryFolder
 from chorus_cli.adapters.machine.paths import shipped_personas
+from chorus_cli.adapters.machine.tmpfs import MemoryFolder
 from chorus_cli.core.errors import BackupError
 from chorus_cli.services.personas.personas import Personas
 from chorus_cli.storage.files import file_lock, persona_files

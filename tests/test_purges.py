@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 SECRET = f"The word for the gate is {CANARY}."
 OTHERS = ["Good morning to you", "Shall we talk about the weather?"]
 SECONDS_FOR_ALL = 1800
+KILLED_EVERY_SECONDS = 0.03
 
 
 @pytest.fixture(scope="module")
@@ -112,20 +115,36 @@ def test_a_purge_that_is_killed_is_carried_on_by_the_next_start_or_was_not_begun
     template: Home, tmp_path: Path
 ) -> None:
     killed = killed_at_each_step(template.path, tmp_path, "purge", "search", CANARY, "--yes", "--home", "HOME")
-    begun = 0
-    for path in killed.homes:
-        home = Home(path)
-        was_decided = bool(home.sql("SELECT 1 FROM meta WHERE key = 'purge'"))
-        begun += was_decided
-        assert home.run("log").code == 0
-        if was_decided:
-            assert_purged(home)
-        elif holding(home.path):
-            assert home.said() == [OTHERS[0], SECRET, OTHERS[1]]
-        assert home.run("purge", "search", CANARY, "--yes").code == 0
-        assert_purged(home)
-    assert begun
+    assert sum(is_carried_on(Home(path)) for path in killed.homes)
     assert_purged(Home(killed.ended))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(SECONDS_FOR_ALL)
+def test_a_purge_that_is_killed_at_any_moment_is_carried_on_or_was_not_begun(template: Home, tmp_path: Path) -> None:
+    number, is_over = 0, False
+    while not is_over:
+        home = Home(shutil.copytree(template.path, tmp_path / f"{number}"))
+        with home.running("purge", "search", CANARY, "--yes") as process:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(number * KILLED_EVERY_SECONDS)
+            is_over = process.poll() is not None
+        is_carried_on(home)
+        number += 1
+    assert number > 1
+
+
+def is_carried_on(home: Home) -> bool:
+    """Start the program after a kill, check that the purge was carried on or not begun, and end it; return which."""
+    was_decided = bool(home.sql("SELECT 1 FROM meta WHERE key = 'purge'"))
+    assert home.run("log").code == 0
+    if was_decided:
+        assert_purged(home)
+    elif holding(home.path):
+        assert home.said() == [OTHERS[0], SECRET, OTHERS[1]]
+    assert home.run("purge", "search", CANARY, "--yes").code == 0
+    assert_purged(home)
+    return was_decided
 
 
 def test_another_chat_sends_no_purged_message_with_its_next_turn(home: Home) -> None:

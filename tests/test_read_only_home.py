@@ -127,6 +127,13 @@ def test_a_question_is_refused_and_nothing_changes(home: Home, place: Place) -> 
 
 
 @pytest.mark.parametrize("place", PLACES)
+def test_a_private_question_is_answered_because_nothing_of_it_is_stored(home: Home, place: Place) -> None:
+    with place(home) as before:
+        outcome = Program(home, before)("ask", "--private", "hello")
+        assert (outcome.code, outcome.errors) == (0, "")
+
+
+@pytest.mark.parametrize("place", PLACES)
 def test_the_chat_opens_for_reading_and_gives_a_message_back(home: Home, place: Place) -> None:
     with place(home) as before, closing(Terminal(home.environment, command=[*before, *PROGRAM])) as terminal:
         terminal.await_line(PROMPT)

@@ -58,7 +58,8 @@ async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mappi
 
 
 async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    if obstacle := paths(environment, vars(chosen).get("home")).obstacle:
+    obstacle = "" if "private" in chosen else paths(environment, vars(chosen).get("home")).obstacle
+    if obstacle:
         raise DatabaseReadOnlyError(f"{obstacle}, so nothing was stored and nothing was sent.")
     async with opened(options(chosen, environment), environment) as app:
         await app.focus.settle()

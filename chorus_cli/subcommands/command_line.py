@@ -75,17 +75,7 @@ def parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands; without one the chat opens")
 
     _add_ask_options(parser, argparse.SUPPRESS)
-    ask = commands.add_parser(
-        "ask",
-        parents=[common],
-        help="ask once; standard input is appended",
-        formatter_class=partial(argparse.HelpFormatter, max_help_position=_HELP_COLUMN),
-        description="Ask once: the reply goes to standard output, everything else to standard error. The exit code is "
-        "1 if the reply broke off or nothing could be asked.",
-    )
-    _add_private(ask)
-    _add_ask_options(ask)
-    ask.add_argument("text", metavar="TEXT", nargs="*", help="the message, or a command such as /context")
+    _add_ask(commands, common)
     context = commands.add_parser("context", parents=[common], help="show the request that would be sent now")
     context.add_argument("--json", action="store_true", help="as one JSON value")
     _add_readers(commands)
@@ -99,6 +89,20 @@ def parser() -> argparse.ArgumentParser:
     completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, fish or zsh")
     commands.add_parser("paths", parents=[unused], help="print the folders and files of Chorus")
     return parser
+
+
+def _add_ask(commands: argparse._SubParsersAction[_Parser], common: _Parser) -> None:
+    ask = commands.add_parser(
+        "ask",
+        parents=[common],
+        help="ask once; standard input is appended",
+        formatter_class=partial(argparse.HelpFormatter, max_help_position=_HELP_COLUMN),
+        description="Ask once: the reply goes to standard output, everything else to standard error. The exit code is "
+        "1 if the reply broke off or nothing could be asked.",
+    )
+    _add_private(ask)
+    _add_ask_options(ask)
+    ask.add_argument("text", metavar="TEXT", nargs="*", help="the message, or a command such as /context")
 
 
 def _add_private(parser: argparse.ArgumentParser) -> None:

@@ -228,13 +228,15 @@ def usable(view: Sequence[Message]) -> list[Message]:
     calls = {(row.turn_id, row.tool_call_id) for row in view if row.role is Role.TOOL_USE}
     results = {(row.turn_id, row.tool_call_id) for row in view if row.role is Role.TOOL_RESULT}
     paired = calls & results
-
-    def is_usable(row: Message) -> bool:
-        if row.role in _TOOL_ROLES:
-            return (row.turn_id, row.tool_call_id) in paired
-        return row.status is not Status.STREAMING and is_filled(row)
-
-    rows = [row for row in view if is_usable(row)]
+    rows = [
+        row
+        for row in view
+        if (
+            (row.turn_id, row.tool_call_id) in paired
+            if row.role in _TOOL_ROLES
+            else row.status is not Status.STREAMING and is_filled(row)
+        )
+    ]
     failed_turns = {row.turn_id for row in view if row.status.broke_off and not is_filled(row)}
     return _once(rows, failed_turns) if failed_turns else rows
 

@@ -119,8 +119,8 @@ def view(
 ) -> View:
     """Compute the view of a thread from rows of the log and the journal of the thread.
 
-    ``messages`` may hold more than is in view, in any order; it must hold what is ``put_in`` and every row of the
-    thread after the boundary and ``since``. ``summaries`` must stand.
+    ``messages`` may hold more than is in view, in any order; it must hold the messages ``put_in`` and every row of
+    the thread after the boundary and ``since``. ``summaries`` must stand.
     """
     thread_id, boundary, kept = journal.thread_id, journal.boundary, journal.kept
     rows = {row.id: row for row in messages if row.thread_id == thread_id or row.id in journal.brought}

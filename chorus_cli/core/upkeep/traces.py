@@ -36,6 +36,12 @@ class Traces:
         words = _words(text) if self._runs else ()
         return any(run in known for length, known in self._runs.items() for run in _runs(words, length))
 
+    def phrases(self, most: int) -> tuple[str, ...]:
+        """Return the sequences of words, by which an index finds texts that may repeat; none if there are too many."""
+        if sum(map(len, self._runs.values())) > most:
+            return ()
+        return tuple(" ".join(run) for known in self._runs.values() for run in known)
+
     def _add(self, text: str) -> None:
         line = " ".join(text.split())
         if not line:

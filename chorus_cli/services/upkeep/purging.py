@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.upkeep.purge_reports import Extent
     from chorus_cli.core.upkeep.purging import AskedPurge, WantedPurge
     from chorus_cli.ports import Clock
+    from chorus_cli.services.log.search import Search
     from chorus_cli.services.personas.roster import Roster
     from chorus_cli.storage.backups.places import Places
     from chorus_cli.storage.purges.backups import PurgedRows
@@ -60,6 +61,7 @@ class Purging:
 
     store: Store
     clock: Clock
+    search: Search
     roster: Roster
     places: Places
     home: PurgedHome
@@ -73,6 +75,9 @@ class Purging:
             ThreadError: there is no such thread.
             PurgeError: there is no such message, one is still being written, or there is no room.
         """
+        with suppress(StorageError):
+            # Without an index, the search reads the whole log.
+            await self.search.catch_up(lambda _progress: None)
         slug = (await self.roster.logged(asked.persona, focus))[0] if asked.persona else ""
         wanted = await self.store.read(selected, asked, slug or (focus if asked.thread else ""))
         self._require_room()
@@ -184,6 +189,8 @@ class Purging:
             yield
 
     def _require_room(self) -> None:
+        if not self.places.database.exists():
+            return
         size = self.places.database.stat().st_size
         free = shutil.disk_usage(self.places.database.parent).free
         if free < _ROOM * size:

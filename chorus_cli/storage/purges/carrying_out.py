@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from chorus_cli.storage.purges.files import StateFolders
 
-_MOST_REPEATED = 20
 _ROWS, _SPACE = "rows", "space"
 
 
@@ -61,7 +60,7 @@ def extent(connection: sqlite3.Connection, home: PurgedHome, wanted: WantedPurge
         ),
         first=min((row.timestamp for row in rows), default=None),
         last=max((row.timestamp for row in rows), default=None),
-        repeated=tuple(repeated(connection, found, _MOST_REPEATED)),
+        repeated=tuple(repeated(connection, found)),
         titles=len(found.ids.titles),
         summaries=len(found.ids.summaries),
         preambles=len(found.ids.preambles),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,18 +12,20 @@ from chorus_cli.core.context.preamble import THREADS_HEADING
 from chorus_cli.core.errors import PurgeError
 from chorus_cli.core.log.acts import ACTS, Fold, Fork
 from chorus_cli.core.log.purges import NO_IDS, PurgedIds
+from chorus_cli.core.log.search_query import set_apart
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.upkeep.traces import Traces, is_part, words_in_line
 from chorus_cli.storage.purges.selection import in_words, matching
+from chorus_cli.storage.sqlite.log import message_rows
 from chorus_cli.storage.sqlite.log.message_rows import THERE
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterable, Mapping
 
     from chorus_cli.core.upkeep.purging import WantedPurge
 
 _AMONG = "IN (SELECT value FROM json_each(:ids))"
+_MOST_PHRASES = 500
 _TITLE_CHARACTERS = 40
 """The beginning of a first message that other programs may have been told as the title of its thread."""
 
@@ -76,20 +80,19 @@ def concerned(connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedI
     return Concerned(texts, wanted, traces)
 
 
-def repeated(connection: sqlite3.Connection, found: Concerned, most: int) -> list[int]:
-    """Return other messages that repeat what is purged, at most so many; they are not purged."""
-    cursor = connection.execute(
-        f"SELECT id, content FROM messages WHERE {THERE} AND content <> '' AND id NOT {_AMONG} ORDER BY id",
-        {"ids": json.dumps([*found.ids.messages])},
-    )
-    repeating: list[int] = []
-    for id_, content in cursor:
-        if found.traces.are_in(content):
-            repeating.append(id_)
-            if len(repeating) == most:
-                break
-    cursor.close()
-    return repeating
+def repeated(connection: sqlite3.Connection, found: Concerned) -> list[int]:
+    """Return other messages that repeat what is purged, which stay; none if a large part of the log is purged.
+
+    Only messages that the index of the search has are looked at.
+    """
+    phrases = [f'"{set_apart(phrase)}"' for phrase in found.traces.phrases(_MOST_PHRASES)]
+    ids: set[int] = set()
+    with suppress(sqlite3.DatabaseError):
+        for phrase in phrases:
+            hits = connection.execute("SELECT rowid FROM message_words WHERE message_words MATCH ?", (phrase,))
+            ids |= {id_ for (id_,) in hits} - found.ids.messages
+    rows = message_rows.rows(connection, ids)
+    return [row.id for row in rows if found.traces.are_in(row.content)]
 
 
 def _with_copies(connection: sqlite3.Connection, chosen: frozenset[int]) -> frozenset[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import PurgeError
@@ -12,7 +12,8 @@ from chorus_cli.core.log.search_query import search_query, set_apart
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.upkeep.purging import WantedPurge
-from chorus_cli.storage.sqlite.log import thread_rows
+from chorus_cli.storage.sqlite.log import search_index, thread_rows
+from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError, damage_told
 from chorus_cli.storage.sqlite.log.message_rows import THERE
 
 if TYPE_CHECKING:
@@ -78,13 +79,24 @@ def in_words(tool_calls: str) -> str:
 
 def _found(connection: sqlite3.Connection, words: str, persona: str) -> frozenset[int]:
     """Return the messages with the words in their text, their thoughts, or the arguments of tools."""
-    search_query(words)
+    query = search_query(words)
+    condition = f"{THERE} AND {_OF_PERSONA}"
+    found: set[int] = set()
+    if query.expression and not query.literals and search_index.progress(connection).is_whole:
+        with suppress(IndexDamagedError), damage_told():
+            hits = connection.execute(
+                "SELECT id FROM message_words CROSS JOIN messages ON id = message_words.rowid "
+                f"WHERE message_words MATCH :expression AND {condition}",
+                {"expression": query.expression, "persona": persona},
+            )
+            found = {id_ for (id_,) in hits}
+            condition = f"(reasoning IS NOT NULL OR tool_calls IS NOT NULL) AND {condition}"
+    # Without the index, and for all that is not in it, every row is looked at.
     cursor = connection.execute(
         "SELECT id, content, COALESCE(reasoning, ''), COALESCE(tool_calls, ''), COALESCE(attachments, '') "
-        f"FROM messages WHERE {THERE} AND {_OF_PERSONA}",
+        f"FROM messages WHERE {condition}",
         {"persona": persona},
     )
-    found: set[int] = set()
     while batch := cursor.fetchmany(_BATCH_ROWS):
         found |= matching(_texts(batch), words)
     return frozenset(found)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.errors import PurgeError
+from chorus_cli.core.errors import PurgeError, StorageError
 from chorus_cli.core.upkeep.purging import asked_purge
 from chorus_cli.services.upkeep.purging import LOCK
 from chorus_cli.storage.files import file_lock
 from chorus_cli.storage.purges import carrying_out
 from chorus_cli.storage.sqlite.log import operation_rows
+from chorus_cli.storage.sqlite.store import Store
 from tests.services.attached_talk import say
 from tests.services.upkeep.canary_talk import CANARY, holding
+from tests.services.world import World, built
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from chorus_cli.services.upkeep.purging import Found, Purging
-    from tests.services.world import World
+    from tests.fakes import FakeClock, ScriptedModel
 
 SAID = [f"The word for the gate is {CANARY}.", "Is the weather fine?"]
 
@@ -86,3 +92,21 @@ async def test_another_program_that_purges_is_waited_for_and_then_told(world: Wo
     ):
         await hurried.carry_out(purge)
     assert len(await world.log()) == 4
+
+
+async def test_a_program_that_has_the_log_open_for_reading_only_delays_it(
+    tmp_path: Path, clock: FakeClock, model: ScriptedModel
+) -> None:
+    store = Store(tmp_path / "chorus.db", busy_timeout_seconds=0.05)
+    await store.open()
+    world = await built(tmp_path, store, clock, model, 10_000)
+    purge = await found(world)
+    with closing(sqlite3.connect(tmp_path / "chorus.db", isolation_level=None)) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT COUNT(*) FROM messages").fetchone()
+        with pytest.raises(StorageError, match="did not finish in time"):
+            await purging(world).carry_out(purge)
+    assert len(await world.log()) == 4
+    assert (await purging(world).carry_out(purge)).sentence == "1 message is purged, for good."
+    assert holding(tmp_path) == []
+    await store.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from chorus_cli.adapters.machine.editor import UserEditor
-from chorus_cli.adapters.machine.memory_folder import MemoryFolder, in_memory
+from chorus_cli.adapters.machine.tmpfs import MemoryFolder, in_memory
 from chorus_cli.core.errors import HomeError
 
 _PATIENCE_SECONDS = 60.0
@@ -68,7 +68,7 @@ def test_the_folder_is_made_when_it_is_asked_for_and_only_the_user_can_read_it(t
 def test_the_folder_of_a_process_that_was_killed_is_deleted() -> None:
     program = (
         "import os\n"
-        "from chorus_cli.adapters.machine.memory_folder import MemoryFolder\n"
+        "from chorus_cli.adapters.machine.tmpfs import MemoryFolder\n"
         "path = MemoryFolder(os.environ).path()\n"
         "(path / 'draft.md').write_text('secret')\n"
         "print(path, flush=True)\n"
