@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.adapters.machine.bug_report import report_bug
+from chorus_cli.adapters.machine.event_loop import unseen_reported
 from chorus_cli.app import App, Frontend, Options, opened
 from chorus_cli.core.errors import ChorusError, CommandError, StorageError
 from chorus_cli.core.text.command_signs import begins_private
@@ -81,7 +82,8 @@ class _Terminal(NamedTuple):
     def _privacy(self, options: Options, app: App, outer: App | None) -> Privacy:
         async def within(target: Target) -> None:
             try:
-                await self.chat(options._replace(persona=target.persona.slug, is_private=True), outer=app)
+                with unseen_reported(lambda error: self.screen.error(report_bug(None, error, self.environment))):
+                    await self.chat(options._replace(persona=target.persona.slug, is_private=True), outer=app)
             except ChorusError:
                 raise
             except Exception as error:

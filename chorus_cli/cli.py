@@ -57,7 +57,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     chosen = argparse.Namespace()
     try:
         chosen = parsed(arguments)
-        return _seen(event_loop.run(_until_signal(_work(chosen, with_umask(environment, mask)))))
+        return _seen(event_loop.run(_reported(_work(chosen, with_umask(environment, mask)), chosen, environment)))
     except ChorusError as error:
         return _say(str(error), WRONG_ARGUMENTS if isinstance(error, UsageError) else FAILED)
     except KeyboardInterrupt:
@@ -94,6 +94,13 @@ def _seen(code: int) -> int:
     return code
 
 
+async def _reported(
+    work: Coroutine[None, None, int], chosen: argparse.Namespace, environment: Mapping[str, str]
+) -> int:
+    with event_loop.unseen_reported(lambda error: _say(_bug_sentence(error, chosen, environment), BUG)):
+        return await _until_signal(work)
+
+
 async def _until_signal(work: Coroutine[None, None, int]) -> int:
     """Do ``work`` until SIGTERM, SIGHUP or SIGQUIT cancels it, so that the part of a reply that has arrived is kept."""
     task = asyncio.ensure_future(work)
@@ -123,7 +130,7 @@ async def _until_signal(work: Coroutine[None, None, int]) -> int:
     return code
 
 
-def _bug_sentence(error: Exception, chosen: argparse.Namespace, environment: Mapping[str, str]) -> str:
+def _bug_sentence(error: BaseException, chosen: argparse.Namespace, environment: Mapping[str, str]) -> str:
     from chorus_cli.adapters.machine.bug_report import report_bug  # noqa: PLC0415 - only a bug needs it
 
     try:

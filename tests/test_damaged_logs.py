@@ -38,6 +38,11 @@ def is_as_it_was(home: Home, original: Home) -> bool:
     return len(found) == 2 and found[0] == found[1]
 
 
+def traceback_of(home: Home) -> str:
+    kept = home.path / "state" / "chorus.log"
+    return kept.read_text(encoding="utf-8") if kept.exists() else ""
+
+
 def exit_code_of_a_chat(home: Home) -> int:
     """Open the chat and leave it at once, if it opens at all."""
     terminal = Terminal(home.environment)
@@ -55,7 +60,7 @@ def a_damage_is_told_and_nothing_changed(original: Home, home: Home, number: int
     before = readable(home.path / "chorus.db", 100)
     doctor, log = home.run("doctor", "--json"), home.run("log", "--json")
     codes = {doctor.code, log.code, exit_code_of_a_chat(home)}
-    assert codes <= {0, 1}, (doctor, log, codes)
+    assert codes <= {0, 1}, (number, codes, traceback_of(home))
     assert "Traceback" not in doctor.errors + log.errors
     assert readable(home.path / "chorus.db", 100) == before
     if log.code:

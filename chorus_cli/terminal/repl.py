@@ -210,7 +210,8 @@ class Repl:
             return await self._in_foreground(self._compose(wanted.typed))
         finally:
             # Of the lines that waited, one was sent.
-            unsent.hold(target.persona.slug, "" if self._is_private else self._prompt.typed_ahead)
+            held = unsent.hold(target.persona.slug, "" if self._is_private else self._prompt.typed_ahead)
+        await asyncio.wrap_future(held)
         unsent.settle()
         if await self._in_foreground(self._handle(line)):
             return True

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 import threading
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
     from typing import Any, TypeVar
 
     _Result = TypeVar("_Result")
@@ -22,6 +24,30 @@ def run(work: Coroutine[Any, Any, _Result]) -> _Result:
     """Carry out ``work`` in a loop of its own, as ``asyncio.run`` does, and return its result."""
     with asyncio.Runner(loop_factory=_EventLoop) as runner:
         return runner.run(work)
+
+
+@contextmanager
+def unseen_reported(report: Callable[[BaseException], object]) -> Iterator[None]:
+    """Have errors reported that no caller gets: of callbacks and tasks of the running loop, threads and finalisers.
+
+    Python would print their tracebacks, and a key may stand in one.
+    """
+    loop, in_threads, unraisable = asyncio.get_running_loop(), threading.excepthook, sys.unraisablehook
+    in_loop = loop.get_exception_handler()
+
+    def tell(error: BaseException | None) -> None:
+        # A reader that has closed a pipe, and a thread that ends itself, are no bugs.
+        if error is not None and not isinstance(error, BrokenPipeError | SystemExit):
+            report(error)
+
+    loop.set_exception_handler(lambda _, seen: tell(seen.get("exception") or RuntimeError(seen["message"])))
+    threading.excepthook = lambda seen: tell(seen.exc_value)
+    sys.unraisablehook = lambda seen: tell(seen.exc_value)
+    try:
+        yield
+    finally:
+        loop.set_exception_handler(in_loop)
+        threading.excepthook, sys.unraisablehook = in_threads, unraisable
 
 
 class _EventLoop(asyncio.SelectorEventLoop):

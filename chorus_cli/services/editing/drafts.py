@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +16,7 @@ from chorus_cli.storage.files import drafts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
     from pathlib import Path
 
     from chorus_cli.ports import Clock, Editor
@@ -151,6 +153,7 @@ class UnsentInput:
         self._draft: Path | None = None
         self._held: Path | None = None
         self._held_text = ""
+        self._writing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="unsent")
 
     def keep(self, slug: str, typed: str) -> None:
         """Keep input to a persona for the next run, unless it is blank."""
@@ -160,11 +163,17 @@ class UnsentInput:
             with suppress(EditorError):
                 drafts.create(self.folder, _input_name(slug), text, self._run)
                 self.settle()
-                self.hold(slug, "")
+                # The loop may be about to end, so it is waited for.
+                self.hold(slug, "").result()
 
-    def hold(self, slug: str, typed: str) -> None:
-        """Keep input that waits to be sent as a draft, which replaces the one held before; blank input needs none."""
-        text, _ = cleaned_input(before_private(typed))
+    def hold(self, slug: str, typed: str) -> Future[None]:
+        """Keep input that waits to be sent as a draft, which replaces the one held before; blank input needs none.
+
+        The draft is written in a thread, one after the other; it is safe when the result is there.
+        """
+        return self._writing.submit(self._hold, slug, cleaned_input(before_private(typed))[0])
+
+    def _hold(self, slug: str, text: str) -> None:
         if text == self._held_text or self.folder is None:
             return
         before = self._held

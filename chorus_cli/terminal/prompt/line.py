@@ -193,7 +193,9 @@ class Prompt:
         self._is_reading = self._is_empty = True
         try:
             with suspended_by_others(self._session.app, self._line.at_rest):
-                line = await self._session.prompt_async(message, default=typed, handle_sigint=False)
+                line = await self._session.prompt_async(
+                    message, default=typed, set_exception_handler=False, handle_sigint=False
+                )
         except HANG_UPS as error:
             raise EOFError from error
         except (Leave, Compose):
@@ -250,7 +252,7 @@ class Prompt:
         asked = FormattedText([("bold", "\n".join(lines) + " ")])
         with suppress(KeyboardInterrupt, EOFError, *HANG_UPS):
             while True:
-                answer = (await session.prompt_async(asked, handle_sigint=False)).strip()
+                answer = (await session.prompt_async(asked, set_exception_handler=False, handle_sigint=False)).strip()
                 if answer.casefold() in words:
                     return answer.casefold()[0]
                 if answer:

@@ -1,0 +1,169 @@
+"""Each condition of the log has its own true sentence, in the chat and in the commands around it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.terminal.driver import PROMPT, Home, Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SAID, HELLO, LATER = "I was said before", "I am unhappy", "I am tired"
+MOVED = "was moved, deleted or replaced while Chorus had it open. Leave Chorus and start it again."
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    home = Home(tmp_path_factory.mktemp("template") / "home")
+    assert home.run("ask", SAID).code == 0
+    return home
+
+
+@pytest.fixture
+def home(tmp_path: Path, template: Home) -> Home:
+    return Home(shutil.copytree(template.path, tmp_path / "home"))
+
+
+def database(home: Home) -> Path:
+    return home.path / "chorus.db"
+
+
+def pragma(name: str, value: int) -> Callable[[Home], None]:
+    def set_value(home: Home) -> None:
+        with closing(sqlite3.connect(database(home))) as connection, connection:
+            connection.execute(f"PRAGMA {name} = {value}")
+
+    return set_value
+
+
+def a_directory(home: Home) -> None:
+    database(home).unlink()
+    database(home).mkdir()
+
+
+def nothing_in_it(home: Home) -> None:
+    database(home).write_bytes(b"")
+
+
+def a_diary(home: Home) -> None:
+    database(home).write_text("Dear diary, " * 1000)
+
+
+FOUND = {
+    "user_version higher": (pragma("user_version", 999), "was made by a newer Chorus (it knows version 999)."),
+    "application_id of another": (pragma("application_id", 7), "belongs to another program. Move it away"),
+    "a directory": (a_directory, "cannot be opened"),
+    "zero bytes": (nothing_in_it, "is empty (0 bytes), which Chorus never leaves behind."),
+    "no database": (a_diary, "is damaged or is no database"),
+}
+
+
+@pytest.mark.parametrize("condition", FOUND)
+def test_a_log_that_cannot_be_opened_is_one_sentence_everywhere(home: Home, condition: str) -> None:
+    make, sentence = FOUND[condition]
+    make(home)
+    for arguments in (("log",), ("search", "said"), ("ask", "hello"), ("context", "--json"), ("export", "--all", "x")):
+        outcome = home.run(*arguments)
+        assert (outcome.code, outcome.output, outcome.errors.count("\n")) == (1, "", 1), (arguments, outcome)
+        assert str(database(home)) in outcome.errors
+        assert sentence in outcome.errors, outcome.errors
+    with closing(Terminal(home.environment)) as terminal:
+        assert terminal.await_end() == 1
+        assert "".join(sentence.split()) in "".join(terminal.screen_text().split())
+
+
+def replaced(home: Home) -> None:
+    shutil.copy(database(home), home.path / "other.db")
+    (home.path / "other.db").replace(database(home))
+
+
+def deleted(home: Home) -> None:
+    database(home).unlink()
+
+
+@pytest.mark.parametrize("change", [replaced, deleted])
+def test_a_log_that_goes_while_the_chat_is_open_takes_no_message_and_is_called_that(
+    home: Home, change: Callable[[Home], None]
+) -> None:
+    with home.chat() as terminal:
+        terminal.ask(HELLO, "made you unhappy?")
+        change(home)
+        terminal.say("are you there?")
+        terminal.until(lambda: told(terminal, MOVED), MOVED)
+        terminal.await_line(PROMPT)
+        terminal.press("ctrl-d")
+        assert terminal.await_end() in (0, 1)
+    assert "are you there?" in rescued(home)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_log_that_another_program_does_not_let_go_is_called_busy(home: Home) -> None:
+    program = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('BEGIN IMMEDIATE'); input()"
+    with home.chat() as terminal:
+        command = ["python3", "-c", program, str(database(home))]
+        with subprocess.Popen(command, stdin=subprocess.PIPE) as other:
+            terminal.watch(1)
+            terminal.say("are you there?")
+            terminal.until(lambda: told(terminal, "Another program is writing to"), "the sentence", 90)
+            outcome = home.run("ask", "hello")
+            assert (outcome.code, outcome.errors.count("\n")) == (1, 1)
+            assert "Another program is writing to" in outcome.errors
+            other.communicate(b"\n")
+        terminal.await_line(PROMPT)
+        terminal.ask(LATER, "tired?")
+    assert home.said() == [SAID, LATER]
+    assert "are you there?" in rescued(home)
+
+
+def test_a_full_disk_is_called_that_and_the_message_is_kept_elsewhere(home: Home) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    size = sum(path.stat().st_size for path in home.path.rglob("*") if path.is_file())
+    full = Home(home.path.with_name("full"))
+    full.path.mkdir()
+    mounting = ["mount", "-t", "tmpfs", "-o", f"size={4 * size}", "tmpfs", str(full.path)]
+    if subprocess.run(mounting, check=False, capture_output=True).returncode:
+        pytest.skip("this system mounts nothing")
+    try:
+        shutil.copytree(home.path, full.path, dirs_exist_ok=True)
+        with full.chat() as terminal:
+            terminal.ask(HELLO, "made you unhappy?")
+            fill(full.path / "filling")
+            terminal.say("are you there? " + "word " * 2000)
+            terminal.until(lambda: told(terminal, "There is no room left on the disk of"), "the sentence")
+            terminal.await_line(PROMPT)
+            (full.path / "filling").unlink()
+            terminal.ask(LATER, "tired?")
+        assert full.said() == [SAID, HELLO, LATER]
+    finally:
+        subprocess.run(["umount", "-l", str(full.path)], check=True)
+
+
+def fill(path: Path) -> None:
+    """Write until there is no room."""
+    with path.open("wb", buffering=0) as file:
+        for size in (65536, 512):
+            try:
+                while True:
+                    file.write(bytes(size))
+            except OSError:
+                continue
+
+
+def told(terminal: Terminal, sentence: str) -> bool:
+    """Return whether a sentence stands on the screen, however it is wrapped."""
+    return "".join(sentence.split()) in "".join(terminal.screen_text().split())
+
+
+def rescued(home: Home) -> str:
+    return "\n".join(path.read_text() for path in (home.path / "state" / "rescue").glob("*.jsonl"))
