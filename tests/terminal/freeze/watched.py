@@ -14,8 +14,9 @@ import sys
 import threading
 import time
 import traceback
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -40,7 +41,7 @@ def steps(file: Path) -> list[Step]:
     return [Step(**json.loads(line)) for line in file.read_text().splitlines()]
 
 
-class WatchedSelector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
+class WatchedSelector(selectors.DefaultSelector):
     """A selector that notes how long the loop was away."""
 
     file = Path(os.devnull)
@@ -88,14 +89,12 @@ def _place(frame: FrameType) -> str:
     return " > ".join(f"{Path(each.filename).name}:{each.lineno} {each.name}" for each in found)
 
 
-def run(file: str) -> Any:
+def run(file: str) -> None:
     """Run the chat."""
     WatchedSelector.file = Path(file)
     selectors.DefaultSelector = WatchedSelector  # type: ignore[misc]
     sys.argv = ["chorus"]
-    from chorus_cli.__main__ import run as run_chorus
-
-    run_chorus()
+    import_module("chorus_cli.__main__").run()
 
 
 if __name__ == "__main__":
