@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import shutil
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.storage.sqlite.store import Store
+from chorus_cli.adapters.models.litellm.library import _FIRST_REQUEST_MODULES, prepare_environment
 from tests import guard
 from tests.amount import is_thorough, set_amount
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
 from tests.services.folding.long_talk import Talk, long_talk
 from tests.services.world import World, built
+from tests.storage.sqlite.database import QuickStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from chorus_cli.storage.sqlite.store import Store
 
 # These assert for tests beside them, and are to tell what they compared, as a test does.
 ASSERTING = (
@@ -29,6 +35,9 @@ ASSERTING = (
     "tests.terminal.reply.shown_turns",
 )
 
+MEMORY, MEMORY_BYTES = Path("/dev/shm"), 2 << 30  # noqa: S108 - pytest makes a folder of its own in it
+"""Where Linux keeps files in memory, and the room there that a run is sure to get by with."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Install the guard before anything else is imported."""
@@ -40,6 +49,13 @@ def pytest_configure(config: pytest.Config) -> None:
     # Else each interpreter, of a worker or of a program under test, compiles everything again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     set_amount(config.getoption("markexpr"))
+    _write_to_memory()
+
+
+def _write_to_memory() -> None:
+    """Keep the files of tests off the disk, which tests wait for longer than they compute; slow runs write to it."""
+    if not is_thorough() and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_BYTES:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -53,6 +69,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """Have half as many more workers as there are cores: a third of the time goes into waiting for terminals."""
     return (os.cpu_count() or 1) * 3 // 2
+
+
+@pytest.fixture(scope="session")
+def _litellm() -> None:
+    """Import once what each program of some tests would import, which is then a fork of the test runner."""
+    if not is_thorough():
+        prepare_environment()
+        for name in ("litellm", *_FIRST_REQUEST_MODULES):
+            importlib.import_module(name)
 
 
 @pytest.fixture
@@ -72,7 +97,7 @@ def model() -> ScriptedModel:
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    opened = Store(tmp_path / "chorus.db")
+    opened = QuickStore(tmp_path / "chorus.db")
     await opened.open()
     yield opened
     await opened.close()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from chorus_cli.app import opened
-from chorus_cli.core.errors import CommandError
+from chorus_cli.core.errors import CommandError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.services.imports.exports import Exports
 from chorus_cli.services.imports.imports import Imports, Wanted
@@ -41,7 +42,9 @@ async def import_files(chosen: argparse.Namespace, environment: Mapping[str, str
             persona = app.personas.find(given.persona) if given.persona else None
             report = await _taken_in(imports, Wanted(paths, app.focus.slug, persona, zone), report, tell)
             if not chosen.dry_run:
-                await Search(app.store, app.clock).catch_up(tell)
+                # All is imported, and each search fills the index.
+                with suppress(StorageError):
+                    await Search(app.store, app.clock).catch_up(tell)
     if chosen.json:
         print_json(report.as_json() | {"cards": [each.as_json() for each in taken]})
     else:

@@ -24,20 +24,25 @@ from typing import NoReturn, TextIO, cast
 from prompt_toolkit.application import current
 
 import chorus_cli
+from chorus_cli.core.eliza import responder
+from chorus_cli.core.memory.capture import captured
+from chorus_cli.core.text.key_shapes import without_keys
+from chorus_cli.core.text.safe_text import safe_text
 from tests.amount import is_thorough
 
 PROGRAM = (sys.executable, "-m", "chorus_cli")
 _OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG")
 _HIDDEN = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
 _STANDARD_FILES = (0, 1, 2)
+_LIBRARIES = ("prompt_toolkit.shortcuts", "rich.console", "pygments.lexers", "httpx", "httpx_sse", "h2", "tiktoken")
 
 
 def fork_of(command: Sequence[str | bytes], environment: Mapping[str, str]) -> Callable[[], None] | None:
     """Return what runs ``command`` in a child that was forked to start it, or None if it needs an interpreter."""
     if is_thorough() or tuple(command[:3]) != PROGRAM or _interpreter(environment) != _interpreter(os.environ):
         return None
-    _import_all()
-    return partial(_run, [os.fsdecode(argument) for argument in command[3:]], environment)
+    import_all()
+    return partial(run_command, [os.fsdecode(argument) for argument in command[3:]], environment)
 
 
 def _interpreter(environment: Mapping[str, str]) -> dict[str, str]:
@@ -45,15 +50,26 @@ def _interpreter(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 @cache
-def _import_all() -> None:
+def import_all() -> None:
+    """Import all that a command or a chat may need."""
     for module in pkgutil.walk_packages(chorus_cli.__path__, "chorus_cli."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    for library in ("prompt_toolkit.shortcuts", "rich.console", "pygments.lexers"):
+    for library in _LIBRARIES:
         importlib.import_module(library)
+    _compile_patterns()
 
 
-def _run(arguments: list[str], environment: Mapping[str, str]) -> NoReturn:
+def _compile_patterns() -> None:
+    """Have the patterns that any talk needs compiled, which the program puts off until it needs them."""
+    safe_text("Hello")
+    without_keys("Hello", "")
+    captured("Hello")
+    responder.reply(["Hello"])
+
+
+def run_command(arguments: list[str], environment: Mapping[str, str]) -> NoReturn:
+    """Become ``chorus`` with these arguments, in a process that was forked for it."""
     code = 1
     try:
         _begin_anew(arguments, environment)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Budget, Limit, budget, stretched
+from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Budget, Limit, budget
 from chorus_cli.core.context.calibration import LARGEST_FACTOR, Calibration
 from chorus_cli.core.log.attachments import ALL_SENT
 from chorus_cli.core.tools.declaration import NO_OFFER, ToolOffer
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.attachments import Kind
-    from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.memory.items import Item
     from chorus_cli.core.personas.persona import Document
 
@@ -61,11 +60,10 @@ class Frame:
     def __post_init__(self) -> None:
         object.__setattr__(self, "fixed_tokens", self.system_prompt.tokens + self.offer.tokens)
 
-    def budget(self, learned: Calibration, *, fold_is_undone: bool = False) -> Budget:
-        """Return the budget of a request; after a fold that was taken back it is longer."""
+    def budget(self, learned: Calibration) -> Budget:
+        """Return the budget of a request that has no conversation before it."""
         chosen = self.target.persona.settings
-        allowed = budget(self.limit, chosen.context_usage_threshold, chosen.max_output_tokens, learned)
-        return stretched(allowed, chosen.max_output_tokens) if fold_is_undone else allowed
+        return budget(self.limit, chosen.context_usage_threshold, chosen.max_output_tokens, learned)
 
     def surely_takes(self, most_tokens: int) -> bool:
         """Return whether a message of at most so many estimated tokens fits, however far estimates are off."""
@@ -75,14 +73,13 @@ class Frame:
 class RequestStart(NamedTuple):
     """The beginning of a request: its window, and what it has in common with the last one while that is warm.
 
-    ``first_message_id`` is the message that the last request began with, where it left others out. ``operation_id`` is
-    the newest operation that breaks the prefix of requests, 0 if there is none. ``hot`` are the memory items of the
-    system message, ``None`` if they are chosen anew, as they are with another summary than ``summary_id``.
+    ``first_message_id`` is the message that the last request began with, where it left others out. ``hot`` are the
+    memory items of the system message, ``None`` if they are chosen anew, as they are with another summary than
+    ``summary_id``.
     """
 
     window: datetime
     first_message_id: int | None = None
-    operation_id: int = 0
     hot: tuple[Item, ...] | None = None
     summary_id: int | None = None
 
@@ -91,17 +88,17 @@ class RequestStart(NamedTuple):
 class ContextSnapshot:
     """A context at one moment: the view of a thread, and the system prompt and budget of the next request.
 
-    ``operations`` concern the thread and reach back to its boundary; ``newest_operation_id`` is the newest one that
-    breaks the prefix of requests, 0 if there is none. ``last_spoken`` is the time of the newest message of the thread.
-    ``first_message_id`` is the message that the last request of this process began with, where it left older ones out.
-    ``hot`` are the memory items of the system message.
+    ``newest_operation_id`` is the newest operation that breaks the prefix of requests, 0 if there is none;
+    ``fold_is_undone`` says that the newest fold was taken back. ``last_spoken`` is the time of the newest message of
+    the thread. ``first_message_id`` is the message that the last request of this process began with, where it left
+    older ones out. ``hot`` are the memory items of the system message.
     """
 
     frame: Frame
     view: View
-    operations: tuple[Operation, ...]
     budget: Budget
     newest_operation_id: int = 0
+    fold_is_undone: bool = False
     last_spoken: datetime | None = None
     first_message_id: int | None = None
     hot: tuple[Item, ...] = ()

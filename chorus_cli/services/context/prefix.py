@@ -72,11 +72,11 @@ class Prefixes:
         """
         known = self._known.get((target.persona.slug, target.thread_id))
         if known is None:
-            return RequestStart(cutoff(now, target.persona.settings.context_hours), None, operation_id)
+            return RequestStart(cutoff(now, target.persona.settings.context_hours))
         if known.is_warm(target, now, operation_id):
-            return RequestStart(known.window, known.first_message_id, operation_id, known.hot, known.summary_id)
+            return RequestStart(known.window, known.first_message_id, known.hot, known.summary_id)
         window = cutoff(now, target.persona.settings.context_hours)
-        return RequestStart(window, known.first_message_id, operation_id)
+        return RequestStart(window, known.first_message_id)
 
     def last_window(self, target: Target) -> datetime | None:
         """Return the start of the window of the last request of this process; ``None`` if there was none."""
@@ -100,8 +100,8 @@ class Prefixes:
             snapshot.newest_operation_id,
             known.made_at if known is not None and known.window == window else now,
             now,
-            plan.begins_at,
+            plan.begins_at if plan.too_large else None,
             snapshot.hot,
-            snapshot.view.summary_id,
+            snapshot.view.summary.operation_id if snapshot.view.summary else None,
             target.persona.settings.context_token_limit,
         )

@@ -117,7 +117,7 @@ class PersonaSettings:
         settings.check(key, value)
         checked = await asyncio.to_thread(self._checked_names, slug, key, value)
         before = await self._write(slug, key, checked)
-        change = Change(setting, _said(before), checked, changed=not settings_file.same(before, checked))
+        change = Change(setting, _said(before), checked, changed=not jsonc.same(before, checked))
         return self._noted(slug, change) if change.changed else change
 
     async def unset(self, slug: str, key: str) -> Change:
@@ -147,9 +147,11 @@ class PersonaSettings:
             SettingsError: the file cannot be changed.
         """
         default = self.personas.load(slug).defaults.context_hours
-        path, now = self.personas.settings_path(slug), self.clock.now()
+        path, now = self.personas.changeable_settings_path(slug), self.clock.now()
         with _mendable():
-            before, choice = await self.store.write(window_changes.shift_window, path, default, choose, slug, now)
+            before, choice = await self.store.write_in_steps(
+                window_changes.shift_window, path, default, choose, slug, now
+            )
         self._noted(slug, _window_change(before, choice.hours))
         return choice
 
@@ -160,7 +162,7 @@ class PersonaSettings:
             JsoncError: the file is not UTF-8.
             SettingsError: the file cannot be read.
         """
-        path = self.personas.settings_path(slug)
+        path = self.personas.changeable_settings_path(slug)
         text = await asyncio.to_thread(settings_file.read_text, path)
         draft = text.removeprefix(BYTE_ORDER_MARK)
         return OpenSettings(slug, path, text, draft if draft.strip() else template(slug))
@@ -180,7 +182,7 @@ class PersonaSettings:
             await asyncio.to_thread(self._checked_names, opened.slug, change.setting.key, change.after)
         mark = BYTE_ORDER_MARK if opened.text.startswith(BYTE_ORDER_MARK) else ""
         text = mark + draft.removeprefix(BYTE_ORDER_MARK)
-        replaced = await self.store.write(
+        replaced = await self.store.write_in_steps(
             window_changes.replace_settings, opened.path, opened.text, text, opened.slug, self.clock.now()
         )
         if not replaced:
@@ -194,10 +196,12 @@ class PersonaSettings:
 
     async def _write(self, slug: str, key: str, value: JsonValue | Absent) -> JsonValue | Absent:
         with _mendable():
-            path = self.personas.settings_path(slug)
+            path = self.personas.changeable_settings_path(slug)
             if key == window_changes.KEY:
                 hours = value if isinstance(value, int) else None
-                return await self.store.write(window_changes.change_window, path, hours, slug, self.clock.now())
+                return await self.store.write_in_steps(
+                    window_changes.change_window, path, hours, slug, self.clock.now()
+                )
             return await asyncio.to_thread(settings_file.change_key, path, key, value)
 
     def _checked_names(self, slug: str, key: str, value: JsonValue) -> JsonValue:
@@ -260,12 +264,12 @@ def _values(text: str) -> Mapping[str, JsonValue]:
 
 def _changes(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> tuple[Change, ...]:
     changes = (Change(each, before.get(each.key), after.get(each.key)) for each in SETTINGS)
-    return tuple(change for change in changes if not settings_file.same(change.before, change.after))
+    return tuple(change for change in changes if not jsonc.same(change.before, change.after))
 
 
 def _window_change(before: JsonValue | Absent, hours: int | None) -> Change:
     said = _said(before)
-    return Change(_WINDOW, said, hours, changed=not settings_file.same(said, hours))
+    return Change(_WINDOW, said, hours, changed=not jsonc.same(said, hours))
 
 
 def _said(value: JsonValue | Absent) -> JsonValue:

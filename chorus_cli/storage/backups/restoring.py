@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import BackupError, DatabaseTooNewError, StorageError
+from chorus_cli.core.errors import BackupError, DatabaseTooNewError, HomeError, StorageError
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.backups import archive, daily
 from chorus_cli.storage.backups.archive import ATTACHMENTS, CONFIG, DATABASE, MANIFEST, PERSONAS, Manifest
@@ -129,14 +129,21 @@ def put_in_place(places: Places, found: Staged | Salvaged) -> None:
         found.folder.rename(home / STAGED)
         sync_folder(home)
         finish(places)
-    except OSError as error:
-        raise BackupError(f"The backup cannot be put in place in {home}: {error.strerror or error}.") from error
+    except (OSError, HomeError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        if (home / STAGED).exists():
+            raise BackupError(
+                f"The backup is being put in place in {home}, which stopped: {reason}. The next start of Chorus goes "
+                "on with it."
+            ) from error
+        raise BackupError(f"The backup cannot be put in place in {home}: {reason}. Nothing was changed.") from error
 
 
 def finish(places: Places) -> bool:
     """Carry out a restore that was decided, if there is one; return whether there was.
 
     Raises:
+        HomeError: another process does the same, or that cannot be told.
         OSError: a file cannot be moved; the next call goes on.
     """
     home = places.database.parent
@@ -155,7 +162,9 @@ def finish(places: Places) -> bool:
         _move_database(source / DATABASE, places.database)
         sync_folder(home)
         shutil.rmtree(source)
-        sync_folder(home)
+        # Should it come back, there is nothing left in it to move.
+        with suppress(OSError):
+            sync_folder(home)
     return True
 
 

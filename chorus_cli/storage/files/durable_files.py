@@ -11,13 +11,14 @@ import os
 import stat
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
 _PREFIX = ".chorus-"
@@ -34,19 +35,9 @@ def write_atomically(path: Path, text: str | bytes) -> None:
     """
     target = Path(os.path.realpath(path))
     data = text.encode() if isinstance(text, str) else text
-    descriptor, temporary = tempfile.mkstemp(_SUFFIX, _PREFIX, target.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(file.fileno(), _mode(target))
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(target)
-    except BaseException:
-        with suppress(OSError):
-            Path(temporary).unlink()
-        raise
-    sync_folder(target.parent)
+    with syncing(target.parent) as sync, _put_back(target):
+        _replace(target, data)
+        sync()
 
 
 def sweep_stale(folder: Path) -> None:
@@ -61,9 +52,20 @@ def sweep_stale(folder: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make a new name durable: until then a power cut could bring back the old file."""
+    with syncing(folder) as sync:
+        sync()
+
+
+@contextmanager
+def syncing(folder: Path) -> Iterator[Callable[[], None]]:
+    """Open a folder and yield what makes the names in it durable, so that it is no longer refused once they are there.
+
+    Raises:
+        OSError: the folder cannot be opened; later, that it cannot be synced.
+    """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(descriptor)
+        yield partial(os.fsync, descriptor)
     finally:
         os.close(descriptor)
 
@@ -76,6 +78,42 @@ def rescue(folder: Path, now: datetime, record: Mapping[str, str]) -> Path | Non
     name = f"rescue-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}.jsonl"
     line = json.dumps(dict(record)) + "\n"
     return _appended(folder, name, line) or _appended(None, name, line)
+
+
+@contextmanager
+def _put_back(target: Path) -> Iterator[None]:
+    """Bring the present file back, or none if there is none, should the block fail after it has replaced it.
+
+    A file that cannot be read cannot be brought back.
+    """
+    with ExitStack() as kept:
+        is_new, present = not target.exists(), None
+        with suppress(FileNotFoundError, PermissionError):
+            present = kept.enter_context(target.open("rb"))
+        try:
+            yield
+        except BaseException:
+            with suppress(OSError):
+                if is_new:
+                    target.unlink(missing_ok=True)
+                elif present and not os.path.samestat(os.fstat(present.fileno()), target.stat()):
+                    _replace(target, present.read())
+            raise
+
+
+def _replace(target: Path, data: bytes) -> None:
+    descriptor, temporary = tempfile.mkstemp(_SUFFIX, _PREFIX, target.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), _mode(target))
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(target)
+    except BaseException:
+        with suppress(OSError):
+            Path(temporary).unlink()
+        raise
 
 
 def _mode(target: Path) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
@@ -18,10 +18,10 @@ from chorus_cli.core.sessions import format as session_format
 from chorus_cli.core.sessions import reader as session_reader
 from chorus_cli.core.sessions.names import is_session_id
 from chorus_cli.storage.files.bounded_files import opened_file
-from chorus_cli.storage.files.durable_files import sync_folder, write_atomically
+from chorus_cli.storage.files.durable_files import syncing, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from chorus_cli.core.sessions.format import Session
@@ -124,17 +124,30 @@ def create(personas: Path, session: Session, names: Iterable[str]) -> Session:
     raise SessionError(f"No name was left for a session in {place}.")
 
 
-def rewrite(personas: Path, session: Session) -> None:
-    """Replace the file of a session.
+def discard(path: Path) -> None:
+    """Delete the file of a session that could not be stored."""
+    with suppress(OSError):
+        path.unlink()
+
+
+def rewrite(personas: Path, session: Session) -> Callable[[], None]:
+    """Replace the file of a session and return what brings the present one back.
 
     Raises:
         SessionError: it cannot be written; the file is as it was.
     """
     path = path_of(personas, session.persona, session.session_id)
     try:
+        present = path.read_bytes()
         write_atomically(path, _bounded(session_format.text_of(session)))
     except OSError as error:
         raise _unwritten(path.parent, error) from error
+    return partial(_bring_back, path, present)
+
+
+def _bring_back(path: Path, data: bytes) -> None:
+    with suppress(OSError):
+        write_atomically(path, data)
 
 
 def _bounded(text: str) -> bytes:
@@ -154,20 +167,37 @@ def _unwritten(place: Path, error: OSError) -> SessionError:
 
 
 def _moved_in(draft: Path, path: Path) -> bool:
-    """Rename a draft, and return whether the name was still free."""
+    """Rename a draft, and return whether the name was still free.
+
+    Raises:
+        OSError: that fails; the name is free.
+    """
+    with syncing(path.parent) as sync:
+        try:
+            _take(draft, path)
+        except FileExistsError:
+            return False
+        try:
+            sync()
+        except BaseException:
+            discard(path)
+            raise
+    return True
+
+
+def _take(draft: Path, path: Path) -> None:
     try:
         os.link(draft, path)
     except FileExistsError:
-        return False
+        raise
     except OSError:
         # A file system without hard links: the name is taken first, then its file replaced.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         try:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        except FileExistsError:
-            return False
-        draft.replace(path)
-    sync_folder(path.parent)
-    return True
+            draft.replace(path)
+        except BaseException:
+            discard(path)
+            raise
 
 
 def _text(path: Path) -> str:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import DatabaseBusyError, DatabaseDamagedError, DatabaseFullError, StorageError
+from chorus_cli.core.errors import (
+    DatabaseBusyError,
+    DatabaseDamagedError,
+    DatabaseFullError,
+    DatabaseReadOnlyError,
+    StorageError,
+)
+from chorus_cli.storage.sqlite.read_only import is_refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,8 +21,16 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-def storage_error(error: sqlite3.Error, path: Path) -> StorageError:
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""Errors of reading a damaged database; in one, the names of tables may be no text, so that no message names them."""
+
+
+def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StorageError:
     """Translate an error of SQLite about the database at ``path``."""
+    if isinstance(error, UnicodeDecodeError):
+        return damaged(path, "a name or a text in it is not UTF-8")
+    if is_refusal(error):
+        return DatabaseReadOnlyError(f"{path} cannot be written, so nothing was stored and nothing was sent.")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in _BUSY:
         return DatabaseBusyError(f"Another program is writing to {path} and did not finish in time. Try again.")
@@ -33,6 +48,14 @@ def storage_error(error: sqlite3.Error, path: Path) -> StorageError:
     if code == sqlite3.SQLITE_CANTOPEN:
         return StorageError(f"{path} cannot be opened ({error}). Check its permissions and its folder's.")
     return StorageError(f"The database {path} could not do that: {error}.")
+
+
+def unconfirmed(path: Path | str, error: sqlite3.Error) -> StorageError:
+    """Return the error of a change that is written, but whose last sync failed."""
+    return StorageError(
+        f"{path} has been changed, but the disk does not confirm it ({error}): a power cut may take the change back. "
+        "Look at the disk before you go on."
+    )
 
 
 def damaged(path: Path | str, found: object) -> DatabaseDamagedError:

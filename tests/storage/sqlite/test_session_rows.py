@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -15,13 +16,24 @@ from chorus_cli.core.log.acts import Clear, Edit, Redo, Restore, Retry, Subject,
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.storage.files import session_files
 from chorus_cli.storage.sqlite.log import operation_rows
+from chorus_cli.storage.sqlite.migrations import migrate
 from chorus_cli.storage.sqlite.sessions import session_rows
 from chorus_cli.storage.sqlite.sessions.session_rows import IDLE, MANUAL, Coverage, Saving, SessionRow, row_of
+from chorus_cli.storage.sqlite.store import Connection
 from tests.fakes import START
 from tests.storage.files.test_session_files import NAME, SESSION
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+
+@pytest.fixture
+def connection() -> Iterator[Connection]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as opened:
+        opened.compensations = ExitStack()
+        migrate(opened)
+        yield opened
 
 
 @pytest.fixture
@@ -34,24 +46,24 @@ def saving(trigger: str = MANUAL, through: int = 5, operation: int = 0) -> Savin
     return Saving(SESSION, trigger, Coverage(through, 4, operation))
 
 
-def created(connection: sqlite3.Connection, personas: Path, what: Saving) -> SessionRow:
+def created(connection: Connection, personas: Path, what: Saving) -> SessionRow:
     row = session_rows.create(connection, personas, what)
     assert row is not None
     return row
 
 
-def do(connection: sqlite3.Connection, act: Act, persona: str = "chorus") -> int:
+def do(connection: Connection, act: Act, persona: str = "chorus") -> int:
     return operation_rows.introduce(connection, NewOperation(persona, act, START)).id
 
 
-def test_what_was_stored_is_read_back(connection: sqlite3.Connection, personas: Path) -> None:
+def test_what_was_stored_is_read_back(connection: Connection, personas: Path) -> None:
     row = created(connection, personas, saving())
     assert session_rows.of(connection, "chorus") == [row] == [row_of(SESSION, MANUAL, 5)]
     (path,) = connection.execute("SELECT file_path FROM sessions").fetchone()
     assert path == f"chorus/sessions/{NAME}.json"
 
 
-def test_list_sessions_ordered_by_timestamp_desc(connection: sqlite3.Connection) -> None:
+def test_list_sessions_ordered_by_timestamp_desc(connection: Connection) -> None:
     names = [f"2026-02-12_{letter}" for letter in "abc"]
     for days, name in zip((2, 3, 1), names, strict=True):
         session_rows.adopt(connection, [replace(SESSION, session_id=name, timestamp=START + timedelta(days=days))])
@@ -60,20 +72,20 @@ def test_list_sessions_ordered_by_timestamp_desc(connection: sqlite3.Connection)
     assert session_rows.of(connection, "frodo") == []
 
 
-def test_a_name_is_taken_by_a_row_as_well_as_by_a_file(connection: sqlite3.Connection, personas: Path) -> None:
+def test_a_name_is_taken_by_a_row_as_well_as_by_a_file(connection: Connection, personas: Path) -> None:
     session_rows.adopt(connection, [SESSION])
     assert created(connection, personas, saving()).session_id == f"{NAME}-2"
     session_files.create(personas, SESSION, [f"{NAME}-3"])
     assert created(connection, personas, saving()).session_id == f"{NAME}-4"
 
 
-def test_a_file_that_is_found_takes_no_known_row_away(connection: sqlite3.Connection, personas: Path) -> None:
+def test_a_file_that_is_found_takes_no_known_row_away(connection: Connection, personas: Path) -> None:
     row = created(connection, personas, saving(through=7))
     session_rows.adopt(connection, [replace(SESSION, summary="other")])
     assert session_rows.of(connection, "chorus") == [row]
 
 
-def test_how_far_any_session_reaches(connection: sqlite3.Connection, personas: Path) -> None:
+def test_how_far_any_session_reaches(connection: Connection, personas: Path) -> None:
     assert session_rows.through(connection, "chorus") == 0
     for through in (9, 4):
         session_rows.create(connection, personas, saving(through=through))
@@ -82,14 +94,12 @@ def test_how_far_any_session_reaches(connection: sqlite3.Connection, personas: P
     assert session_rows.through(connection, "frodo") == 0
 
 
-def test_sessions_of_others_are_known_with_their_owners(connection: sqlite3.Connection) -> None:
+def test_sessions_of_others_are_known_with_their_owners(connection: Connection) -> None:
     session_rows.adopt(connection, [replace(SESSION, persona="frodo"), replace(SESSION, persona="sam")])
     assert session_rows.others(connection, "sam") == [(NAME, "frodo")]
 
 
-def test_what_somebody_else_has_saved_meanwhile_is_not_saved_again(
-    connection: sqlite3.Connection, personas: Path
-) -> None:
+def test_what_somebody_else_has_saved_meanwhile_is_not_saved_again(connection: Connection, personas: Path) -> None:
     late = replace(saving(IDLE), expected_through=0)
     assert session_rows.create(connection, personas, late) is not None
     assert session_rows.create(connection, personas, late) is None
@@ -97,16 +107,14 @@ def test_what_somebody_else_has_saved_meanwhile_is_not_saved_again(
     assert len(session_rows.of(connection, "chorus")) == 1
 
 
-def test_the_sessions_of_an_earlier_persona_are_forgotten(connection: sqlite3.Connection, personas: Path) -> None:
+def test_the_sessions_of_an_earlier_persona_are_forgotten(connection: Connection, personas: Path) -> None:
     session_rows.create(connection, personas, saving(IDLE))
     session_rows.forget(connection, "chorus")
     assert session_rows.of(connection, "chorus") == []
     assert session_rows.idle_session(connection, "chorus") is None
 
 
-def test_the_idle_session_is_the_newest_that_was_saved_by_itself(
-    connection: sqlite3.Connection, personas: Path
-) -> None:
+def test_the_idle_session_is_the_newest_that_was_saved_by_itself(connection: Connection, personas: Path) -> None:
     assert session_rows.idle_session(connection, "chorus") is None
     session_rows.create(connection, personas, saving(MANUAL))
     assert session_rows.idle_session(connection, "chorus") is None
@@ -116,7 +124,7 @@ def test_the_idle_session_is_the_newest_that_was_saved_by_itself(
 
 
 @pytest.mark.parametrize("act", [Clear(), Edit(), Restore()])
-def test_a_boundary_ends_the_idle_session(connection: sqlite3.Connection, personas: Path, act: Act) -> None:
+def test_a_boundary_ends_the_idle_session(connection: Connection, personas: Path, act: Act) -> None:
     before = do(connection, act)
     idle = created(connection, personas, saving(IDLE, operation=before))
     assert session_rows.idle_session(connection, "chorus") == (idle, 4)
@@ -130,7 +138,7 @@ def test_a_boundary_ends_the_idle_session(connection: sqlite3.Connection, person
 
 @pytest.mark.parametrize("kind", [Undo, Redo])
 def test_taking_a_boundary_back_ends_the_idle_session_too(
-    connection: sqlite3.Connection, personas: Path, kind: type[Undo | Redo]
+    connection: Connection, personas: Path, kind: type[Undo | Redo]
 ) -> None:
     boundary, window = do(connection, Clear()), do(connection, Window(8, 24))
     idle = created(connection, personas, saving(IDLE, operation=window))
@@ -140,13 +148,13 @@ def test_taking_a_boundary_back_ends_the_idle_session_too(
     assert session_rows.idle_session(connection, "chorus") is None
 
 
-def test_a_row_that_makes_no_sense_is_a_sentence_that_names_it(connection: sqlite3.Connection) -> None:
+def test_a_row_that_makes_no_sense_is_a_sentence_that_names_it(connection: Connection) -> None:
     session_rows.adopt(connection, [SESSION])
     connection.execute("UPDATE sessions SET timestamp = '2026-02-31T00:00:00Z'")
     with pytest.raises(DatabaseDamagedError, match=f"the session {NAME} of chorus cannot be read"):
         session_rows.of(connection, "chorus")
 
 
-def test_a_row_whose_name_could_lead_elsewhere_is_no_session(connection: sqlite3.Connection) -> None:
+def test_a_row_whose_name_could_lead_elsewhere_is_no_session(connection: Connection) -> None:
     session_rows.adopt(connection, [replace(SESSION, session_id="../../evil")])
     assert session_rows.of(connection, "chorus") == []

@@ -14,9 +14,10 @@ import sys
 import threading
 import time
 import traceback
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from chorus_cli.__main__ import run as run_chorus
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -89,12 +90,12 @@ def _place(frame: FrameType) -> str:
     return " > ".join(f"{Path(each.filename).name}:{each.lineno} {each.name}" for each in found)
 
 
-def run(file: str) -> None:
+def run(file: str) -> Any:
     """Run the chat."""
     WatchedSelector.file = Path(file)
     selectors.DefaultSelector = WatchedSelector  # type: ignore[misc]
     sys.argv = ["chorus"]
-    import_module("chorus_cli.__main__").run()
+    run_chorus()
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.log.marks import log_marks
+from chorus_cli.core.log.marks import NO_MARKS, log_marks
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import operation_rows
@@ -36,6 +36,18 @@ def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime |
 
     What an operation put in was not, but for the reply of a retry and for imported messages that count.
     """
+    newest = connection.execute(
+        "SELECT timestamp, id, persona, introduced_by FROM messages WHERE thread_id = ? "
+        "ORDER BY timestamp DESC LIMIT 1",
+        (thread_id,),
+    ).fetchone()
+    if newest is None:
+        return None
+    *moment, introduced_by = newest
+    return stored_moment(*moment) if introduced_by is None else _last_among_introduced(connection, thread_id)
+
+
+def _last_among_introduced(connection: sqlite3.Connection, thread_id: int) -> datetime | None:
     row = connection.execute(
         "SELECT timestamp, id, persona FROM messages WHERE thread_id = :thread "
         "AND (introduced_by IS NULL OR run IS NOT NULL "
@@ -51,7 +63,8 @@ def moments(connection: sqlite3.Connection, persona: str, thread_id: int, since:
 
     Other wordings of it do not count, nor what was taken back or replaced.
     """
-    marks = log_marks(operation_rows.all_of(connection, persona, thread_id), thread_id)
+    operations = operation_rows.all_of(connection, persona, thread_id)
+    marks = log_marks(operations, thread_id) if operations else NO_MARKS
     found = connection.execute(
         "SELECT timestamp FROM messages INDEXED BY messages_of_thread "
         f"WHERE thread_id = :thread AND timestamp > :since AND revises IS NULL AND {LIVE}",

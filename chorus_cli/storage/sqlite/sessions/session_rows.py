@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.errors import DatabaseDamagedError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chorus_cli.core.sessions.format import Session
+    from chorus_cli.storage.sqlite.store import Connection
 
 MANUAL = "manual"
 IDLE = "idle"
@@ -132,8 +134,8 @@ def idle_session(connection: sqlite3.Connection, persona: str) -> tuple[SessionR
     return (found, summarized_through) if found else None
 
 
-def create(connection: sqlite3.Connection, personas: Path, saving: Saving) -> SessionRow | None:
-    """Write a session's file under its name, with a number if that is taken, and then its row.
+def create(connection: Connection, personas: Path, saving: Saving) -> SessionRow | None:
+    """Write a session's file under its name, with a number if that is taken, and then its row; both or neither.
 
     ``None`` if another process has saved the same messages meanwhile.
 
@@ -144,11 +146,14 @@ def create(connection: sqlite3.Connection, personas: Path, saving: Saving) -> Se
         return None
     taken = {row.session_id for row in of(connection, saving.session.persona)}
     names = (name for name in candidates(saving.session.session_id) if name not in taken)
-    return _stored(connection, replace(saving, session=session_files.create(personas, saving.session, names)))
+    session = session_files.create(personas, saving.session, names)
+    path = session_files.path_of(personas, session.persona, session.session_id)
+    connection.unless_committed(partial(session_files.discard, path))
+    return _stored(connection, replace(saving, session=session))
 
 
-def rewrite(connection: sqlite3.Connection, personas: Path, saving: Saving) -> SessionRow | None:
-    """Replace a session: its file and then its row.
+def rewrite(connection: Connection, personas: Path, saving: Saving) -> SessionRow | None:
+    """Replace a session: its file and then its row; both or neither.
 
     ``None`` if another process has saved the same messages meanwhile.
 
@@ -157,7 +162,7 @@ def rewrite(connection: sqlite3.Connection, personas: Path, saving: Saving) -> S
     """
     if _overtaken(connection, saving):
         return None
-    session_files.rewrite(personas, saving.session)
+    connection.unless_committed(session_files.rewrite(personas, saving.session))
     return _stored(connection, saving)
 
 

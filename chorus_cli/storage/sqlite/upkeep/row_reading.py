@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from chorus_cli.storage.sqlite.errors import UNREADABLE
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    import sqlite3
+    from collections.abc import Callable, Iterator, Sequence
 
 Row = tuple[Any, ...]
 
@@ -28,16 +30,23 @@ class RowReader:
 
     def columns(self, table: str) -> tuple[str, ...]:
         """Return the names of a table's columns, none if it cannot be read."""
-        with suppress(sqlite3.DatabaseError):
+        with suppress(*UNREADABLE):
             return tuple(name for _, name, *_ in self._connection.execute(f"PRAGMA table_info({table})").fetchall())
         return ()
 
-    def numbered(self, table: str, columns: Sequence[str]) -> Iterator[Row]:
-        """Yield the rows of a table with row numbers: in their order, then those that only their number leads to."""
+    def numbered(
+        self, table: str, columns: Sequence[str], is_sound: Callable[[Row], bool] = lambda _row: True
+    ) -> Iterator[Row]:
+        """Yield the rows of a table with row numbers: in their order, then those that only their number leads to.
+
+        A row that is not sound gives way to one that is and that its number leads to.
+        """
         upper, seen = self._largest_number(table), set[int]()
         for row in self._in_order(table, ", ".join(columns), upper):
             seen.add(row[0])
-            yield row[1:]
+            # A page of another table in a wrong place has rows with numbers of this one.
+            other = None if is_sound(row[1:]) else self._one(table, ", ".join(columns), row[0])
+            yield other[1:] if other is not None and is_sound(other[1:]) else row[1:]
         # A page in a wrong place leads past the rows between.
         for number in range(1, upper + 1):
             if number not in seen and (found := self._one(table, ", ".join(columns), number)):
@@ -46,7 +55,7 @@ class RowReader:
     def _in_order(self, table: str, chosen: str, upper: int) -> Iterator[Row]:
         last = 0
         while True:
-            with suppress(sqlite3.DatabaseError):
+            with suppress(*UNREADABLE):
                 for row in self._connection.execute(
                     f"SELECT rowid, {chosen} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid", (last,)
                 ):
@@ -68,7 +77,7 @@ class RowReader:
         chosen, seen = ", ".join(columns), set()
         for direction in ("", " DESC"):
             order = ", ".join(f"{column}{direction}" for column in key)
-            with suppress(sqlite3.DatabaseError):
+            with suppress(*UNREADABLE):
                 for row in self._connection.execute(f"SELECT {chosen} FROM {table} ORDER BY {order}"):
                     if row not in seen:
                         seen.add(row)
@@ -76,7 +85,7 @@ class RowReader:
 
     def newest_number(self, table: str) -> int:
         """Return the largest number that was given to a row of a table, 0 if that cannot be read or is impossible."""
-        with suppress(sqlite3.DatabaseError):
+        with suppress(*UNREADABLE):
             row = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
             if row is not None and isinstance(row[0], int) and row[0] <= self._most_rows:
                 return row[0]
@@ -84,23 +93,35 @@ class RowReader:
 
     def _largest_number(self, table: str) -> int:
         known = self.newest_number(table)
-        with suppress(sqlite3.DatabaseError):
+        with suppress(*UNREADABLE):
             (largest,) = self._connection.execute(f"SELECT MAX(rowid) FROM {table} NOT INDEXED").fetchone()
             return max(known, min(largest or 0, self._most_rows))
-        return known or self._most_rows
+        return known if known or self._is_empty(table) else self._most_rows
+
+    def _is_empty(self, table: str) -> bool:
+        """Return whether no number was ever given to a row of a table, as far as other tables' numbers are known."""
+        with suppress(*UNREADABLE):
+            numbered = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_sequence").fetchall()}
+            return bool(numbered) and table not in numbered
+        return False
 
     def _one(self, table: str, chosen: str, number: int) -> Row | None:
         try:
             return self._at(table, chosen, number)
-        except sqlite3.DatabaseError:
-            return self._in_pieces(table, chosen.split(", "), number)
+        except UNREADABLE:
+            pass
+        with suppress(*UNREADABLE):
+            # Where the number itself cannot be reached, no column can.
+            if self._at(table, "rowid", number):
+                return self._in_pieces(table, chosen.split(", "), number)
+        return None
 
     def _in_pieces(self, table: str, columns: Sequence[str], number: int) -> Row | None:
         """Read a row whose columns cannot all be read; the unreadable ones are NULL."""
         values: list[object] = []
         for column in columns:
             found: Row | None = None
-            with suppress(sqlite3.DatabaseError):
+            with suppress(*UNREADABLE):
                 found = self._at(table, column, number)
             values.append(found[1] if found else None)
         return (number, *values) if any(value is not None for value in values) else None

@@ -1,0 +1,104 @@
+"""What holds after any fault: nothing acknowledged is lost, nothing torn, no sentence untrue, and no bug is met."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chorus_cli.adapters.machine.paths import Paths, paths
+from chorus_cli.composition import places_of
+from chorus_cli.core.upkeep.findings import Finding, State
+from chorus_cli.services.personas.personas import Personas
+from chorus_cli.services.upkeep.home_checks import Folders, check_home
+from chorus_cli.services.upkeep.log_checks import check_log
+from tests.faults.state import HomeState, state_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.faults.actions import Action, Place
+    from tests.faults.faulty_program import Ending, FaultyProgram
+
+_BUG, _FAILED = 3, 1
+_KEPT_FILE = re.compile(r"(?:kept|is) in (/\S+?)\.?(?:\s|$)")
+_UNCHANGED = re.compile(
+    r"left as it (?:was|is)|[Nn]othing was (?:changed|saved|sent|stored|kept|made|imported)"
+    r"|is unchanged|was not stored|could not do that|cannot be (?:changed|written)|There is no room left"
+)
+_SAYS_MORE = ("put in place", "the disk does not confirm it")
+"""A failure with one of these says itself that it was done, or will be."""
+
+
+def violations(action: Action, before: HomeState, ending: Ending, place: Place, program: FaultyProgram) -> list[str]:
+    """Return a sentence for everything that is wrong, at the end of a command and after the next start."""
+    found = [*_at_the_end(ending)]
+    # A restore that has begun is finished by the next start, as it has said.
+    if ending.is_killed or "put in place" in ending.errors:
+        found += _at_the_next_start(place, program)
+        after = state_of(place.home.path)
+    else:
+        after = state_of(place.home.path)
+        found += _untrue(action, before, ending, place, after)
+        found += _at_the_next_start(place, program)
+    is_done = _is_done(action, place, ending)
+    if lost := before.lost_in(after):
+        found += [] if action.replaces and is_done else [f"lost: {lost}"]
+    if ending.code == 0 and not is_done:
+        found.append("acknowledged, but not done")
+    if not is_done and after != before and not action.is_begun(place, ending):
+        found.append("neither done nor as before")
+    return found
+
+
+def _at_the_end(ending: Ending) -> Iterator[str]:
+    if ending.code is None:
+        yield "it hangs"
+    elif ending.code == _BUG or "bug" in ending.errors + ending.output:
+        yield "a bug is told"
+    elif ending.code == _FAILED and not ending.errors.strip():
+        yield "it fails without a sentence"
+    elif ending.code not in {0, _FAILED} and not ending.is_killed:
+        yield f"the exit code is {ending.code}"
+    if "Traceback" in ending.errors:
+        yield "a traceback is shown"
+
+
+def _untrue(action: Action, before: HomeState, ending: Ending, place: Place, after: HomeState) -> Iterator[str]:
+    for name in _KEPT_FILE.findall(ending.errors):
+        if not Path(name).exists():
+            yield f"there is no {name}"
+    if ending.code != _FAILED or any(told in ending.errors for told in _SAYS_MORE):
+        return
+    if _is_done(action, place, ending):
+        yield "said to have failed, but done"
+    if _UNCHANGED.search(ending.errors) and after != before and not action.is_begun(place, ending):
+        yield "said to be unchanged, but changed"
+
+
+def _at_the_next_start(place: Place, program: FaultyProgram) -> Iterator[str]:
+    start = program.run(place.home.path, ("log",), TMPDIR=str(place.folder))
+    if start.code != 0:
+        yield f"the next start fails: {start.errors}"
+        return
+    for finding in _examined(paths({}, str(place.home.path))):
+        # Texts that the database refused are told of until the user has looked at them.
+        if finding.state is State.WRONG and finding.subject != "rescue":
+            yield finding.sentence
+
+
+def _examined(home: Paths) -> Iterator[Finding]:
+    """Yield the findings of the doctor, without its start."""
+    places, folders = places_of(home), Folders(home.data, home.config, home.state, home.rescue)
+    yield from check_log(places)
+    yield from check_home(places, folders, Personas(home.personas, home.config_file), datetime.now(UTC))
+
+
+def _is_done(action: Action, place: Place, ending: Ending) -> bool:
+    # In the middle of a first start there are no tables yet, and before the first reply there is none.
+    with suppress(sqlite3.Error, LookupError):
+        return action.is_done(place, ending)
+    return False
