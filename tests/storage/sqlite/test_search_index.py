@@ -163,3 +163,28 @@ def test_a_state_that_cannot_be_read_begins_anew(connection: sqlite3.Connection,
     meta_rows.store(connection, search_index.STATE, state)
     index_all(connection)
     assert indexed(connection) == [1, 2]
+
+
+# Excerpts
+
+
+@pytest.mark.parametrize(
+    ("content", "typed", "excerpt"),
+    [
+        ("ring " * 100_000, "ring", "«ring» «ring»"),
+        ("hill " * 4_000 + "ring " * 50_000, "ring", "«ring» «ring»"),
+        ("hill and " * 20_000 + "a ring", "hill ring", "«hill» and"),
+        ("hill " + "and " * 20_000 + "a ring", "hill ring", "hill and and"),
+        ("x " * 1_995 + " the one ring", '"the one ring"', "«the one ring»"),
+    ],
+    ids=["everywhere", "late", "one rarely", "far apart", "at a seam"],
+)
+def test_an_excerpt_of_a_long_message_takes_no_time(
+    connection: sqlite3.Connection, content: str, typed: str, excerpt: str
+) -> None:
+    put(connection, content)
+    index_all(connection)
+    begun = time.thread_time()
+    (hit,) = find(connection, typed).hits
+    assert time.thread_time() - begun < 2
+    assert excerpt in hit.excerpt

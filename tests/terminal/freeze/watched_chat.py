@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import sys
 import time
 from contextlib import closing, contextmanager
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.adapters.models.fault_server import DONE, chunk
 from tests.loopback_server import serving
-from tests.terminal.driver import PROMPT, Home, Terminal
+from tests.terminal.driver import PATIENCE_SECONDS, PROMPT, Home, Terminal
 from tests.terminal.freeze.watched import Step, steps
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 END = "and that is the end"
 _PIECE = 20_000
-_ENDED = b"Stopped"
+_STOPPED = "Stopped"
 _LOADED_SECONDS = 3.0
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[=>])")
 _OBEYED = re.compile("[\x00-\x06\x0b-\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -41,27 +42,34 @@ class WatchedChat:
     def shown(self, name: str, seconds: float) -> float | None:
         """Have a reply shown for so long and then stopped: return what that took, ``None`` if it came to its end."""
         self.terminal.say(name)
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            self.terminal.watch(0.05)
-            if self.terminal.screen_text().endswith(END) or END in self._tail():
-                self.terminal.await_line(PROMPT)
-                return None
-        taken = self._stopped()
-        self.terminal.await_line(PROMPT)
-        return taken
-
-    def _stopped(self) -> float:
-        """Stop a reply, and return the seconds to the sentence about that; the screen is updated only then."""
+        if self.seen(END, seconds):
+            self._await_prompt()
+            return None
         begun, worked = time.monotonic(), time.clock_gettime(self._clock)
         self.terminal.press("ctrl-c")
-        arrived = b""
-        while _ENDED not in arrived:
-            arrived += os.read(self.terminal._child.child_fd, 65_536)
+        assert self.seen(_STOPPED)
         taken = min(time.monotonic() - begun, time.clock_gettime(self._clock) - worked)
-        self.terminal.drawn += arrived
-        self.terminal._stream.feed(arrived)
+        self._await_prompt()
         return taken
+
+    def begin_thread(self) -> None:
+        """Begin a thread, so that the next request is small."""
+        self.terminal.say("/thread new")
+        assert self.seen("Thread #")
+        self._await_prompt()
+
+    def seen(self, words: str, seconds: float = PATIENCE_SECONDS) -> bool:
+        """Read what the terminal is sent until it was sent ``words``; the emulator, which is slow, reads nothing."""
+        begin, number, deadline = len(self.terminal.drawn), self.terminal._child.child_fd, time.monotonic() + seconds
+        while words.encode() not in self.terminal.drawn[begin:]:
+            if not select.select([number], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                return False
+            self.terminal.drawn += os.read(number, 65_536)
+        return True
+
+    def _await_prompt(self) -> None:
+        # It may have come with the words that were waited for.
+        assert PROMPT in self._tail() or self.seen(PROMPT)
 
     def long_steps(self) -> list[Step]:
         """Return the long steps of the loop since the last call."""
@@ -75,7 +83,7 @@ class WatchedChat:
         return _OBEYED.findall(_SEQUENCE.sub("", drawn.decode(errors="replace")))
 
     def _tail(self) -> str:
-        return self.terminal.drawn[-2_000:].decode(errors="replace")
+        return self.terminal.drawn[-300:].decode(errors="replace")
 
 
 @contextmanager

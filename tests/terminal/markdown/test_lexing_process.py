@@ -111,7 +111,7 @@ def test_every_lexer_answers_or_is_stopped_whatever_it_is_given() -> None:
     slowest, lexing = ("", "", 0.0), LexingProcess()
     for name in sorted(aliases[0] for _, aliases, _, _ in get_all_lexers() if aliases):
         for run in RUNS:
-            for code in (run * 150 + "!", f"a{run}\n" * 300, f'"{run * 60}\n' * 40):
+            for code in (run * 150 + "!", f'"{run * 60}\n' * 40):
                 begun = time.monotonic()
                 if lexing.tokens(name, code.expandtabs(4), ROOT) is None:
                     lexing.close()

@@ -25,7 +25,7 @@ from chorus_cli.storage.sqlite.log import message_rows, operation_rows
 from chorus_cli.storage.sqlite.log.index_renewal import MESSAGES, IndexDamagedError, damage_told, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.log.messages import Message
@@ -37,6 +37,8 @@ COUNTED = 1_000
 STATE = "search_index"
 _FORMAT = 1  # raised when texts are to be indexed in another way: the index is then begun anew
 _EXCERPT_WORDS = 24
+_PIECE_CHARACTERS, _OVERLAP_CHARACTERS = 4_000, 500
+_SHOW = "INSERT INTO shown(rowid, content) VALUES (?, ?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,17 +201,29 @@ def excerpts(contents: Mapping[int, str], query: SearchQuery) -> Mapping[int, st
     """
     if not query.expression:
         return {id_: excerpt(marked_literals(content, query.literals)) for id_, content in contents.items()}
+    texts = {id_: set_apart(content) for id_, content in contents.items()}
+    pieces = [(id_, piece) for id_, text in texts.items() for piece in _pieces(text)]
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
         memory.execute("CREATE VIRTUAL TABLE shown USING fts5(content, tokenize='unicode61 remove_diacritics 2')")
-        memory.executemany(
-            "INSERT INTO shown(rowid, content) VALUES (?, ?)",
-            [(id_, set_apart(content)) for id_, content in contents.items()],
-        )
+        memory.executemany(_SHOW, enumerate(piece for _, piece in pieces))
+        matching = memory.execute("SELECT rowid FROM shown WHERE shown MATCH ?", (query.expression,)).fetchall()
+        first = {pieces[number][0]: number for (number,) in sorted(matching, reverse=True)}
         marked = memory.execute(
-            "SELECT rowid, snippet(shown, 0, ?, ?, '…', ?) FROM shown WHERE shown MATCH ?",
-            (*MARKS, _EXCERPT_WORDS, query.expression),
+            "SELECT rowid, snippet(shown, 0, ?, ?, '…', ?) FROM shown WHERE shown MATCH ? "
+            "AND rowid IN (SELECT value FROM json_each(?))",
+            (*MARKS, _EXCERPT_WORDS, query.expression, json.dumps([*first.values()])),
         ).fetchall()
-    return {id_: excerpt(text) for id_, text in marked}
+        found = {pieces[number][0]: excerpt(text) for number, text in marked}
+        memory.execute("DELETE FROM shown")
+        memory.executemany(_SHOW, [(id_, text) for id_, text in texts.items() if id_ not in found])
+        apart = memory.execute("SELECT rowid FROM shown WHERE shown MATCH ?", (query.expression,)).fetchall()
+    return {**found, **{id_: excerpt(texts[id_][:_PIECE_CHARACTERS]) for (id_,) in apart}}
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield overlapping pieces of a text: the time for an excerpt grows with the square of the matches."""
+    for start in range(0, max(1, len(text) - _OVERLAP_CHARACTERS), _PIECE_CHARACTERS - _OVERLAP_CHARACTERS):
+        yield text[start : start + _PIECE_CHARACTERS]
 
 
 def _next_rows(
