@@ -14,6 +14,7 @@ from benchmarks import (
     cache,
     context_edit,
     context_report,
+    endurance,
     first_character,
     first_message,
     imports,
@@ -60,6 +61,7 @@ _ROWS: Mapping[str, _Row] = {
     "import": imports.measure,
     "streaming": streaming.measure,
     "first-character": first_character.measure,
+    "endurance": endurance.measure,
     "cache": cache.measure,
 }
 

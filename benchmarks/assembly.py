@@ -18,8 +18,7 @@ from chorus_cli.core.context.plan import RequestPlan, plan_request
 from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.window import cutoff
-from chorus_cli.storage.sqlite.context.snapshot_rows import read_snapshot
-from chorus_cli.storage.sqlite.log import operation_rows
+from chorus_cli.storage.sqlite.context.snapshot_rows import read_snapshot, thread_journal
 
 if TYPE_CHECKING:
     import sqlite3
@@ -87,8 +86,8 @@ def _plan(connection: sqlite3.Connection, tokens: int, counter: TokenCounter) ->
     system_prompt = SystemPrompt(_SYSTEM_PROMPT, counter.count(_SYSTEM_PROMPT), 0)
     frame = Frame(TARGET, system_prompt, Limit(4 * tokens, "the benchmark"))
     connection.execute("BEGIN")
-    operations = operation_rows.since_boundary(connection, PERSONA, 1)
-    snapshot = read_snapshot(connection, frame, operations, RequestStart(cutoff(_NOW, _HOURS)))
+    journal = thread_journal(connection, PERSONA, 1)
+    snapshot = read_snapshot(connection, frame, journal, RequestStart(cutoff(_NOW, _HOURS)))
     connection.execute("COMMIT")
     return plan_request(snapshot, counter.count)
 

@@ -15,8 +15,7 @@ from chorus_cli.core.context.plan import RequestPlan, plan_request
 from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.window import cutoff
-from chorus_cli.storage.sqlite.context.snapshot_rows import read_snapshot
-from chorus_cli.storage.sqlite.log import operation_rows
+from chorus_cli.storage.sqlite.context.snapshot_rows import read_snapshot, thread_journal
 
 if TYPE_CHECKING:
     import sqlite3
@@ -81,8 +80,8 @@ def _seconds(connection: sqlite3.Connection, expected: int) -> float:
 def _plan(connection: sqlite3.Connection) -> RequestPlan:
     """Read the snapshot and plan its request, as a turn does between the clock and the model."""
     connection.execute("BEGIN")
-    operations = operation_rows.since_boundary(connection, PERSONA, 1)
-    snapshot = read_snapshot(connection, _FRAME, operations, RequestStart(cutoff(_NOW, _HOURS)))
+    journal = thread_journal(connection, PERSONA, 1)
+    snapshot = read_snapshot(connection, _FRAME, journal, RequestStart(cutoff(_NOW, _HOURS)))
     connection.execute("COMMIT")
     return plan_request(snapshot, len)
 

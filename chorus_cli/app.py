@@ -27,7 +27,7 @@ from chorus_cli.services.personas.focus import Focus
 from chorus_cli.services.personas.personas import Personas
 from chorus_cli.storage.files import attachments, file_lock, persona_files
 from chorus_cli.storage.files.open_threads import OpenThreads
-from chorus_cli.storage.sqlite import meta_rows
+from chorus_cli.storage.sqlite import intents, meta_rows
 from chorus_cli.storage.sqlite.log import orphans
 from chorus_cli.storage.sqlite.store import Store
 from chorus_cli.terminal.screen.output import standard_error
@@ -35,6 +35,7 @@ from chorus_cli.terminal.screen.output import standard_error
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
     from contextlib import AbstractContextManager
+    from types import ModuleType
 
     from chorus_cli.commands.framework.services import Services
     from chorus_cli.composition import Providers, Turns
@@ -212,17 +213,13 @@ class App:
             self.report_bug(error)
 
     def _load_the_rest(self, services: Services) -> None:
-        from chorus_cli.preparation import load_the_rest  # noqa: PLC0415 - only this thread needs it
-
         # The same failure is told when something needs it.
         with suppress(ChorusError):
-            load_the_rest(services)
+            _preparation().load_the_rest(services)
 
     def _load(self, loop: asyncio.AbstractEventLoop) -> None:
-        from chorus_cli.preparation import prepare  # noqa: PLC0415 - only this thread needs it
-
         try:
-            prepare(self.paths, self.services())
+            _preparation().prepare(self.paths, self.services())
             # The loop may be closed by now.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self.connect)
@@ -231,6 +228,13 @@ class App:
             return
         except Exception as error:  # noqa: BLE001 - nothing awaits this thread, and its traceback is no part of the talk
             self.report_bug(error)
+
+
+def _preparation() -> ModuleType:
+    """Return the module of all that a start does only sometimes or behind the prompt."""
+    from chorus_cli import preparation  # noqa: PLC0415 - a usual start does not need it
+
+    return preparation
 
 
 @asynccontextmanager
@@ -247,9 +251,7 @@ async def opened(
     places = paths(environment, options.home)
     places.make()
     if (places.data / ".restoring").exists():
-        from chorus_cli.preparation import finish_restore  # noqa: PLC0415 - only after a restore that was killed
-
-        finish_restore(places)
+        _preparation().finish_restore(places)
     persona_files.install(shipped_personas(), places.personas)
     run = f"{os.getpid()}-{os.urandom(4).hex()}"
     app = App(places, run, environment, options.model, frontend)
@@ -260,6 +262,9 @@ async def opened(
             if exposed := made_private(places):
                 standard_error().notice(exposed)
             await app.store.write(orphans.mend, app.is_alive, app.clock.now())
+            if await app.store.read(intents.unfinished):
+                for sentence in await app.store.write(_preparation().settle_intents, places):
+                    standard_error().notice(sentence)
             await app.focus.open(options.persona)
             try:
                 yield app

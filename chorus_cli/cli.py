@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.adapters.machine import event_loop
 from chorus_cli.adapters.machine.paths import paths
 from chorus_cli.core.errors import ChorusError, UsageError
+from chorus_cli.core.jobs.environment import with_umask
 from chorus_cli.subcommands.command_line import parsed
 from chorus_cli.subcommands.exit_codes import BUG, DONE, FAILED, WRONG_ARGUMENTS
 from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error
@@ -51,7 +52,7 @@ class _EndedBySignal(Exception):  # noqa: N818 - no error: the process was asked
 
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     """Carry out a command line and return the exit code."""
-    os.umask(0o077)
+    environment = with_umask(environment, os.umask(0o077))
     chosen = argparse.Namespace()
     try:
         chosen = parsed(arguments)

@@ -44,7 +44,7 @@ from chorus_cli.services.threads.replies import Replies, Surroundings
 from chorus_cli.services.threads.threads import ThreadActivity, Threads
 from chorus_cli.services.upkeep.backups import Backups
 from chorus_cli.services.upkeep.rescued import RescuedTexts
-from chorus_cli.storage.files.persona_files import commands_folder
+from chorus_cli.storage.files.persona_files import COMMANDS_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -107,7 +107,7 @@ def compose(turns: Turns, desk: Desk) -> Services:
 
 def _own_commands(turns: Turns) -> OwnCommands[Services]:
     personas, shared = turns.opened.personas, turns.opened.paths.commands
-    return OwnCommands(groups(), lambda slug: (commands_folder(personas.folder, slug), shared), command_of)
+    return OwnCommands(groups(), lambda slug: (personas.folder / slug / COMMANDS_FOLDER, shared), command_of)
 
 
 def _replies(turns: Turns, timer: IdleTimer) -> Replies:

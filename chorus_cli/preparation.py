@@ -11,10 +11,13 @@ from chorus_cli.core.settings.schema import schema_text
 from chorus_cli.storage.backups import restoring
 from chorus_cli.storage.files import drafts, file_lock, persona_files, session_files
 from chorus_cli.storage.files.durable_files import sweep_stale
+from chorus_cli.storage.sqlite import persona_rows
+from chorus_cli.storage.sqlite.context import window_changes
 
 if TYPE_CHECKING:
     from chorus_cli.adapters.machine.paths import Paths
     from chorus_cli.commands.framework.services import Services
+    from chorus_cli.storage.sqlite.store import Connection
 
 
 def prepare(paths: Paths, services: Services) -> None:
@@ -43,6 +46,11 @@ def finish_restore(paths: Paths) -> None:
             f"A restore was interrupted and cannot be finished in {paths.data}: {error.strerror or error}. "
             "Mend that and start again; nothing is lost."
         ) from error
+
+
+def settle_intents(connection: Connection, paths: Paths) -> list[str]:
+    """Settle the changes of files that killed processes have left, and return a sentence about each."""
+    return [*persona_rows.settle(connection, paths.personas), *window_changes.settle(connection, paths.personas)]
 
 
 def load_the_rest(services: Services) -> None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.storage.sqlite.store import Store
 from tests import guard
 from tests.amount import is_thorough, set_amount
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
 from tests.services.folding.long_talk import Talk, long_talk
 from tests.services.world import World, built
+from tests.storage.sqlite.database import QuickStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from chorus_cli.storage.sqlite.store import Store
 
 # These assert for tests beside them, and are to tell what they compared, as a test does.
 ASSERTING = (
@@ -29,6 +33,9 @@ ASSERTING = (
     "tests.terminal.reply.shown_turns",
 )
 
+MEMORY, MEMORY_BYTES = Path("/dev/shm"), 2 << 30  # noqa: S108 - pytest makes a folder of its own in it
+"""Where Linux keeps files in memory, and the room there that a run is sure to get by with."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Install the guard before anything else is imported."""
@@ -40,6 +47,13 @@ def pytest_configure(config: pytest.Config) -> None:
     # Else each interpreter, of a worker or of a program under test, compiles everything again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     set_amount(config.getoption("markexpr"))
+    _write_to_memory()
+
+
+def _write_to_memory() -> None:
+    """Keep the files of tests off the disk, which tests wait for longer than they compute; slow runs write to it."""
+    if not is_thorough() and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_BYTES:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -72,7 +86,7 @@ def model() -> ScriptedModel:
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    opened = Store(tmp_path / "chorus.db")
+    opened = QuickStore(tmp_path / "chorus.db")
     await opened.open()
     yield opened
     await opened.close()

@@ -1,4 +1,7 @@
-"""Kills a program before each of its operations on files, one after the other, each time on a fresh copy of a home."""
+"""Kills a program before each of its operations on files, one after the other, each time on a fresh copy of a home.
+
+Statements of SQL count as such operations too where that is asked for.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +9,42 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import NamedTuple
 
 _PROGRAM = """
-import json, os, pathlib, shutil, signal, sys
+import json, os, pathlib, shutil, signal, sys, threading
 
 template, folder, arguments = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+since, every = sys.argv[4], int(sys.argv[5])
 OPERATIONS = {"open", "os.chmod", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate",
               "sqlite3.connect", "tempfile.mkdtemp", "tempfile.mkstemp"}
 
 def kill_before(number, home):
-    left = number
-    def watch(event, values):
+    left, is_begun = number, not since
+    def step():
         nonlocal left
-        if event in OPERATIONS and any(isinstance(each, (str, os.PathLike)) and home in str(each) for each in values):
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+    def watch(event, values):
+        nonlocal is_begun
+        paths = [str(each) for each in values if isinstance(each, (str, os.PathLike))]
+        if event in OPERATIONS and any(home in each for each in paths):
+            is_begun = is_begun or any(since in each for each in paths)
+            if is_begun:
+                step()
+    def statement(frame, event, called):
+        if is_begun and event == "c_call" and called.__name__ == "execute":
+            step()
     sys.addaudithook(watch)
+    if since:
+        threading.setprofile(statement)
 
 from chorus_cli.cli import main
 import chorus_cli.subcommands.backup
 
-for number in range(1, 10_000):
+for number in range(1, 10_000, every):
     home = os.path.join(folder, str(number))
     shutil.copytree(template, home)
     child = os.fork()
@@ -56,11 +69,15 @@ class Killed(NamedTuple):
     ended: Path
 
 
-def killed_at_each_step(template: Path, folder: Path, *arguments: str) -> Killed:
-    """Carry out a command until nothing kills it; ``HOME`` in an argument is its home."""
-    command = [sys.executable, "-c", _PROGRAM, str(template), str(folder), json.dumps(arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ}, timeout=100)
+def killed_at_each_step(template: Path, folder: Path, *arguments: str, since: str = "", every: int = 1) -> Killed:
+    """Carry out a command until nothing kills it; ``HOME`` in an argument is its home.
+
+    With ``since`` the steps are counted from the first operation on a file whose path contains it, and statements of
+    SQL are steps too. Of the steps the first is tried and ``every`` such one.
+    """
+    command = [sys.executable, "-c", _PROGRAM, str(template), str(folder), json.dumps(arguments), since, str(every)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ}, timeout=300)
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert found[-1][1] == 0, found[-1]
-    homes = [folder / str(number + 1) for number in range(len(found))]
+    homes = [Path(home) for home, _ in found]
     return Killed(homes[:-1], homes[-1])

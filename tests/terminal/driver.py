@@ -21,6 +21,7 @@ import pyte
 
 from tests.terminal.command import PROGRAM, Outcome, finished, signals_heard, started
 from tests.terminal.forked import fork_of
+from tests.terminal.screen.screen_cells import ScrollingScreen, cells_in_use, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -144,7 +145,8 @@ class Terminal:
         command: Sequence[str] = PROGRAM,
     ) -> None:
         self.drawn = b""
-        self._screen = screen or pyte.HistoryScreen(_COLUMNS, _LINES, history=_HISTORY_LINES)
+        self._text: str | None = None
+        self._screen = screen or ScrollingScreen(_COLUMNS, _LINES, history=_HISTORY_LINES)
         size = (self._screen.lines, self._screen.columns)
         self._stream = pyte.ByteStream(self._screen)
         with signals_heard(), warnings.catch_warnings():
@@ -199,8 +201,10 @@ class Terminal:
 
     def screen_text(self) -> str:
         """Return the text of the screen and the scrollback, without blanks at the ends of lines."""
-        above = [_text_of(line, self._screen.columns) for line in self._screen.history.top]
-        return "\n".join(line.rstrip() for line in (*above, *self._screen.display)).rstrip()
+        if self._text is None:
+            above, below = map(self._text_of, self._screen.history.top), map(self._line, range(self._screen.lines))
+            self._text = "\n".join((*above, *below)).rstrip()
+        return self._text
 
     def await_text(self, text: str, seconds: float = PATIENCE_SECONDS, *, times: int = 1) -> None:
         """Look until ``text`` stands on the screen or above it, as often as ``times``."""
@@ -208,7 +212,7 @@ class Terminal:
 
     def await_line(self, line: str, seconds: float = PATIENCE_SECONDS) -> None:
         """Look until the line with the cursor reads ``line``, such as the prompt and what is typed at it."""
-        self.until(lambda: self._cursor_line() == line, f"the cursor in the line {line!r}", seconds)
+        self.until(lambda: self._line(self._screen.cursor.y) == line, f"the cursor in the line {line!r}", seconds)
 
     def await_column(self, column: int) -> None:
         """Look until the cursor stands in a column, the first of which is 0."""
@@ -216,7 +220,7 @@ class Terminal:
 
     def await_top_line(self, line: str) -> None:
         """Look until the first line of the screen reads ``line``."""
-        self.until(lambda: str(self._screen.display[0]).rstrip() == line, f"the line {line!r} at the top")
+        self.until(lambda: self._line(0) == line, f"the line {line!r} at the top")
 
     def await_bottom_line(self, *pieces: str, seconds: float = PATIENCE_SECONDS) -> None:
         """Look until the line below everything holds all pieces."""
@@ -224,7 +228,7 @@ class Terminal:
 
     def bottom_line(self) -> str:
         """Return the last line of the screen."""
-        return str(self._screen.display[-1]).rstrip()
+        return self._line(self._screen.lines - 1)
 
     def until(self, seen: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
         """Look until ``seen`` is true of the screen."""
@@ -257,6 +261,7 @@ class Terminal:
     def resize(self, columns: int, lines: int = _LINES) -> None:
         """Change the size of the window, without reflowing its text."""
         self._screen.resize(lines, columns)
+        self._text = None
         self._child.setwinsize(lines, columns)
 
     def hang_up(self, seconds: float = PATIENCE_SECONDS) -> int:
@@ -279,9 +284,6 @@ class Terminal:
     def _modes(self) -> int:
         return int(self.modes()[3])
 
-    def _cursor_line(self) -> str:
-        return str(self._screen.display[self._screen.cursor.y]).rstrip()
-
     def _look(self) -> bytes:
         """Read and return the output of the program since then: nothing once it or the window is gone."""
         drawn = b""
@@ -292,8 +294,11 @@ class Terminal:
             drawn = bytes(self._child.read_nonblocking(65536, _LOOK_SECONDS))
             self.drawn += drawn
             self._stream.feed(drawn)
+            self._text = None
         return drawn
 
+    def _line(self, number: int) -> str:
+        return self._text_of(self._screen.buffer[number])
 
-def _text_of(line: Any, columns: int) -> str:
-    return "".join(line[column].data for column in range(columns))
+    def _text_of(self, row: Mapping[int, Any]) -> str:
+        return text_of(cells_in_use(row, self._screen.columns))

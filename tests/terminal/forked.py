@@ -24,6 +24,10 @@ from typing import NoReturn, TextIO, cast
 from prompt_toolkit.application import current
 
 import chorus_cli
+from chorus_cli.core.eliza import responder
+from chorus_cli.core.memory.capture import captured
+from chorus_cli.core.text.key_shapes import without_keys
+from chorus_cli.core.text.safe_text import safe_text
 from tests.amount import is_thorough
 
 PROGRAM = (sys.executable, "-m", "chorus_cli")
@@ -52,6 +56,15 @@ def import_all() -> None:
             importlib.import_module(module.name)
     for library in ("prompt_toolkit.shortcuts", "rich.console", "pygments.lexers"):
         importlib.import_module(library)
+    _compile_patterns()
+
+
+def _compile_patterns() -> None:
+    """Have the patterns that any talk needs compiled, which the program puts off until it needs them."""
+    safe_text("Hello")
+    without_keys("Hello", "")
+    captured("Hello")
+    responder.reply(["Hello"])
 
 
 def run_command(arguments: list[str], environment: Mapping[str, str]) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import pytest
 
 from chorus_cli.storage.files.persona_files import SCHEMA_FILE
 from tests.terminal.driver import PROMPT, Home
+from tests.terminal.editors import editor
 
 if TYPE_CHECKING:
     from tests.terminal.driver import Terminal
@@ -199,6 +201,18 @@ def test_keys_are_withheld_from_a_command(home: Home) -> None:
     with home.chat(OPENAI_API_KEY="sk-invented", CHORUS_MODEL="chorus/eliza") as chat:
         chat.ask("!echo key=$OPENAI_API_KEY=; false", "It ran without OPENAI_API_KEY: jobs get no keys or passwords.")
         assert "\nkey==\n" in chat.screen_text()
+
+
+def test_commands_and_editors_make_files_with_the_permissions_of_the_user(home: Home, tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        with home.chat(EDITOR=editor(tmp_path, f"umask > {tmp_path}/edited")) as chat:
+            chat.ask("!umask; env | grep -c UMASK", "\n0027\n0")
+            chat.ask("/settings edit", "Nothing was changed")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "edited").read_text() == "0027\n"
+    assert stat.S_IMODE((home.path / "chorus.db").stat().st_mode) == 0o600
 
 
 def test_no_variable_of_a_library_reaches_a_command(home: Home) -> None:

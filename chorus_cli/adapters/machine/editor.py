@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import EditorError
-from chorus_cli.core.jobs.environment import without_secrets
+from chorus_cli.core.jobs.environment import umask_of, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -169,9 +169,23 @@ def _names(program: str) -> set[str]:
 def _started(command: list[str], environment: Mapping[str, str]) -> int:
     """Start the editor, with the signals ignored here set back to default, and return its process id."""
     try:
-        return os.posix_spawn(command[0], command, without_secrets(environment), setsigdef=_IGNORED_HERE)
+        with _masked(umask_of(environment)):
+            return os.posix_spawn(command[0], command, without_secrets(environment), setsigdef=_IGNORED_HERE)
     except OSError as error:
         raise EditorError(f"{command[0]} cannot be started: {error.strerror}. {_ADVICE}") from error
+
+
+@contextmanager
+def _masked(umask: int) -> Iterator[None]:
+    """Set the mask of permissions for a moment: a child has that of its parent. No file of Chorus depends on it."""
+    if umask < 0:
+        yield
+        return
+    before = os.umask(umask)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.machine.processes import marked_processes
 from chorus_cli.core.errors import JobError
-from chorus_cli.core.jobs.environment import withheld_names, without_secrets
+from chorus_cli.core.jobs.environment import umask_of, withheld_names, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +43,7 @@ class UserShell:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = without_secrets(environment)
+        self._umask = umask_of(environment)
         self._shell = shutil.which(environment.get("SHELL", "")) or _PLAIN_SHELL
         self._run = f"{os.getpid()}-{os.urandom(4).hex()}"
         self._started = 0
@@ -61,7 +62,7 @@ class UserShell:
         environment = {**self._environment, _MARK: mark, _COMMAND: command}
         watched, held = os.pipe()
         try:
-            process = _started(self._shell, environment, watched)
+            process = _started(self._shell, environment, watched, self._umask)
         except (OSError, ValueError) as error:
             os.close(held)
             raise JobError(f"The command cannot be started: {error}.") from error
@@ -70,7 +71,7 @@ class UserShell:
         return ShellProcess(process, held, mark)
 
 
-def _started(shell: str, environment: Mapping[str, str], watched: int) -> subprocess.Popen[bytes]:
+def _started(shell: str, environment: Mapping[str, str], watched: int, umask: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 - to run the user's commands is its purpose
         [_PLAIN_SHELL, "-c", _SCRIPT, shell],
         stdin=watched,
@@ -78,6 +79,7 @@ def _started(shell: str, environment: Mapping[str, str], watched: int) -> subpro
         stderr=subprocess.STDOUT,
         env=dict(environment),
         start_new_session=True,
+        umask=umask,
         bufsize=0,
     )
 

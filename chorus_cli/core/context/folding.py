@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.context.budget import tokens_of, total_tokens
 from chorus_cli.core.context.fitting import KEPT_TURNS
 from chorus_cli.core.context.plan import system_tokens, usable
-from chorus_cli.core.log.journal import fold_is_undone
 from chorus_cli.core.log.messages import Message, Status, turns
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def due(snapshot: ContextSnapshot) -> tuple[Message, ...]:
     budget, view = snapshot.budget, snapshot.view
     verbatim_tokens = total_tokens(usable(view.verbatim))
     tokens = budget.corrected(system_tokens(snapshot, view.summary) + verbatim_tokens)
-    if tokens <= (budget.tokens if fold_is_undone(snapshot.operations) else budget.background_fold_tokens):
+    if tokens <= (budget.tokens if snapshot.fold_is_undone else budget.background_fold_tokens):
         return ()
     planned_tokens = system_tokens(snapshot, None) + budget.summary_room + verbatim_tokens
     messages = _oldest(foldable(view.unfolded), planned_tokens, budget.room.half, view.pinned)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.attachments import Kind
-    from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.memory.items import Item
     from chorus_cli.core.personas.persona import Document
 
@@ -75,14 +74,13 @@ class Frame:
 class RequestStart(NamedTuple):
     """The beginning of a request: its window, and what it has in common with the last one while that is warm.
 
-    ``first_message_id`` is the message that the last request began with, where it left others out. ``operation_id`` is
-    the newest operation that breaks the prefix of requests, 0 if there is none. ``hot`` are the memory items of the
-    system message, ``None`` if they are chosen anew, as they are with another summary than ``summary_id``.
+    ``first_message_id`` is the message that the last request began with, where it left others out. ``hot`` are the
+    memory items of the system message, ``None`` if they are chosen anew, as they are with another summary than
+    ``summary_id``.
     """
 
     window: datetime
     first_message_id: int | None = None
-    operation_id: int = 0
     hot: tuple[Item, ...] | None = None
     summary_id: int | None = None
 
@@ -91,17 +89,17 @@ class RequestStart(NamedTuple):
 class ContextSnapshot:
     """A context at one moment: the view of a thread, and the system prompt and budget of the next request.
 
-    ``operations`` concern the thread and reach back to its boundary; ``newest_operation_id`` is the newest one that
-    breaks the prefix of requests, 0 if there is none. ``last_spoken`` is the time of the newest message of the thread.
-    ``first_message_id`` is the message that the last request of this process began with, where it left older ones out.
-    ``hot`` are the memory items of the system message.
+    ``newest_operation_id`` is the newest operation that breaks the prefix of requests, 0 if there is none;
+    ``fold_is_undone`` says that the newest fold was taken back. ``last_spoken`` is the time of the newest message of
+    the thread. ``first_message_id`` is the message that the last request of this process began with, where it left
+    older ones out. ``hot`` are the memory items of the system message.
     """
 
     frame: Frame
     view: View
-    operations: tuple[Operation, ...]
     budget: Budget
     newest_operation_id: int = 0
+    fold_is_undone: bool = False
     last_spoken: datetime | None = None
     first_message_id: int | None = None
     hot: tuple[Item, ...] = ()

@@ -22,15 +22,16 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.summaries import standing
 from chorus_cli.core.log import journal
-from chorus_cli.core.log.acts import Pin, Retry
+from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.imports import Import
 from chorus_cli.core.log.messages import is_written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.context.summaries import Summary
+    from chorus_cli.core.log.journal import ThreadJournal
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.log.operations import Operation
 
@@ -88,7 +89,7 @@ class View:
     def verbatim(self) -> tuple[Message, ...]:
         """The messages that are sent word for word: those the summary does not stand for, and pinned ones."""
         if not self.pinned:
-            return self.unfolded
+            return self.messages[self.folded_number :]
         return (*(row for row in self.folded if row.id in self.pinned), *self.unfolded)
 
     @property
@@ -115,30 +116,34 @@ class View:
 
 
 def view(
-    thread_id: int,
-    messages: Iterable[Message],
-    operations: Sequence[Operation],
-    since: datetime,
-    summaries: Iterable[Summary] = (),
+    messages: Iterable[Message], journal: ThreadJournal, since: datetime, summaries: Collection[Summary] = ()
 ) -> View:
-    """Compute the view of a thread from rows of the log and the operations that concern the thread.
+    """Compute the view of a thread from rows of the log and the journal of the thread.
 
     ``messages`` may hold more than is in view, in any order; it must hold what is ``put_in`` and every row of the
-    thread after the boundary and ``since``. ``operations`` must reach back to the boundary, ``summaries`` must stand.
+    thread after the boundary and ``since``. ``summaries`` must stand.
     """
-    boundary = journal.boundary(operations)
-    later = _later(operations, boundary)
-    brought = {id_ for each in (*([boundary] if boundary else []), *later) for id_ in each.brought_into(thread_id)}
-    rows = {row.id: row for row in messages if row.thread_id == thread_id or row.id in brought}
+    thread_id, boundary, kept = journal.thread_id, journal.boundary, journal.kept
+    rows = {row.id: row for row in messages if row.thread_id == thread_id or row.id in journal.brought}
     members = _entered(thread_id, boundary, rows) if boundary and boundary.created_at > since else []
-    kept, is_spoken = _kept(thread_id, later), _spoken(thread_id, later, boundary, members, since)
+    is_spoken = _spoken(journal, members, since)
     member_ids = {row.id for row in members}
     others = (row for row in rows.values() if row.id not in member_ids and (row.id in kept or is_spoken(row)))
     chosen = [*members, *sorted(others, key=lambda row: (row.turn_id, row.id))]
-    out = _out(operations, later, boundary, member_ids | kept)
-    seen, taken_back = (tuple(row for row in chosen if out(row) is is_out) for is_out in (False, True))
-    pinned = _kept(thread_id, (each for each in later if isinstance(each.act, Pin)))
-    summary, folded_number = standing(summaries, boundary.id if boundary else None, [row.id for row in seen], pinned)
+
+    def is_out(row: Message) -> bool:
+        if row.id in journal.replaced or row.turn_id in journal.undone_turns:
+            return True
+        # A choice by hand holds, whichever branch the messages are on.
+        return journal.moved_off.get(row.id, row.superseded) and row.id not in kept and row.id not in member_ids
+
+    taken_back = tuple(row for row in chosen if is_out(row))
+    seen = tuple(row for row in chosen if not is_out(row)) if taken_back else tuple(chosen)
+    summary, folded_number = (
+        standing(summaries, boundary.id if boundary else None, [row.id for row in seen], journal.pinned)
+        if summaries
+        else (None, 0)
+    )
     return View(
         messages=seen,
         boundary=boundary,
@@ -147,23 +152,16 @@ def view(
         summary=summary,
         folded_number=folded_number,
         kept=kept,
-        pinned=pinned,
-        other_branches=_other_branches(taken_back, later),
+        pinned=journal.pinned,
+        other_branches=frozenset(row.id for row in taken_back if journal.moved_off.get(row.id, row.superseded)),
     )
 
 
-def put_in(thread_id: int, operations: Sequence[Operation], since: datetime) -> set[int]:
-    """Return the ids of the members and of the kept messages: those that the view holds because an operation says so.
-
-    ``operations`` must reach back to the boundary.
-    """
-    boundary = journal.boundary(operations)
-    members = boundary.members_in(thread_id) if boundary and boundary.created_at > since else ()
-    return {*members, *_kept(thread_id, _later(operations, boundary))}
-
-
-def _kept(thread_id: int, later: Iterable[Operation]) -> frozenset[int]:
-    return frozenset(member for each in later for member in each.members_in(thread_id))
+def put_in(journal: ThreadJournal, since: datetime) -> set[int]:
+    """Return the ids of the members and of the kept messages, which the view holds because an operation says so."""
+    boundary = journal.boundary
+    members = boundary.members_in(journal.thread_id) if boundary and boundary.created_at > since else ()
+    return {*members, *journal.kept}
 
 
 def reasons_outside(
@@ -221,10 +219,6 @@ def _with_originals(ids: set[int], rows: dict[int, Message]) -> set[int]:
     return found
 
 
-def _later(operations: Sequence[Operation], boundary: Operation | None) -> list[Operation]:
-    return [each for each in journal.effective(operations) if boundary is None or each.id > boundary.id]
-
-
 def _entered(thread_id: int, boundary: Operation | None, rows: Mapping[int, Message]) -> list[Message]:
     """Return the members of a boundary for a thread; those said in another one only if it was meant for this one."""
     if boundary is None:
@@ -234,48 +228,19 @@ def _entered(thread_id: int, boundary: Operation | None, rows: Mapping[int, Mess
     return [row for row in members if row.id in brought or row.thread_id == thread_id]
 
 
-def _spoken(
-    thread_id: int,
-    later: Sequence[Operation],
-    boundary: Operation | None,
-    members: Sequence[Message],
-    since: datetime,
-) -> Callable[[Message], bool]:
-    after = boundary.after_message_id if boundary else 0
-    spoken_by = {each.id for each in later if isinstance(each.act, Retry | Import)}
+def _spoken(journal: ThreadJournal, members: Sequence[Message], since: datetime) -> Callable[[Message], bool]:
+    """Return a function that says of a row whether it was said in the window, since the boundary."""
+    after = journal.boundary.after_message_id if journal.boundary else 0
+    spoken_by = {each.id for each in journal.later if isinstance(each.act, Retry | Import)}
     member_turns = {row.turn_id for row in members}
 
     def is_spoken(row: Message) -> bool:
         return (
             row.id > after
-            and row.thread_id == thread_id
+            and row.thread_id == journal.thread_id
             and row.timestamp > since
             and (row.introduced_by is None or row.introduced_by in spoken_by)
             and (row.turn_id > after or row.turn_id in member_turns)
         )
 
     return is_spoken
-
-
-def _other_branches(rows: Iterable[Message], later: Sequence[Operation]) -> frozenset[int]:
-    moved_off = journal.moved_off(later)
-    return frozenset(row.id for row in rows if moved_off.get(row.id, row.superseded))
-
-
-def _out(
-    operations: Sequence[Operation], later: Sequence[Operation], boundary: Operation | None, by_hand: Container[int]
-) -> Callable[[Message], bool]:
-    after = boundary.id if boundary else 0
-    replaced = {id_ for each in later if isinstance(each.act, Retry) for id_ in each.act.replaced}
-    undone_turns = {
-        subject.turn_id
-        for subject, newest in journal.latest_reversals(operations).items()
-        if journal.is_undo(newest) and newest.id > after and subject.turn_id is not None
-    }
-    moved_off = journal.moved_off(later)
-    # A choice by hand holds, whichever branch the messages are on.
-    return lambda row: (
-        row.id in replaced
-        or row.turn_id in undone_turns
-        or (moved_off.get(row.id, row.superseded) and row.id not in by_hand)
-    )

@@ -17,7 +17,7 @@ class Act(ABC):
     """An act, by default without detail and members and no boundary.
 
     ``changes_messages`` says whether the act changes which messages are in context, ``breaks_prefix`` whether the next
-    request begins anew after it.
+    request begins anew after it, ``is_final`` that no undo takes it back.
     """
 
     __slots__ = ()
@@ -25,6 +25,7 @@ class Act(ABC):
     is_boundary: ClassVar[bool] = False
     changes_messages: ClassVar[bool] = True
     breaks_prefix: ClassVar[bool] = True
+    is_final: ClassVar[bool] = False
 
     @property
     def members(self) -> tuple[int, ...]:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.log.act import Act, Inclusion
 from chorus_cli.core.log.imports import Import
-from chorus_cli.core.log.inclusions import Greeting
+from chorus_cli.core.log.inclusions import Greeting, Pin
 from chorus_cli.core.log.memory_acts import Flash, MemoryChange
+from chorus_cli.core.log.purges import Purge
 from chorus_cli.core.log.runs import Runs, expanded, runs
 from chorus_cli.core.text.phrases import counted, shortened
 
@@ -68,17 +69,6 @@ class Edit(Inclusion):
     def start(self) -> str:
         """The words for a context that starts here."""
         return "your edit of"
-
-
-class Pin(Inclusion):
-    """Messages that stay in context word for word, whatever their age and however full the request is."""
-
-    __slots__ = ()
-    kind = "pin"
-
-    def describe(self) -> str:
-        """Name the act with its messages."""
-        return f"pinned {', '.join(f'#{member}' for member in self.members)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +274,8 @@ class Redo(Reversal):
     kind = "redo"
 
 
-_EVERY = (Clear, Edit, Pin, Restore, Fork, Greeting, Retry, Window, Fold, Import, Flash, MemoryChange, Undo, Redo)
+_CONTEXT = (Clear, Edit, Pin, Restore, Fork, Greeting, Retry, Window, Fold, Import)
+_EVERY = (*_CONTEXT, Flash, MemoryChange, Purge, Undo, Redo)
 ACTS: Mapping[str, type[Act]] = {act.kind: act for act in _EVERY}
 """The classes of acts by their ``kind``."""
 

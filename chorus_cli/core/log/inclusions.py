@@ -14,3 +14,14 @@ class Greeting(Inclusion):
     def describe(self) -> str:
         """Name the act."""
         return "greeting of the character card"
+
+
+class Pin(Inclusion):
+    """Messages that stay in context word for word, whatever their age and however full the request is."""
+
+    __slots__ = ()
+    kind = "pin"
+
+    def describe(self) -> str:
+        """Name the act with its messages."""
+        return f"pinned {', '.join(f'#{member}' for member in self.members)}"

@@ -6,21 +6,77 @@ turn the newest decides.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JournalError
-from chorus_cli.core.log.acts import Clear, Fold, Fork, Redo, Retry, Subject, Undo, Window
+from chorus_cli.core.log.acts import Clear, Fold, Fork, Redo, Retry, Reversal, Subject, Undo, Window
 from chorus_cli.core.log.imports import Import
+from chorus_cli.core.log.inclusions import Pin
 from chorus_cli.core.log.memory_acts import MemoryAct
 from chorus_cli.core.log.runs import expanded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.log.act import Act
     from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.settings.jsonc import JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadJournal:
+    """The operations that concern a thread, from its boundary on, and their effect on its context.
+
+    ``later`` are those in effect since the ``boundary``, oldest first. Messages that they ``kept`` are in context
+    whatever their age, ``pinned`` ones word for word; ``brought`` are those that may have been said in another thread.
+    Retries took out the messages ``replaced``, undos the ``undone_turns``. ``moved_off`` says of messages whether
+    imports moved them off the live branch or back to it (``False``). ``newest_id`` is the newest operation that breaks
+    the prefix of requests, on the context or a forgetting of memory items; 0 if there is none.
+    """
+
+    thread_id: int
+    operations: Sequence[Operation] = ()
+    boundary: Operation | None = None
+    later: Sequence[Operation] = ()
+    kept: frozenset[int] = frozenset()
+    pinned: frozenset[int] = frozenset()
+    brought: frozenset[int] = frozenset()
+    replaced: frozenset[int] = frozenset()
+    undone_turns: frozenset[int] = frozenset()
+    moved_off: Mapping[int, bool] = field(default_factory=dict)
+    newest_id: int = 0
+    fold_is_undone: bool = False
+
+
+def thread_journal(thread_id: int, operations: Sequence[Operation], forgetting: int = 0) -> ThreadJournal:
+    """Read the effect of the operations that concern a thread; they must reach back to its boundary.
+
+    ``forgetting`` is the newest operation that hides a memory item now, 0 if there is none.
+    """
+    if not operations:
+        return ThreadJournal(thread_id, newest_id=forgetting)
+    undos = {subject: each.id for subject, each in latest_reversals(operations).items() if isinstance(each.act, Undo)}
+    counting = _counting(operations, undos)
+    start = next((each for each in reversed(counting) if each.act.is_boundary), None)
+    after = start.id if start else 0
+    later = [each for each in counting if each.id > after]
+    included = [(each, each.members_in(thread_id)) for each in later if each.members]
+    return ThreadJournal(
+        thread_id,
+        operations,
+        start,
+        later,
+        kept=frozenset(member for _, members in included for member in members),
+        pinned=frozenset(member for each, members in included if isinstance(each.act, Pin) for member in members),
+        brought=frozenset(id_ for each in counting if each.id >= after for id_ in each.brought_into(thread_id)),
+        replaced=frozenset(replaced(later)),
+        undone_turns=frozenset(turn for (_, turn), undo in undos.items() if turn is not None and undo > after),
+        moved_off=_moved_off_by(later),
+        newest_id=max(forgetting, *(each.id for each in operations if each.act.breaks_prefix), 0),
+        fold_is_undone=fold_is_undone(operations),
+    )
 
 
 def own(operations: Sequence[Operation]) -> list[Operation]:
@@ -33,11 +89,10 @@ def latest_reversals(operations: Iterable[Operation]) -> dict[Subject, Operation
     """Return, for each operation or turn that was ever taken back, the newest undo or redo of it."""
     newest: dict[Subject, Operation] = {}
     for operation in operations:
-        if operation.subject is None:
-            continue
-        known = newest.get(operation.subject)
-        if known is None or operation.id > known.id:
-            newest[operation.subject] = operation
+        if isinstance(operation.act, Reversal):
+            known = newest.get(operation.act.subject)
+            if known is None or operation.id > known.id:
+                newest[operation.act.subject] = operation
     return newest
 
 
@@ -53,9 +108,13 @@ def undone(operations: Iterable[Operation]) -> set[Subject]:
 
 def effective(operations: Sequence[Operation]) -> list[Operation]:
     """Return the operations that count, oldest first: those never taken back, or put back since."""
-    out = undone(operations)
-    counting = (each for each in operations if each.subject is None and Subject(operation_id=each.id) not in out)
-    return sorted(counting, key=lambda operation: operation.id)
+    return _counting(operations, undone(operations))
+
+
+def _counting(operations: Iterable[Operation], out: Container[Subject]) -> list[Operation]:
+    """Return the operations that count while the subjects ``out`` are taken back, oldest first."""
+    acts = (each for each in operations if not isinstance(each.act, Reversal))
+    return sorted((each for each in acts if Subject(operation_id=each.id) not in out), key=lambda each: each.id)
 
 
 def replaced(operations: Iterable[Operation]) -> set[int]:
@@ -65,8 +124,12 @@ def replaced(operations: Iterable[Operation]) -> set[int]:
 
 def moved_off(operations: Sequence[Operation]) -> dict[int, bool]:
     """Return the messages that imports which count moved off the live branch, or back to it (``False``), by id."""
+    return _moved_off_by(effective(operations))
+
+
+def _moved_off_by(counting: Iterable[Operation]) -> dict[int, bool]:
     moved: dict[int, bool] = {}
-    for each in effective(operations):
+    for each in counting:
         if isinstance(each.act, Import):
             moved |= dict.fromkeys(expanded(each.act.supersedes), True)
             moved |= dict.fromkeys(expanded(each.act.revives), False)
@@ -77,11 +140,6 @@ def boundary(operations: Sequence[Operation]) -> Operation | None:
     """Return the newest effective boundary, at which the view begins."""
     boundaries = [operation for operation in effective(operations) if operation.act.is_boundary]
     return boundaries[-1] if boundaries else None
-
-
-def newest_id(operations: Sequence[Operation]) -> int:
-    """Return the newest operation that breaks the prefix of requests, 0 if there is none."""
-    return max((each.id for each in operations if each.act.breaks_prefix), default=0)
 
 
 def concerns_memory(operation: Operation, by_id: Mapping[int, Operation]) -> bool:
@@ -112,7 +170,7 @@ def fold_is_undone(operations: Sequence[Operation]) -> bool:
 
 def undoable(operations: Sequence[Operation]) -> Operation | None:
     """Return the newest effective operation of the user, which an undo without a number takes back."""
-    by_hand = [operation for operation in effective(operations) if not operation.automatic]
+    by_hand = [each for each in effective(operations) if not each.automatic and not each.act.is_final]
     return by_hand[-1] if by_hand else None
 
 
@@ -150,6 +208,8 @@ def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
     chosen = _numbered(operations, number)
     if chosen.subject is not None:
         raise JournalError(f"Operation {number} only takes something back or puts it back; it cannot be undone itself.")
+    if chosen.act.is_final:
+        raise JournalError(f"Operation {number} has overwritten what it names; no undo brings that back.")
     if chosen not in effective(operations):
         raise JournalError(f"Operation {number} is undone already. /context redo {number} puts it back.")
     return chosen

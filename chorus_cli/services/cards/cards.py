@@ -105,7 +105,7 @@ class Cards:
         addition = Addition(slug, items, "import", self.memory.clock.now(), title=file.name)
         documents = {f"{DOCUMENTS_FOLDER}/{each.name}": each.content.encode() for each in new.documents}
         files = NewPersona(slug, new.settings, {**documents, **file.kept})
-        await self.memory.write(_store, self.personas.folder, files, addition, said)
+        await self.memory.write_in_steps(_store, self.personas.folder, files, addition, said)
 
     def _said(self, card: Card) -> str:
         return greeting(card, 0, self.personas.defaults().user_name) if card.greetings else ""
@@ -193,13 +193,15 @@ def _sentences(persona: CardPersona, file: CardFile, *, is_dry: bool) -> Iterato
 
 
 def _store(connection: Connection, personas: Path, new: NewPersona, addition: Addition, said: str) -> None:
+    def fill(connection: Connection) -> None:
+        thread = thread_rows.new(connection, new.slug, "", addition.now)
+        if said:
+            _greet(connection, new.slug, thread.id, said, addition.now)
+        if addition.items:
+            item_changes.add(connection, addition)
+
     boundary = NewOperation(new.slug, Clear(begins=True), addition.now)
-    persona_rows.create(connection, personas, new, boundary)
-    thread = thread_rows.new(connection, new.slug, "", addition.now)
-    if said:
-        _greet(connection, new.slug, thread.id, said, addition.now)
-    if addition.items:
-        item_changes.add(connection, addition)
+    persona_rows.create(connection, personas, new, boundary, fill)
 
 
 def _greet(connection: Connection, slug: str, thread_id: int, said: str, now: datetime) -> None:

@@ -13,14 +13,12 @@ from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Limit, own_tokens
 from chorus_cli.core.context.plan import plan_bounded, plan_fitting, plan_whole
 from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt, system_text
 from chorus_cli.core.errors import StorageError
-from chorus_cli.core.log import journal
 from chorus_cli.core.log.attachments import ALL_SENT
 from chorus_cli.core.tools.declaration import NO_OFFER
 from chorus_cli.services.context.prefix import Prefixes
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.context import snapshot_rows, summary_rows
-from chorus_cli.storage.sqlite.log import message_rows, operation_rows
-from chorus_cli.storage.sqlite.memory import item_rows
+from chorus_cli.storage.sqlite.log import message_rows
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -32,8 +30,8 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.attachments import Kind
+    from chorus_cli.core.log.journal import ThreadJournal
     from chorus_cli.core.log.messages import Message
-    from chorus_cli.core.log.operations import Operation
     from chorus_cli.core.personas.persona import Document, Persona
     from chorus_cli.core.tools.declaration import ToolOffer
     from chorus_cli.ports import TokenCounter
@@ -108,32 +106,20 @@ class Context:
     def read(self, connection: Connection, frame: Frame, now: datetime) -> ContextSnapshot:
         """Read the snapshot in a transaction; its messages may still have to be ``counted``."""
         target = frame.target
-        operations = operation_rows.since_boundary(connection, target.persona.slug, target.thread_id)
-        # A hidden item must leave the prompt, which operations of the context do not tell.
-        forgetting = item_rows.newest_forgetting(connection, target.persona.slug)
-        start = self.prefixes.request_start(target, now, max(journal.newest_id(operations), forgetting))
-        return snapshot_rows.read_snapshot(connection, frame, operations, start)
+        journal = snapshot_rows.thread_journal(connection, target.persona.slug, target.thread_id)
+        start = self.prefixes.request_start(target, now, journal.newest_id)
+        return snapshot_rows.read_snapshot(connection, frame, journal, start)
 
-    def window_starts(
-        self, connection: Connection, target: Target, now: datetime
-    ) -> Callable[[int, Sequence[Operation]], datetime]:
-        """Return a function that tells where the window of a request begins that is made now in another thread.
-
-        It takes the thread and the operations that concern it, back to its boundary.
-        """
-        forgetting = item_rows.newest_forgetting(connection, target.persona.slug)
-
-        def start(thread_id: int, operations: Sequence[Operation]) -> datetime:
-            newest = max(journal.newest_id(operations), forgetting)
-            return self.prefixes.request_start(replace(target, thread_id=thread_id), now, newest).window
-
-        return start
+    def window_start(self, target: Target, journal: ThreadJournal, now: datetime) -> datetime:
+        """Return where the window of a request begins that is made now in the thread of ``journal``."""
+        there = replace(target, thread_id=journal.thread_id)
+        return self.prefixes.request_start(there, now, journal.newest_id).window
 
     def read_since(self, connection: Connection, frame: Frame, since: datetime) -> ContextSnapshot:
         """Read the snapshot of a window that starts at ``since``."""
         target = frame.target
-        operations = operation_rows.since_boundary(connection, target.persona.slug, target.thread_id)
-        return snapshot_rows.read_snapshot(connection, frame, operations, RequestStart(since))
+        journal = snapshot_rows.thread_journal(connection, target.persona.slug, target.thread_id)
+        return snapshot_rows.read_snapshot(connection, frame, journal, RequestStart(since))
 
     async def plan(self, snapshot: ContextSnapshot) -> RequestPlan:
         """Plan the request of a snapshot whose messages are counted; one that has to be cut is planned in a thread."""

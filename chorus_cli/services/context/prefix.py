@@ -72,11 +72,11 @@ class Prefixes:
         """
         known = self._known.get((target.persona.slug, target.thread_id))
         if known is None:
-            return RequestStart(cutoff(now, target.persona.settings.context_hours), None, operation_id)
+            return RequestStart(cutoff(now, target.persona.settings.context_hours))
         if known.is_warm(target, now, operation_id):
-            return RequestStart(known.window, known.first_message_id, operation_id, known.hot, known.summary_id)
+            return RequestStart(known.window, known.first_message_id, known.hot, known.summary_id)
         window = cutoff(now, target.persona.settings.context_hours)
-        return RequestStart(window, known.first_message_id, operation_id)
+        return RequestStart(window, known.first_message_id)
 
     def last_window(self, target: Target) -> datetime | None:
         """Return the start of the window of the last request of this process; ``None`` if there was none."""

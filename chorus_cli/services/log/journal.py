@@ -231,7 +231,9 @@ class Journal:
 
     async def _put_window_back(self, change: Window, new: NewOperation) -> None:
         try:
-            await self.context.store.write(put_window_back, self.personas.settings_path(new.persona), change, new)
+            await self.context.store.write_in_steps(
+                put_window_back, self.personas.settings_path(new.persona), change, new
+            )
         except SettingsError as error:
             raise SettingsError(f"{error} Earlier operations go by their number: /context ops lists them.") from error
 

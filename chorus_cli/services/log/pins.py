@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JournalError
-from chorus_cli.core.log.acts import Pin
+from chorus_cli.core.log.inclusions import Pin
 from chorus_cli.core.log.messages import Role
 from chorus_cli.storage.sqlite.log import message_rows
 

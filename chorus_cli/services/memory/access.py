@@ -70,6 +70,19 @@ class MemoryAccess:
         finally:
             self._writes += 1
 
+    async def write_in_steps(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Write in transactions that ``work`` makes itself, as `Store.write_in_steps`.
+
+        Raises:
+            StorageError: the database cannot be written.
+        """
+        try:
+            return await self._renewing(lambda: self.store.write_in_steps(work, *args, **kwargs))
+        finally:
+            self._writes += 1
+
     async def renew_if_due(self, slug: str) -> None:
         """Renew the scores and tiers of a persona's items, at most every five minutes; else they are only read.
 

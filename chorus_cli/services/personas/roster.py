@@ -105,7 +105,8 @@ class Roster:
         checked = self.personas.check_name(None, name)
         slug = slug_of(checked, self.personas.names_taken())
         boundary = NewOperation(slug, Clear(begins=True), self.clock.now())
-        await self.store.write(persona_rows.create, self.personas.folder, NewPersona(slug, template(checked)), boundary)
+        new = NewPersona(slug, template(checked))
+        await self.store.write_in_steps(persona_rows.create, self.personas.folder, new, boundary)
         return slug
 
     async def had_a_namesake(self, slug: str) -> bool:

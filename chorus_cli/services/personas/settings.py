@@ -149,7 +149,9 @@ class PersonaSettings:
         default = self.personas.load(slug).defaults.context_hours
         path, now = self.personas.settings_path(slug), self.clock.now()
         with _mendable():
-            before, choice = await self.store.write(window_changes.shift_window, path, default, choose, slug, now)
+            before, choice = await self.store.write_in_steps(
+                window_changes.shift_window, path, default, choose, slug, now
+            )
         self._noted(slug, _window_change(before, choice.hours))
         return choice
 
@@ -180,7 +182,7 @@ class PersonaSettings:
             await asyncio.to_thread(self._checked_names, opened.slug, change.setting.key, change.after)
         mark = BYTE_ORDER_MARK if opened.text.startswith(BYTE_ORDER_MARK) else ""
         text = mark + draft.removeprefix(BYTE_ORDER_MARK)
-        replaced = await self.store.write(
+        replaced = await self.store.write_in_steps(
             window_changes.replace_settings, opened.path, opened.text, text, opened.slug, self.clock.now()
         )
         if not replaced:
@@ -197,7 +199,9 @@ class PersonaSettings:
             path = self.personas.settings_path(slug)
             if key == window_changes.KEY:
                 hours = value if isinstance(value, int) else None
-                return await self.store.write(window_changes.change_window, path, hours, slug, self.clock.now())
+                return await self.store.write_in_steps(
+                    window_changes.change_window, path, hours, slug, self.clock.now()
+                )
             return await asyncio.to_thread(settings_file.change_key, path, key, value)
 
     def _checked_names(self, slug: str, key: str, value: JsonValue) -> JsonValue:

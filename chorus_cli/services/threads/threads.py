@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import StorageError, ThreadError, UnknownThreadError
 from chorus_cli.core.log import threads as core_threads
+from chorus_cli.core.log.journal import thread_journal
 from chorus_cli.core.log.marks import log_marks
 from chorus_cli.core.log.threads import ThreadState, state_of
 from chorus_cli.core.text.cutting import quoted
@@ -18,6 +19,7 @@ from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.log.transcript import Selection, transcript
 from chorus_cli.storage.sqlite.context.thread_views import newest_in_context, number_in_view
 from chorus_cli.storage.sqlite.log import operation_rows, thread_lists, thread_rows
+from chorus_cli.storage.sqlite.memory import item_rows
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -204,18 +206,19 @@ class Threads:
         now: datetime,
     ) -> list[ListedThread]:
         operations = operation_rows.since_boundary(connection, target.persona.slug, None)
-        starts = self._context.window_starts(connection, target, now)
+        forgetting = item_rows.newest_forgetting(connection, target.persona.slug)
         running = self._running(connection)
         listed: list[ListedThread] = []
         for thread in threads:
             concerning = [each for each in operations if each.thread_id in {None, thread.id}]
-            newest = core_threads.newest_reply(newest_in_context(connection, thread.id, concerning))
+            journal = thread_journal(thread.id, concerning, forgetting)
+            newest = core_threads.newest_reply(newest_in_context(connection, journal))
             state = state_of(
                 thread,
                 is_running=thread.id in running,
                 waiting=waiting[thread.id],
                 newest_reply=newest.status if newest else None,
             )
-            in_view = number_in_view(connection, thread.id, concerning, starts(thread.id, concerning))
+            in_view = number_in_view(connection, journal, self._context.window_start(target, journal, now))
             listed.append(ListedThread(thread, state, in_view, waiting[thread.id]))
         return listed

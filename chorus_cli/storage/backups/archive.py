@@ -248,7 +248,7 @@ def _temporary(folder: Path) -> Iterator[Path]:
     finally:
         for leftover in (name, f"{name}-journal"):
             with suppress(OSError):
-                os.unlink(leftover)  # noqa: PTH108 - a path of a string
+                Path(leftover).unlink()
 
 
 def _name(draft: Path, target: Path) -> None:

@@ -6,7 +6,7 @@ import errno
 import fcntl
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Self
 
 from chorus_cli.core.errors import HomeError, SettingsError
@@ -138,11 +138,30 @@ def locked(path: Path, patience_seconds: float = _PATIENCE_SECONDS) -> Iterator[
         SettingsError: another process did not release the lock in time.
         OSError: the lock file cannot be made, or its file system knows no locks.
     """
-    lock = _wait_for(path.with_name(f"{path.name}.lock"), patience_seconds)
+    lock = _wait_for(_beside(path), patience_seconds)
     if lock is None:
         raise SettingsError(f"{path} is being changed by another Chorus, which does not finish. Try again in a moment.")
     with lock:
         yield
+
+
+@contextmanager
+def unless_held(path: Path) -> Iterator[bool]:
+    """Keep other processes from changing ``path``, and yield whether that is so: no other one is changing it.
+
+    A file whose folder is gone is changed by nobody.
+    """
+    try:
+        lock = try_lock(_beside(path))
+        is_free = lock is not None
+    except OSError as error:
+        lock, is_free = None, isinstance(error, FileNotFoundError)
+    with lock or nullcontext():
+        yield is_free
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lock")
 
 
 def _wait_for(path: Path, patience_seconds: float) -> FileLock | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -19,6 +19,7 @@ from chorus_cli.core.errors import HomeError, PersonaError
 from chorus_cli.core.personas.persona import Document
 from chorus_cli.storage.files.bounded_files import read_within
 from chorus_cli.storage.files.durable_files import write_atomically
+from chorus_cli.storage.files.file_lock import locked, unless_held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,9 +28,13 @@ if TYPE_CHECKING:
 SETTINGS_FILE = "system.jsonc"
 SCHEMA_FILE = "schema.json"
 DOCUMENTS_FOLDER = "docs"
+COMMANDS_FOLDER = "commands"
+"""The user's own commands in a chat with the persona."""
 CARD_FILE = "card.json"
 """The character card that the persona was made of."""
 _ARCHIVED = ".archived"
+_DRAFT = ".persona-"
+_MAKING = ".making"
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 _TRUSTED_AFTER_NS = 2_000_000_000
@@ -69,7 +74,7 @@ def create(personas: Path, slug: str, settings: str, files: Mapping[str, bytes] 
             f"The settings of {slug} would have more than {limits.SETTINGS_FILE.size}. Nothing was made."
         )
     with _sentence(f"The folder {folder} cannot be made"):
-        draft = Path(tempfile.mkdtemp(prefix=".persona-", dir=personas))
+        draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=personas))
         try:
             (draft / DOCUMENTS_FOLDER).mkdir(mode=0o700)
             write_atomically(draft / SETTINGS_FILE, settings)
@@ -82,7 +87,54 @@ def create(personas: Path, slug: str, settings: str, files: Mapping[str, bytes] 
 
 def discard(personas: Path, slug: str) -> None:
     """Delete the folder of a persona that was just made and could not be recorded."""
-    shutil.rmtree(personas / slug, ignore_errors=True)
+    # Deleted under another name, it is never there in part.
+    with suppress(OSError):
+        draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=personas))
+        (personas / slug).rename(draft)
+    shutil.rmtree(draft, ignore_errors=True)
+
+
+@contextmanager
+def sole_maker(personas: Path) -> Iterator[None]:
+    """Keep other processes from making personas.
+
+    Raises:
+        PersonaError: the lock cannot be had.
+    """
+    with _sentence(f"No persona can be made in {personas}"), locked(personas / _MAKING), _deleted_lock(personas):
+        yield
+
+
+@contextmanager
+def unless_made(personas: Path) -> Iterator[bool]:
+    """Keep other processes from making personas, and yield whether that is so: none is making one."""
+    with unless_held(personas / _MAKING) as is_free, _deleted_lock(personas) if is_free else nullcontext():
+        yield is_free
+
+
+@contextmanager
+def _deleted_lock(personas: Path) -> Iterator[None]:
+    """Delete the lock's file in the end, while it is held, because it stands among the personas."""
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            (personas / f"{_MAKING}.lock").unlink()
+
+
+def sweep_drafts(personas: Path) -> None:
+    """Delete the folders that killed makers of personas have left."""
+    for draft in personas.glob(f"{_DRAFT}*"):
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def contents(personas: Path, slug: str) -> dict[str, bytes]:
+    """Return the bytes of all files in a persona's folder by their paths in it; a file that cannot be read has none."""
+    found = dict.fromkeys((path for path in (personas / slug).rglob("*") if path.is_file()), b"")
+    for path in found:
+        with suppress(OSError):
+            found[path] = path.read_bytes()
+    return {str(path.relative_to(personas / slug)): content for path, content in found.items()}
 
 
 def renew_schema(personas: Path, text: str) -> None:
@@ -127,11 +179,6 @@ def move_away(personas: Path, slug: str, deleted: Path, now: datetime) -> Path:
         deleted.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.move(personas / slug, target)
     return target
-
-
-def commands_folder(folder: Path, slug: str) -> Path:
-    """Return the folder of the user's own commands in a chat with a persona."""
-    return folder / slug / "commands"
 
 
 def settings_path(personas: Path, slug: str) -> Path:

@@ -83,10 +83,10 @@ def replace_text(path: Path, expected: str, text: str) -> bool:
         JsoncError: the file is not UTF-8 any more.
         SettingsError: the file cannot be read or written.
     """
-    with _changing(path):
-        unchanged = _text(path) == expected
+    with held(path) as file:
+        unchanged = file.text == expected
         if unchanged and text != expected:
-            _replace(path, expected, text)
+            file.replace(text)
         return unchanged
 
 
@@ -102,8 +102,10 @@ def change_key(
         SettingsError: the key does not have the expected value, the file cannot be read or written, or ``value``
             cannot be written as JSON.
     """
-    with _changing(path):
-        return _change_key(path, key, value, expected)
+    with held(path) as file:
+        before, text = file.with_key(key, value, expected=expected)
+        file.replace(text)
+        return before
 
 
 def same(one: JsonValue | Absent, other: JsonValue | Absent) -> bool:
@@ -111,26 +113,79 @@ def same(one: JsonValue | Absent, other: JsonValue | Absent) -> bool:
     return type(one) is type(other) and one == other
 
 
+class HeldSettings:
+    """A settings file that no other Chorus can change meanwhile. ``text`` is its text when it was locked."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.text = _text(path)
+
+    def present(self) -> str:
+        """Return the text that the file has now, which another program may have edited.
+
+        Raises:
+            JsoncError: the file is not UTF-8 any more.
+            OSError: it cannot be read.
+        """
+        return _text(self._path)
+
+    def with_key(
+        self, key: str, value: JsonValue | Absent, *, expected: JsonValue | Absent | Anything = ANYTHING
+    ) -> tuple[JsonValue | Absent, str]:
+        """Return the old value of a key, and the text with another one; nothing is written.
+
+        Raises:
+            JsoncError: the file is not valid JSONC.
+            SettingsError: the key does not have the expected value, or ``value`` cannot be written as JSON.
+        """
+        try:
+            return _with_key(self._path, self.text, key, value, expected)
+        except JsoncError as error:
+            raise error.named(str(self._path)) from error
+
+    def replace(self, text: str) -> None:
+        """Write the text, unless the file has it already; the previous one is kept in ``<name>.bak``.
+
+        Raises:
+            JsoncError: the file is not UTF-8 any more.
+            OSError: it cannot be written; it is as it was.
+            SettingsError: it was edited since it was locked, is read-only, or would be too large.
+        """
+        self._change(self.text, text)
+
+    def put_back(self, text: str) -> None:
+        """Take back that ``text`` was written, if it was; an edit since then stays."""
+        if self.present() == text != self.text:
+            self._change(text, self.text)
+
+    def _change(self, present: str, text: str) -> None:
+        if self.present() != present:
+            raise SettingsError(f"{self._path} is being edited by another program. It is left as it is; try again.")
+        if text != present:
+            _replace(self._path, present, text)
+
+
 @contextmanager
-def _changing(path: Path) -> Iterator[None]:
-    """Hold the file's lock, and turn errors of the system into a sentence."""
+def held(path: Path) -> Iterator[HeldSettings]:
+    """Hold the file's lock, and turn errors of the system into a sentence.
+
+    Raises:
+        JsoncError: the file is not UTF-8.
+        SettingsError: it cannot be read or written, or another Chorus does not release it.
+    """
     try:
         with locked(path):
-            yield
+            yield HeldSettings(path)
     except OSError as error:
         raise SettingsError(f"{path} cannot be changed: {_reason(error)}. It is left as it was.") from error
 
 
-def _change_key(
-    path: Path, key: str, value: JsonValue | Absent, expected: JsonValue | Absent | Anything
-) -> JsonValue | Absent:
-    text = _text(path)
-    try:
-        old = jsonc.parse_object(text).values
-        new_text = jsonc.remove_key(text, key) if value is ABSENT else jsonc.set_key(text, key, value)
-        new = jsonc.parse_object(new_text).values
-    except JsoncError as error:
-        raise error.named(str(path)) from error
+def _with_key(
+    path: Path, text: str, key: str, value: JsonValue | Absent, expected: JsonValue | Absent | Anything
+) -> tuple[JsonValue | Absent, str]:
+    old = jsonc.parse_object(text).values
+    new_text = jsonc.remove_key(text, key) if value is ABSENT else jsonc.set_key(text, key, value)
+    new = jsonc.parse_object(new_text).values
     before: JsonValue | Absent = old.get(key, ABSENT)
     if expected is not ANYTHING and before != expected:
         raise SettingsError(
@@ -139,9 +194,7 @@ def _change_key(
         )
     if new != _expected(old, key, value):
         raise SettingsError(f"{path} cannot be changed without harm to its other settings. Please edit it by hand.")
-    if not same(before, value):
-        _replace(path, text, new_text)
-    return before
+    return before, text if same(before, value) else new_text
 
 
 def _expected(old: Mapping[str, JsonValue], key: str, value: JsonValue | Absent) -> dict[str, JsonValue]:

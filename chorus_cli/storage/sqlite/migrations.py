@@ -19,7 +19,15 @@ from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, St
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.files.durable_files import sync_folder
 from chorus_cli.storage.sqlite.schema import ACTS_OF_ANY_KIND, LOG_AND_JOURNAL, MEMORY
-from chorus_cli.storage.sqlite.schema_additions import BRANCHES, CHANGED_ROWS, IMPORTS, NUMBERS, ORIGIN_OF
+from chorus_cli.storage.sqlite.schema_additions import (
+    BRANCHES,
+    CHANGED_ROWS,
+    IMPORTS,
+    INTENTS,
+    NUMBERS,
+    ORIGIN_OF,
+    PURGES,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +44,8 @@ STEPS: tuple[Step, ...] = (
     ("0005_imports", IMPORTS),
     ("0006_branches", BRANCHES),
     ("0007_changed_rows", CHANGED_ROWS),
+    ("0008_purges", PURGES),
+    ("0009_intents", INTENTS),
 )
 
 

@@ -1,4 +1,4 @@
-"""The statements of the later migrations: numbers for the user, origins, imports, and the count of changed messages."""
+"""The statements of the later migrations: numbers for the user, origins, imports, changed messages, and purges."""
 
 from __future__ import annotations
 
@@ -130,3 +130,28 @@ CHANGED_ROWS: tuple[str, ...] = (
     END""",
 )
 """The number of changes of messages that do not change by themselves any more, so that a reader may keep them."""
+
+PURGES: tuple[str, ...] = (
+    "ALTER TABLE messages ADD COLUMN purged_by INTEGER",
+    "ALTER TABLE context_items ADD COLUMN purged_by INTEGER",
+    # A purge and a later import ask for these few; no other row is in the index.
+    "CREATE INDEX messages_purged ON messages(origin, origin_seq) WHERE purged_by IS NOT NULL",
+)
+"""Messages and memory items with the operation that has overwritten them for good; such a row is in no list."""
+
+INTENTS: tuple[str, ...] = (
+    """
+    CREATE TABLE intents(
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        persona TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        detail TEXT NOT NULL,
+        before TEXT NOT NULL,
+        after TEXT NOT NULL,
+        created_at TEXT NOT NULL
+    ) STRICT""",
+)
+"""Changes of files that rows of the journal belong to, from before the file is written until the row is stored.
+
+``before`` and ``after`` are hashes of the files.
+"""

@@ -109,8 +109,16 @@ class Store:
         Changes outside the database are taken back by the compensations that ``work`` registers. A caller that is
         cancelled while it waits may find the work done: it is never left half-way.
         """
-        # A deferred start could fail at once when it turns from reading to writing.
-        return await self._on_thread(lambda: _transaction(self._opened, _TO_WRITE, lambda c: work(c, *args, **kwargs)))
+        return await self._on_thread(lambda: committed(self._opened, lambda c: work(c, *args, **kwargs)))
+
+    async def write_in_steps(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run ``work`` outside a transaction; each of its steps is one, made by `committed`.
+
+        No other work of this process comes between the steps, and a caller that is cancelled does not end them.
+        """
+        return await self._on_thread(lambda: work(self._opened, *args, **kwargs))
 
     async def compact(self) -> None:
         """Return unused pages to the file system.
@@ -158,6 +166,12 @@ class Store:
         if self._connection is not None:
             _close(self._connection)
             self._connection = None
+
+
+def committed(connection: Connection, work: Callable[[Connection], T]) -> T:
+    """Run ``work`` in one transaction, all or nothing, and return its result."""
+    # A deferred start could fail at once when it turns from reading to writing.
+    return _transaction(connection, _TO_WRITE, work)
 
 
 def _connect(path: Path, busy_timeout_seconds: float) -> Connection:

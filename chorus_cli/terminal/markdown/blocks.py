@@ -17,13 +17,14 @@ from markdown_it import MarkdownIt
 
 from chorus_cli.core.text.safe_text import SafeTextStream
 from chorus_cli.terminal.markdown.code_block import WHOLE, CodePart
-from chorus_cli.terminal.markdown.lexing import LexingLimit, resumption_points
 from chorus_cli.terminal.markdown.tokens import labels_in, make_drawable, with_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from markdown_it.token import Token
+
+    from chorus_cli.terminal.markdown.lexing import Lexing
 
 _ENDED_BY_EMPTY_LINE = ("paragraph_open", "blockquote_open", "table_open")
 _CODE = ("fence", "code_block")
@@ -47,12 +48,12 @@ class Piece:
 class MarkdownBlocks:
     """Parser for arriving safe Markdown; ``decoded`` is the filter for decoded entities and links."""
 
-    def __init__(self) -> None:
+    def __init__(self, lexing: Lexing) -> None:
         self.decoded = SafeTextStream()
         self._parser = MarkdownIt().enable("strikethrough").enable("table")
         self._references: dict[str, Any] = {}  # the parser's own records
         self._undefined: set[str] = set()
-        self._limit = LexingLimit()
+        self._lexing = lexing
         self._open = ""
         self._has_new_lines = False
         self._after_gap = False
@@ -60,6 +61,11 @@ class MarkdownBlocks:
         self._going_on: CodePart | int | None = None
         self._broken_off = ""
         self._prefix = ""
+
+    @property
+    def source(self) -> str:
+        """The text of the open block."""
+        return self._open
 
     @property
     def open_weight(self) -> int:
@@ -144,7 +150,7 @@ class MarkdownBlocks:
         code = _complete_lines(fence.content)
         # The last line with words stays: empty lines at the end of code are not drawn.
         filled = max((number for number, line in enumerate(code) if line.strip()), default=0)
-        places = resumption_points(_language(fence), fence.content, self._code_part().stack, self._limit)
+        places = self._lexing.points(_language(fence), fence.content, self._code_part().stack)
         wanted = min(len(code) - kept_lines, filled)
         number = max((place for place in places if place <= wanted), default=0)
         if not number:
@@ -195,7 +201,7 @@ class MarkdownBlocks:
         make_drawable(tokens, safe)
         for token in tokens:
             if token.type in _CODE:
-                token.meta["limit"] = self._limit
+                token.meta["lexing"] = self._lexing
         for token in tokens[:1]:
             if token.type == "ordered_list_open" and isinstance(self._going_on, int):
                 token.attrs["start"] = self._going_on

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.markdown import Markdown
 
-    from chorus_cli.terminal.markdown.lexing import LexingLimit, Stack
+    from chorus_cli.terminal.markdown.lexing import Lexing, Stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +42,23 @@ WHOLE = CodePart()
 class PartialCodeBlock(CodeBlock):
     """A code block as rich draws it, or a part of one."""
 
-    def __init__(self, lexer_name: str, theme: str, part: CodePart, limit: LexingLimit) -> None:
+    def __init__(self, lexer_name: str, theme: str, part: CodePart, lexing: Lexing) -> None:
         super().__init__(lexer_name, theme)
         self._part = part
-        self._limit = limit
+        self._lexing = lexing
 
     @classmethod
     def create(cls, markdown: Markdown, token: Token) -> PartialCodeBlock:
-        """Return the block for ``token``, whose ``meta`` holds the reply's ``limit`` and, for a fence, its ``part``."""
+        """Return the block for ``token``, whose ``meta`` holds the reply's ``lexing`` and the ``part`` of a fence."""
         name = token.info.partition(" ")[0] or "text"
-        return cls(name, markdown.code_theme, token.meta.get("part", WHOLE), token.meta["limit"])
+        return cls(name, markdown.code_theme, token.meta.get("part", WHOLE), token.meta["lexing"])
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draw the lines, with an empty one above and below the block."""
         code = str(self.text)
         yield _Code(
             code.rstrip() if self._part.is_last else code.removesuffix("\n"),
-            BoundedLexer(self.lexer_name, self._part.stack, self._limit),
+            BoundedLexer(self.lexer_name, self._part.stack, self._lexing),
             (int(self._part.is_first), 1, int(self._part.is_last), 1),
         )
 

@@ -1,8 +1,12 @@
 """Pygments lexers with bounded cost that can resume in the middle of a code block.
 
 Many lexers take quadratic or cubic time on input they cannot match, long runs of blanks above all: a few kilobytes can
-block the chat for good. Such code is not lexed. Anything else that takes too long is interrupted, and the rest of the
-reply's code is drawn without colours.
+take hours. Such code is not lexed. Anything else that takes too long is interrupted, and the rest of the reply's code
+is drawn without colours.
+
+A regular expression can only be interrupted in the main thread, which belongs to the event loop, and in any other it
+holds Python's lock. So the chat starts this module as a process (see ``lexing_process``), by its path: it imports
+nothing of Chorus.
 
 The colours of a line depend on the lines before it (a string over many lines). The part of a block that follows a
 printed one is therefore lexed from the stack of states in which the lexer left the printed one.
@@ -11,8 +15,10 @@ printed one is therefore lexed from the stack of states in which the lexer left 
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import signal
+import sys
 import threading
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
@@ -39,7 +45,7 @@ ROOT: Stack = ("root",)
 _MAX_CHARACTERS = 32_768
 _MAX_LINE_CHARACTERS = 4_096
 _MAX_BLANKS = 200
-_MAX_SECONDS = 0.5
+_MAX_SECONDS = 0.3
 _TOO_COSTLY = re.compile(rf"\s{{{_MAX_BLANKS}}}|[^\n]{{{_MAX_LINE_CHARACTERS}}}")
 
 
@@ -53,6 +59,31 @@ class _Lexer(Protocol):
     def get_tokens_unprocessed(self, text: str, stack: Stack = ...) -> Iterable[tuple[int, object, str]]: ...
 
 
+class Lexing(Protocol):
+    """The lexers of one reply; code that is too costly to lex has no tokens.
+
+    If it does not wait (``waits``), code has none either while the lexers are being loaded.
+    """
+
+    waits: bool
+
+    def tokens(self, language: str, code: str, stack: Stack) -> Iterable[Token] | None:
+        """Return the tokens of ``code``, which contains no tabs, lexed from ``stack`` on."""
+        ...
+
+    def points(self, language: str, code: str, stack: Stack) -> Mapping[int, Stack]:
+        """Return the lines at which lexing can resume (see `resumption_points`)."""
+        ...
+
+    def hurry(self) -> None:
+        """Do without lexers that take long: the user has stopped the reply."""
+        ...
+
+    def close(self) -> None:
+        """Need no more lexers."""
+        ...
+
+
 class _TooLongError(BaseException):
     """Lexing exceeded its time limit; a ``BaseException``, so that no lexer's own handler catches it."""
 
@@ -61,12 +92,13 @@ class LexingLimit:
     """Cost limit for the lexers of one reply; ``seconds`` are processor time for one run over a block."""
 
     def __init__(self, seconds: float = _MAX_SECONDS) -> None:
+        self.waits = True
         self._seconds = seconds
         self._is_exceeded = False
 
     def run(self, code: str, lex: Callable[[], _Result]) -> _Result | None:
         """Return the result of ``lex`` for ``code``, which contains no tabs; ``None`` if that costs too much."""
-        if self._is_exceeded or len(code) > _MAX_CHARACTERS or _TOO_COSTLY.search(code):
+        if self._is_exceeded or is_too_costly(code):
             return None
         try:
             return _within(self._seconds, lex)
@@ -74,25 +106,41 @@ class LexingLimit:
             self._is_exceeded = True
             return None
 
+    def tokens(self, language: str, code: str, stack: Stack) -> Iterable[Token] | None:
+        """Return the tokens of ``code``; ``None`` if that costs too much."""
+        lexer = _lexer(language)
+        if stack == ROOT:
+            return self.run(code, lambda: list(lexer.get_tokens(code)))
+        return self.run(code, lambda: [(kind, text) for _, kind, text in lexer.get_tokens_unprocessed(code, stack)])
+
+    def points(self, language: str, code: str, stack: Stack) -> Mapping[int, Stack]:
+        """Return the lines at which lexing can resume (see `resumption_points`)."""
+        return resumption_points(language, code, stack, self)
+
+    def hurry(self) -> None:
+        """Do nothing: these lexers have their limit."""
+
+    def close(self) -> None:
+        """Do nothing: these lexers are loaded once for all replies."""
+
 
 class BoundedLexer:
-    """Lexer ``name``, starting with ``stack``, with the one method that rich calls."""
+    """Lexer ``language``, starting with ``stack``, with the one method that rich calls."""
 
-    def __init__(self, name: str, stack: Stack, limit: LexingLimit) -> None:
-        self._name = name
+    def __init__(self, language: str, stack: Stack, lexing: Lexing) -> None:
+        self._language = language
         self._stack = stack
-        self._limit = limit
+        self._lexing = lexing
 
     def get_tokens(self, code: str) -> Iterable[Token]:
         """Return the tokens of ``code``; a single plain-text kind if lexing it costs too much."""
-        lexer = _lexer(self._name)
-        tokens = self._limit.run(code, lambda: list(self._tokens(lexer, code)))
+        tokens = self._lexing.tokens(self._language, code, self._stack)
         return _lexer("text").get_tokens(code) if tokens is None else tokens
 
-    def _tokens(self, lexer: _Lexer, code: str) -> Iterable[Token]:
-        if self._stack == ROOT:
-            return lexer.get_tokens(code)
-        return ((kind, text) for _, kind, text in lexer.get_tokens_unprocessed(code, self._stack))
+
+def is_too_costly(code: str) -> bool:
+    """Return whether no lexer may look at ``code``."""
+    return len(code) > _MAX_CHARACTERS or _TOO_COSTLY.search(code) is not None
 
 
 def resumption_points(language: str, code: str, stack: Stack, limit: LexingLimit) -> Mapping[int, Stack]:
@@ -104,7 +152,12 @@ def resumption_points(language: str, code: str, stack: Stack, limit: LexingLimit
     lexer = _lexer(language or "text")
     expanded = code.expandtabs(TAB_SIZE)
     points = limit.run(expanded, lambda: _points(lexer, expanded, stack)) if _keeps_states(lexer) else None
-    return dict.fromkeys(range(1, 1 + expanded.count("\n")), ROOT) if points is None else points
+    return anywhere(code) if points is None else points
+
+
+def anywhere(code: str) -> Mapping[int, Stack]:
+    """Return all lines of ``code``, each with the stack of a beginning."""
+    return dict.fromkeys(range(1, 1 + code.count("\n")), ROOT)
 
 
 def _points(lexer: _Lexer, expanded: str, stack: Stack) -> Mapping[int, Stack]:
@@ -196,3 +249,25 @@ def _stop(*_: object) -> None:
 
 def _ignore(*_: object) -> None:
     return
+
+
+def serve() -> None:
+    """Answer requests, lines of JSON, until standard input ends: then the chat has ended too, however it did."""
+    limit = LexingLimit()
+    _tell("ready")
+    for line in sys.stdin:
+        kind, language, code, stack = json.loads(line)
+        if kind == "points":
+            _tell(list(limit.points(language, code, tuple(stack)).items()))
+        else:
+            tokens = limit.tokens(language, code, tuple(stack))
+            _tell(None if tokens is None else [[str(token), text] for token, text in tokens])
+
+
+def _tell(answer: object) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    serve()

@@ -17,6 +17,8 @@ block of more than 16 KiB, or a table of more than 32, is broken up, sooner if i
 A window that changes its size may scroll away open rows. They stay as they were drawn, and the block continues below
 them at the new width. Only if the block was taller than the screen are these rows repeated when it settles, because
 they are not its beginning.
+
+The work that may take long, on text that is made for it, is that of a ``Draft``, which a thread can do.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ from typing import TYPE_CHECKING
 from chorus_cli.terminal.markdown.already_printed import without_printed, words_of
 from chorus_cli.terminal.markdown.blocks import MarkdownBlocks
 from chorus_cli.terminal.markdown.drawing import MarkdownDrawing
-from chorus_cli.terminal.screen.painted_rows import PaintedRows
+from chorus_cli.terminal.markdown.lexing import LexingLimit
+from chorus_cli.terminal.markdown.lexing_process import LexingProcess
+from chorus_cli.terminal.screen.painted_rows import PaintedRows, Row, widest
 
 if TYPE_CHECKING:
     import os
@@ -36,14 +40,121 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.text.safe_text import SafeTextStream
     from chorus_cli.terminal.markdown.blocks import Piece
-    from chorus_cli.terminal.screen.painted_rows import Row
+    from chorus_cli.terminal.markdown.lexing import Lexing
 
 _STEP_CHARACTERS = 4_096
 _HEAVY_BLOCK = 8_192
 
 
+class Draft:
+    """The text of a reply on its way to rows: parsed and drawn without a terminal.
+
+    One thread at a time may call its methods; only ``feed`` may be called meanwhile. ``taken`` counts the characters
+    that were parsed.
+    """
+
+    def __init__(self, lexing: Lexing, *, colour: bool) -> None:
+        self.lexing = lexing
+        self.taken = 0
+        self._blocks = MarkdownBlocks(lexing)
+        self._drawing = MarkdownDrawing(colour=colour)
+        self._waiting: deque[str] = deque()
+        self._settled: list[Row] = []
+        self._tolerated_weight = _HEAVY_BLOCK
+
+    @property
+    def decoded(self) -> SafeTextStream:
+        """The filter that settled text went through after entities were decoded."""
+        return self._blocks.decoded
+
+    @property
+    def source(self) -> str:
+        """The text of the open block."""
+        return self._blocks.source
+
+    def feed(self, text: str) -> None:
+        """Queue a short text."""
+        self._waiting.append(text)
+
+    def advance(self, size: os.terminal_size) -> bool:
+        """Parse and settle a few milliseconds' worth of queued text; return whether more is queued."""
+        taken = 0
+        while self._waiting and taken < _STEP_CHARACTERS:
+            text = self._waiting.popleft()
+            self._blocks.feed(text)
+            taken += len(text)
+        self.taken += taken
+        piece = self._blocks.settled()
+        if piece is not None:
+            self._settle(piece, size)
+        if self._blocks.open_weight >= self._tolerated_weight:
+            self._shorten(size)
+        return bool(self._waiting)
+
+    def frame(self, size: os.terminal_size, room: int) -> list[Row]:
+        """Return the rows of the open block; the beginning of a fence or list that has no ``room`` is settled."""
+        unsettled = self._drawn_open(size)
+        kept_lines = room // 2
+        while len(unsettled) > room and self._shed(size, kept_lines):
+            unsettled = self._drawn_open(size)
+            kept_lines //= 2
+        return unsettled
+
+    def finish(self, size: os.terminal_size) -> None:
+        """Settle the parsed text, and the queue if it is no more than one step.
+
+        A longer queue means that the user stopped a long reply and does not want to wait.
+        """
+        if sum(map(len, self._waiting)) <= _STEP_CHARACTERS:
+            self.advance(size)
+        self._settle(self._blocks.rest(), size)
+
+    def take_settled(self) -> list[Row]:
+        """Return the rows that were settled since the last call."""
+        settled, self._settled = self._settled, []
+        return settled
+
+    def _shed(self, size: os.terminal_size, kept_lines: int) -> bool:
+        """Settle the beginning of the open block, if it can be settled in parts."""
+        piece = self._blocks.shed(kept_lines)
+        if piece is not None:
+            self._settle(piece, size)
+        return piece is not None
+
+    def _shorten(self, size: os.terminal_size) -> None:
+        """Settle as much as possible of a heavy open block; if nothing, try again when it has grown."""
+        if self._shed(size, size.lines // 2):
+            return
+        piece = self._blocks.break_up()
+        if piece is None:
+            self._tolerated_weight = self._blocks.open_weight + _HEAVY_BLOCK
+            return
+        self._settle(piece, size)
+        last = max((number for number, row in enumerate(self._settled) if row.plain.strip()), default=0)
+        if self._settled and self._blocks.take_back(self._settled[last].plain.strip()):
+            del self._settled[last:]
+
+    def _settle(self, piece: Piece, size: os.terminal_size) -> None:
+        self._tolerated_weight = _HEAVY_BLOCK
+        self._settled += self._drawn(piece, size)
+
+    def _drawn_open(self, size: os.terminal_size) -> list[Row]:
+        self.lexing.waits = False
+        try:
+            return self._drawn(self._blocks.unsettled(), size)
+        finally:
+            self.lexing.waits = True
+
+    def _drawn(self, piece: Piece, size: os.terminal_size) -> list[Row]:
+        return self._drawing.rows(piece, size.columns)
+
+
 class MarkdownStream:
-    """One reply on a terminal that obeys escape sequences; its text must be safe already."""
+    """One reply on a terminal that obeys escape sequences; its text must be safe already.
+
+    Code is lexed in this process, or in one of its own that is killed at its limit if the stream ``lexes_apart``. While
+    a thread works on the ``draft``, only `feed`, `take_down` and `give_up` may be called.
+    """
 
     def __init__(
         self,
@@ -52,106 +163,84 @@ class MarkdownStream:
         colour: bool = True,
         breaks_rows: bool = True,
         size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
+        lexes_apart: bool = False,
     ) -> None:
-        self._blocks = MarkdownBlocks()
-        self._drawing = MarkdownDrawing(colour=colour)
+        self.draft = Draft(LexingProcess() if lexes_apart else LexingLimit(), colour=colour)
         self._rows = PaintedRows(write, breaks_rows=breaks_rows)
         self._size = size
         self._drawn_for = size()
-        self._waiting: deque[str] = deque()
+        self._source = ""
+        self._arrived: deque[str] = deque()
+        self._dropped = 0
         self._settled: list[Row] = []
         self._printed = ""
         self._paints_all = True
-        self._tolerated_weight = _HEAVY_BLOCK
 
     @property
     def decoded(self) -> SafeTextStream:
         """The filter that settled text went through after entities were decoded."""
-        return self._blocks.decoded
+        return self.draft.decoded
 
     def feed(self, text: str) -> None:
         """Queue arrived text."""
         for start in range(0, len(text), _STEP_CHARACTERS):
-            self._waiting.append(text[start : start + _STEP_CHARACTERS])
+            piece = text[start : start + _STEP_CHARACTERS]
+            self._arrived.append(piece)
+            self.draft.feed(piece)
 
     def advance(self) -> bool:
         """Parse and settle a few milliseconds' worth of queued text; return whether more is queued."""
-        self._adopt_size()
-        taken = 0
-        while self._waiting and taken < _STEP_CHARACTERS:
-            text = self._waiting.popleft()
-            self._blocks.feed(text)
-            taken += len(text)
-        piece = self._blocks.settled()
-        if piece is not None:
-            self._settle(piece)
-        if self._blocks.open_weight >= self._tolerated_weight:
-            self._shorten()
-        return bool(self._waiting)
+        return self.draft.advance(self.adopt_size())
 
     def paint(self, below: Sequence[Row] = ()) -> None:
         """Draw the text parsed by ``advance``, with the temporary rows ``below`` under it."""
-        self._adopt_size()
-        room = max(1, self._drawn_for.lines - 1 - len(below))
-        unsettled = self._rows_of(self._blocks.unsettled())
-        kept_lines = room // 2
-        while len(unsettled) > room and self._shed(kept_lines):
-            unsettled = self._rows_of(self._blocks.unsettled())
-            kept_lines //= 2
-        self._show(unsettled, below, room)
+        size = self.adopt_size()
+        self.show(self.draft.frame(size, self.room(below)), below)
+
+    def room(self, below: Sequence[Row]) -> int:
+        """Return how many rows of the open block have room above the rows ``below`` it."""
+        return max(1, self._drawn_for.lines - 1 - len(below))
+
+    def show(self, unsettled: Sequence[Row], below: Sequence[Row] = ()) -> None:
+        """Write the rows that the draft has settled, and those of the open block in place of the ones before."""
+        self.adopt_size()
+        self._settled += self.draft.take_settled()
+        self._source = self.draft.source
+        while self._dropped < self.draft.taken:
+            self._dropped += len(self._arrived.popleft())
+        self._show(unsettled, below, self.room(below))
 
     def take_down(self) -> None:
         """Erase all rows but the settled ones, so that something can be written below them."""
-        self._adopt_size()
+        self.adopt_size()
         self._show([], [], 1)
 
     def close(self) -> int:
-        """Settle the parsed text; return how many characters of the queue are not shown.
+        """Settle the parsed text; return how many characters of the queue are not shown."""
+        self.draft.finish(self.adopt_size())
+        return self.show_rest()
 
-        A queue of more than one step means that the user stopped a long reply and does not want to wait.
-        """
-        if self._waiting_length() <= _STEP_CHARACTERS:
-            self.advance()
-        self._settle(self._blocks.rest())
-        self.take_down()
-        return self._waiting_length()
+    def show_rest(self) -> int:
+        """Write the rows that the draft has settled, and nothing below them; return as ``close`` does."""
+        self.show([])
+        return sum(map(len, self._arrived))
 
-    def _waiting_length(self) -> int:
-        return sum(map(len, self._waiting))
+    def give_up(self) -> int:
+        """Show the open block and a step of the queue as text, because drawing takes long; return as ``close`` does."""
+        self.adopt_size()
+        rest = "".join(self._arrived)
+        lines = (self._source + rest[:_STEP_CHARACTERS]).split("\n")
+        self._settled += [Row(line, line, widest(line)) for line in lines]
+        self._show([], [], 1)
+        return len(rest[_STEP_CHARACTERS:])
 
-    def _adopt_size(self) -> None:
-        """Draw at the window's size from now on, and note the open rows that it has scrolled away."""
+    def adopt_size(self) -> os.terminal_size:
+        """Draw at the window's size from now on, and return it; note the open rows that it has scrolled away."""
         self._drawn_for = self._size()
         gone = self._rows.let_go(self._drawn_for.columns, self._drawn_for.lines)
         if self._paints_all:
             self._printed += "".join(map(words_of, gone))
-
-    def _shed(self, kept_lines: int) -> bool:
-        """Settle the beginning of the open block, if it can be settled in parts."""
-        piece = self._blocks.shed(kept_lines)
-        if piece is not None:
-            self._settle(piece)
-        return piece is not None
-
-    def _shorten(self) -> None:
-        """Settle as much as possible of a heavy open block; if nothing, try again when it has grown."""
-        if self._shed(self._drawn_for.lines // 2):
-            return
-        piece = self._blocks.break_up()
-        if piece is None:
-            self._tolerated_weight = self._blocks.open_weight + _HEAVY_BLOCK
-            return
-        self._settle(piece)
-        last = max((number for number, row in enumerate(self._settled) if row.plain.strip()), default=0)
-        if self._settled and self._blocks.take_back(self._settled[last].plain.strip()):
-            del self._settled[last:]
-
-    def _rows_of(self, piece: Piece) -> list[Row]:
-        return self._drawing.rows(piece, self._drawn_for.columns)
-
-    def _settle(self, piece: Piece) -> None:
-        self._tolerated_weight = _HEAVY_BLOCK
-        self._settled += self._rows_of(piece)
+        return self._drawn_for
 
     def _show(self, unsettled: Sequence[Row], below: Sequence[Row], room: int) -> None:
         settled, found = without_printed(self._settled, self._printed)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.models.events import Asking, ToolStarted, WaitOver
 from chorus_cli.core.text.safe_text import SafeTextStream, safe_line
 from chorus_cli.terminal.screen.dim_row import beginning_of, dim_row, dots, end_of
 from chorus_cli.terminal.screen.painted_rows import widest
+from chorus_cli.terminal.screen.progress import Wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 _LATEST_CHARACTERS = 500
 _PATIENCE_SECONDS = 3.0
+_QUICK_ANSWER_SECONDS = 0.3
+PREPARING = Wait("preparing the request", 1.0)
+WAITING = Wait("waiting for the other reply", 1.0, ", press Ctrl-C to take your message back")
 
 
 class Thinking:
@@ -77,6 +82,17 @@ class Silence:
             return []
         told = f"waiting for more {dots(unicode=self._screen.unicode)} {seconds:.0f} s"
         return [dim_row(told, columns, colour=self._screen.colour)]
+
+
+def wait_after(event: WaitOver | Asking | ToolStarted) -> Wait:
+    """Return the line of progress after an event of the turn."""
+    match event:
+        case WaitOver():
+            return PREPARING
+        case Asking(model):
+            return Wait(f"waiting for {safe_line(model)}", _QUICK_ANSWER_SECONDS)
+        case ToolStarted(call):
+            return Wait(safe_line(call), _QUICK_ANSWER_SECONDS)
 
 
 def tool_line(used: ToolUsed, columns: int, *, unicode: bool) -> str:

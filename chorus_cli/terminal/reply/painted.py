@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.core.models.events import (
     Asking,
@@ -24,9 +26,9 @@ from chorus_cli.core.models.events import (
     WaitBegun,
     WaitOver,
 )
-from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning, safe_line
-from chorus_cli.terminal.reply.dim_lines import Silence, Thinking, tool_line
-from chorus_cli.terminal.screen.progress import Progress, Wait
+from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning
+from chorus_cli.terminal.reply.dim_lines import PREPARING, WAITING, Silence, Thinking, tool_line, wait_after
+from chorus_cli.terminal.screen.progress import Progress
 from chorus_cli.terminal.screen.terminal import WindowSize
 
 if TYPE_CHECKING:
@@ -38,21 +40,27 @@ if TYPE_CHECKING:
     from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.terminal.screen.painted_rows import Row
+    from chorus_cli.terminal.screen.progress import Wait
+
+_Result = TypeVar("_Result")
 
 _FRAME_SECONDS = 1 / 15
 _REST_PER_WORK = 9
 """Pause after a frame as a multiple of its cost: painting takes a tenth of the time at most."""
 
-_PREPARING = Wait("preparing the request", 1.0)
-_WAITING = Wait("waiting for the other reply", 1.0, ", press Ctrl-C to take your message back")
-_QUICK_ANSWER_SECONDS = 0.3
+_LAST_DRAWING_SECONDS, _LAST_WAIT_SECONDS = 0.05, 0.5
+"""How long a reply that was stopped may take to be drawn to its end, in which no key is read: processor time, and time
+on a busy machine."""
+_LOOK_SECONDS = 0.01
+
+_MARKDOWN = "chorus_cli.terminal.markdown.stream"
 
 
 class PaintedReply:
     """Paints the events of a turn in a background task; notices and errors go to ``asides``.
 
-    The task first imports rich in a thread, while the request is under way. ``keyboard`` is read until the reply is
-    settled.
+    The task first imports rich in a thread, while the request is under way. Rows are drawn in a thread too: a text can
+    be made that takes seconds. ``keyboard`` is read until the reply is settled.
     """
 
     def __init__(
@@ -74,11 +82,13 @@ class PaintedReply:
         self._thinking = Thinking(answers, monotonic)
         self._silence = Silence(answers, monotonic)
         self._arrived: list[str] = []
+        self._thread = ThreadPoolExecutor(1, "drawing")
+        self._is_settled = False
         self._news = asyncio.Event()
         self._is_closed = False
         self._listener = asyncio.current_task()
         self._painting = asyncio.create_task(self._paint())
-        self._progress.begin(_PREPARING)
+        self._progress.begin(PREPARING)
         answers.painted.append(self._take_down)
         if keyboard is not None:
             keyboard.begin(self._show_typed)
@@ -94,9 +104,9 @@ class PaintedReply:
         match event:
             case WaitBegun(text):
                 self._tell(text)
-                self._wait_for(_WAITING)
+                self._wait_for(WAITING)
             case WaitOver() | Asking() | ToolStarted():
-                self._wait_for(_wait_after(event))
+                self._wait_for(wait_after(event))
             case TextDelta(text):
                 self._progress.end()
                 self._thinking.end()
@@ -121,7 +131,9 @@ class PaintedReply:
         self._end_typing()
         await self._window.come_to_rest()
         while await self._advance(self._monotonic() + _FRAME_SECONDS):
-            self._markdown.take_down()
+            self._markdown.show([])
+        await self._drawn(self._markdown.draft.finish, self._markdown.adopt_size())
+        self._is_settled = True
 
     def close(self) -> None:
         """Settle the reply, and report hidden or omitted characters and errors; a second call does nothing.
@@ -139,12 +151,19 @@ class PaintedReply:
         # A reply that is stopped before its first word need not wait for rich.
         if any(self._arrived) or "_markdown" in vars(self):
             self._settle()
+        if "_markdown" in vars(self):
+            self._thread.submit(self._markdown.draft.lexing.close)
+        self._thread.shutdown(wait=False)
         if self.done is not None and self.done.error is not None:
             self._asides.error(self.done.complaint)
 
     def _settle(self) -> None:
+        if not hasattr(sys.modules.get(_MARKDOWN), "MarkdownStream"):
+            # The user does not wait for the import either.
+            self._answers.paragraph("".join(self._arrived))
+            return
         self._take_in()
-        left_out = self._markdown.close()
+        left_out = self._markdown.show_rest() if self._is_settled else self._settled_in_time()
         for warning in (
             hidden_warning(self._safe),
             hidden_warning(self._markdown.decoded, "this reply, written as entities"),
@@ -152,6 +171,18 @@ class PaintedReply:
         ):
             if warning:
                 self._asides.notice(warning)
+
+    def _settled_in_time(self) -> int:
+        """Draw the rest of a reply that was stopped, or write it as text if that takes long."""
+        self._markdown.draft.lexing.hurry()
+        drawing = self._thread.submit(self._markdown.draft.finish, self._markdown.adopt_size())
+        worked, deadline = time.process_time(), time.monotonic() + _LAST_WAIT_SECONDS
+        while not wait({drawing}, _LOOK_SECONDS).done:
+            if time.process_time() - worked > _LAST_DRAWING_SECONDS or time.monotonic() > deadline:
+                drawing.cancel()
+                return self._markdown.give_up()
+        drawing.result()
+        return self._markdown.show_rest()
 
     @cached_property
     def _markdown(self) -> MarkdownStream:
@@ -162,6 +193,7 @@ class PaintedReply:
             colour=self._answers.colour,
             breaks_rows=self._answers.breaks_rows,
             size=self._window.current,
+            lexes_apart=True,
         )
 
     def _wait_for(self, wait: Wait) -> None:
@@ -206,7 +238,7 @@ class PaintedReply:
             more = await self._advance(begun + _FRAME_SECONDS)
             if self._is_stopped:
                 return
-            self._markdown.paint(self._rows_below(self._window.current().columns))
+            await self._show_frame()
             work = self._monotonic() - begun
             if next_second is not None:
                 next_second.cancel()
@@ -216,6 +248,20 @@ class PaintedReply:
                 next_second = asyncio.get_running_loop().call_later(1, self._news.set)
             await asyncio.sleep(0 if more else max(_FRAME_SECONDS, work * _REST_PER_WORK))
 
+    async def _show_frame(self) -> None:
+        """Draw the open block, unless the window changes its size meanwhile, and show it."""
+        size = self._markdown.adopt_size()
+        room = self._markdown.room(self._rows_below(size.columns))
+        rows = await self._drawn(self._markdown.draft.frame, size, room)
+        if self._window.current() != size:
+            self._news.set()
+        elif not self._is_stopped:
+            self._markdown.show(rows, self._rows_below(size.columns))
+
+    async def _drawn(self, work: Callable[..., _Result], *arguments: object) -> _Result:
+        """Do a part of the drawing in its thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
     def _rows_below(self, columns: int) -> list[Row]:
         typed = [] if self._progress.is_shown else self._typed(columns)
         return [*(self._thinking.rows(columns) or self._silence.rows(columns)), *typed]
@@ -223,8 +269,7 @@ class PaintedReply:
     async def _advance(self, deadline: float) -> bool:
         """Parse the text that has arrived, step by step until ``deadline``; return whether more is queued."""
         self._take_in()
-        while self._markdown.advance():
-            await asyncio.sleep(0)
+        while await self._drawn(self._markdown.draft.advance, self._markdown.adopt_size()):
             if self._is_stopped or self._monotonic() >= deadline:
                 return True
         return False
@@ -240,16 +285,6 @@ class PaintedReply:
         elif not self._painting.cancelled():
             # Settling raises the same error again; this only marks it as retrieved.
             self._painting.exception()
-
-
-def _wait_after(event: WaitOver | Asking | ToolStarted) -> Wait:
-    match event:
-        case WaitOver():
-            return _PREPARING
-        case Asking(model):
-            return Wait(f"waiting for {safe_line(model)}", _QUICK_ANSWER_SECONDS)
-        case ToolStarted(call):
-            return Wait(safe_line(call), _QUICK_ANSWER_SECONDS)
 
 
 def _unshown(count: int) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.models.events import (
@@ -22,11 +24,14 @@ from chorus_cli.terminal.reply.dim_lines import tool_line
 from chorus_cli.terminal.reply.painted import PaintedReply
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Iterator
 
     from chorus_cli.core.models.events import TurnEvent
     from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
     from chorus_cli.terminal.screen.output import Screen
+
+_PIECE_CHARACTERS = 4_096
+"""Making so much text safe takes some milliseconds at most."""
 
 
 async def show_events(
@@ -51,11 +56,23 @@ async def show_events(
                     await reply.finish()
                     reply.close()
                     reply = begun()
-                reply.show(event)
+                for piece in _pieces(event):
+                    reply.show(piece)
+                    if piece is not event:
+                        await asyncio.sleep(0)
         await reply.finish()
     finally:
         reply.close()
     return reply.done
+
+
+def _pieces(event: TurnEvent) -> Iterator[TurnEvent]:
+    """Yield an event, in pieces if it is a long text: one may have megabytes."""
+    if isinstance(event, TextDelta | ReasoningDelta) and len(event.text) > _PIECE_CHARACTERS:
+        for start in range(0, len(event.text), _PIECE_CHARACTERS):
+            yield replace(event, text=event.text[start : start + _PIECE_CHARACTERS])
+    else:
+        yield event
 
 
 class Arrival:

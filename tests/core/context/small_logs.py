@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from chorus_cli.core.context.view import View, view
 from chorus_cli.core.log.acts import Clear, Edit, Redo, Restore, Retry, Subject, Undo
+from chorus_cli.core.log.journal import thread_journal
 from chorus_cli.core.log.messages import Message, Role
 from chorus_cli.core.log.operations import Operation
 from chorus_cli.core.time.window import cutoff
@@ -58,4 +59,4 @@ def ids(seen: View) -> list[int]:
 
 
 def in_view(messages: list[Message], *operations: Operation, hours: float = 8) -> list[int]:
-    return ids(view(THREAD, messages, operations, cutoff(NOW, hours)))
+    return ids(view(messages, thread_journal(THREAD, operations), cutoff(NOW, hours)))

@@ -49,7 +49,7 @@ def planned(
 ) -> RequestPlan:
     """Plan the request of a view whose summary stands for messages before ``rows``."""
     view = View(tuple(rows), None, START, (), summary, 0)
-    return plan_request(ContextSnapshot(FRAME, view, (), budget_of(room), first_message_id=begins_at), COUNT)
+    return plan_request(ContextSnapshot(FRAME, view, budget_of(room), first_message_id=begins_at), COUNT)
 
 
 def message(id_: int, role: Role, content: str, turn: int, status: Status = Status.COMPLETE) -> Message:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chorus_cli.core.context.view import view
 from chorus_cli.core.log.acts import Restore, Undo
+from chorus_cli.core.log.journal import thread_journal
 from chorus_cli.core.time.window import cutoff
 from tests.core.context.small_logs import NOW, ago, boundary, clear, ids, in_view, retry, reversal, row, turn
 
@@ -54,7 +55,7 @@ def test_a_restore_puts_into_each_thread_what_belongs_there() -> None:
     log = [*turn(1), *turn(3, thread=2)]
     restore = boundary(1, after=4, members=(3, 1, 4), kind=Restore, thread=None)
     assert in_view(log, restore) == [1]
-    assert ids(view(2, log, [restore], cutoff(NOW, 8))) == [3, 4]
+    assert ids(view(log, thread_journal(2, [restore]), cutoff(NOW, 8))) == [3, 4]
 
 
 def test_members_that_no_row_is_known_for_are_passed_over() -> None:

@@ -9,10 +9,11 @@ import pytest
 from chorus_cli.core.context.forking import forkable, title_of_fork
 from chorus_cli.core.context.view import View, view
 from chorus_cli.core.errors import JournalError
+from chorus_cli.core.log.journal import ThreadJournal
 from chorus_cli.core.log.messages import Status
 from tests.core.context.small_logs import THREAD, ago, turn
 
-SEEN = view(THREAD, [*turn(1), *turn(3), *turn(5)], [], ago(8))
+SEEN = view([*turn(1), *turn(3), *turn(5)], ThreadJournal(THREAD), ago(8))
 RUNNING = replace(SEEN, messages=(*SEEN.messages[:5], SEEN.messages[5]._replace(status=Status.STREAMING)))
 
 

@@ -31,7 +31,7 @@ def test_a_pinned_message_is_sent_if_it_has_room_and_nothing_is_sent_twice(
     folded = min(folded, len(rows) - 1)
     summary = summary_of([row.id for row in rows[:folded]]) if folded else None
     view = View(tuple(rows), None, START, (), summary, folded, pinned=frozenset(pinned))
-    snapshot = ContextSnapshot(FRAME, view, (), budget_of(Room(most, half)))
+    snapshot = ContextSnapshot(FRAME, view, budget_of(Room(most, half)))
     plan = plan_request(snapshot, COUNT)
     sent = [row.id for row in plan.sent]
     assert sent == sorted(set(sent))

@@ -9,6 +9,7 @@ import pytest
 
 from chorus_cli.core.context.view import view
 from chorus_cli.core.log.acts import Fold, Redo, Undo, Window
+from chorus_cli.core.log.journal import thread_journal
 from chorus_cli.core.log.memory_acts import Flash
 from chorus_cli.core.log.messages import Message, Role, Status
 from chorus_cli.core.log.operations import Operation
@@ -139,7 +140,7 @@ def test_redoing_a_clear_sets_it_where_it_was() -> None:
 def test_a_view_holds_messages_of_its_thread_only() -> None:
     log = [*turn(1), *turn(3, thread=2), *turn(5)]
     assert in_view(log) == [1, 2, 5, 6]
-    assert ids(view(2, log, [], cutoff(NOW, 8))) == [3, 4]
+    assert ids(view(log, thread_journal(2, []), cutoff(NOW, 8))) == [3, 4]
 
 
 def test_two_writers_in_one_thread_are_told_apart_by_turn() -> None:
@@ -150,7 +151,7 @@ def test_two_writers_in_one_thread_are_told_apart_by_turn() -> None:
 
 def test_a_turn_that_was_taken_back_is_out_and_told() -> None:
     undo = reversal(1, Undo, turn=3)
-    seen = view(THREAD, [*turn(1), *turn(3), *turn(5)], [undo], cutoff(NOW, 8))
+    seen = view([*turn(1), *turn(3), *turn(5)], thread_journal(THREAD, [undo]), cutoff(NOW, 8))
     assert ids(seen) == [1, 2, 5, 6]
     assert [message.id for message in seen.taken_back] == [3, 4]
 
@@ -179,15 +180,15 @@ def test_operations_that_are_no_boundary_leave_the_view_alone(act: Window | Fold
 
 
 def test_a_view_says_what_it_begins_at() -> None:
-    seen = view(THREAD, turn(1), [clear(1, after=0), clear(2, after=2)], cutoff(NOW, 8))
+    seen = view(turn(1), thread_journal(THREAD, [clear(1, after=0), clear(2, after=2)]), cutoff(NOW, 8))
     assert seen.boundary == clear(2, after=2)
     assert seen.cutoff == ago(8)
-    assert view(THREAD, turn(1), [], cutoff(NOW, 8)).boundary is None
+    assert view(turn(1), thread_journal(THREAD, []), cutoff(NOW, 8)).boundary is None
 
 
 def test_what_is_beyond_the_boundary_does_not_count_as_taken_back() -> None:
     operations = reversal(1, Undo, turn=1), clear(2, after=2)
-    assert view(THREAD, turn(1), operations, cutoff(NOW, 8)).taken_back == ()
+    assert view(turn(1), thread_journal(THREAD, operations), cutoff(NOW, 8)).taken_back == ()
 
 
 @pytest.mark.parametrize("status", Status)

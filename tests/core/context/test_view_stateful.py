@@ -227,7 +227,11 @@ class ViewMachine(CountedPast):
         everything = message_rows.rows(self.connection, range(1, self._newest_row() + 1))
         for place in PLACES:
             operations = operation_rows.all_of(self.connection, place.persona, place.thread)
-            whole = view(place.thread, everything, operations, cutoff(self.now, self.hours[place.persona]))
+            whole = view(
+                everything,
+                journal.thread_journal(place.thread, operations),
+                cutoff(self.now, self.hours[place.persona]),
+            )
             assert [row.id for row in whole.messages] == self._seen(place)
 
     @invariant()

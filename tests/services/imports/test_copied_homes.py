@@ -11,9 +11,9 @@ import pytest
 from chorus_cli.services.imports.exports import Exports
 from chorus_cli.services.imports.imports import Wanted
 from chorus_cli.services.imports.report import ImportReport
-from chorus_cli.storage.sqlite.store import Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.services.world import World, built
+from tests.storage.sqlite.database import QuickStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -46,7 +46,7 @@ async def contents(world: World) -> list[str]:
 
 
 async def home(folder: Path, clock: FakeClock) -> World:
-    store = Store(folder / "chorus.db")
+    store = QuickStore(folder / "chorus.db")
     await store.open()
     return await built(folder, store, clock, ScriptedModel(), 100_000)
 

@@ -19,10 +19,10 @@ from chorus_cli.services.imports.imports import Wanted
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.storage.files import attachments
 from chorus_cli.storage.sqlite.log import message_rows
-from chorus_cli.storage.sqlite.store import Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.services.imports.foreign_talk import ITALY, LATIUM, ROME, WHERE, taken_in
 from tests.services.world import World, built
+from tests.storage.sqlite.database import QuickStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -55,7 +55,7 @@ async def other(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Home]:
     """An empty home."""
     folder = tmp_path / "other"
     folder.mkdir()
-    store = Store(folder / "chorus.db")
+    store = QuickStore(folder / "chorus.db")
     await store.open()
     yield Home(await built(folder, store, clock, ScriptedModel(), 100_000), tmp_path / "out-other")
     await store.close()

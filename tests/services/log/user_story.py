@@ -23,11 +23,11 @@ from chorus_cli.core.log.messages import Role
 from chorus_cli.core.models.events import TurnEvent
 from chorus_cli.storage.sqlite.finished_rows import FinishedRows
 from chorus_cli.storage.sqlite.log import operation_rows
-from chorus_cli.storage.sqlite.migrations import migrate
 from chorus_cli.storage.sqlite.store import Connection, Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.services.log.expected_contexts import Line, Lines
 from tests.services.world import World, built
+from tests.storage.sqlite.database import fill
 
 Ending = Literal["reply", "nothing", "stopped"]
 Shown = list[tuple[str, bool, datetime]]
@@ -45,7 +45,7 @@ class MemoryStore(Store):
         self._connection = sqlite3.connect(":memory:", isolation_level=None, factory=Connection)
         self._connection.finished_rows = FinishedRows()
         self._connection.execute("PRAGMA foreign_keys = ON")
-        migrate(self._connection)
+        fill(self._connection)
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.memory.items import ItemType
-from chorus_cli.storage.sqlite.store import Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.services.memory.naive_memory import NaiveMemory, State
 from tests.services.memory.remembered import Remembering
 from tests.services.world import built
+from tests.storage.sqlite.database import QuickStore
 
 CONTENTS = ("buy milk", "call the plumber", "write tests", "東京 in spring")
 TYPES = (ItemType.TASK, ItemType.PRD_SECTION)
@@ -40,7 +40,7 @@ class MemoryMachine(RuleBasedStateMachine):
 
     async def opened(self) -> Remembering:
         folder = Path(self.folder.name)
-        self.store = Store(folder / "chorus.db")
+        self.store = QuickStore(folder / "chorus.db")
         await self.store.open()
         return Remembering(await built(folder, self.store, FakeClock(), ScriptedModel(), 10_000))
 

@@ -22,23 +22,16 @@ from chorus_cli.core.models.exchange import ModelRequest
 from chorus_cli.services.editing.drafts import UnsentInput
 from chorus_cli.services.threads.running_turn import RunningTurn
 from chorus_cli.storage.sqlite.log import orphans
-from chorus_cli.storage.sqlite.store import Connection, Store
+from chorus_cli.storage.sqlite.store import Connection
 from tests.fakes import FakeClock, ScriptedModel
 from tests.services.threads.naive_threads import Shown
 from tests.services.world import World, built
+from tests.storage.sqlite.database import QuickStore
 
 T = TypeVar("T")
 
 _LIMIT_TOKENS = 100_000
 _BLOCKS = re.compile(r"(?s)(--- context starts here ---\n\n)(.*)(--- end of messages ---)")
-
-
-class QuickStore(Store):
-    """A store that does not wait for the disk: no power cut is part of these stories."""
-
-    def _open(self) -> None:
-        super()._open()
-        self._opened.execute("PRAGMA synchronous = OFF")
 
 
 @dataclass

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from contextlib import closing, suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chorus_cli.core.log.messages import MessageContent, Role
+from chorus_cli.storage.sqlite.finished_rows import FinishedRows
 from chorus_cli.storage.sqlite.log import message_rows
 from chorus_cli.storage.sqlite.store import Store
 from tests.fakes import START
@@ -95,3 +97,15 @@ async def test_a_turn_reads_only_what_is_new(store: Store) -> None:
     after = await store.read(seen)
     assert [old is new for old, new in zip(before, after, strict=False)] == [True] * 6
     assert len(after) == 8
+
+
+async def test_more_than_so_many_characters_are_not_kept(store: Store) -> None:
+    def read_twice(connection: sqlite3.Connection, most_characters: int) -> list[bool]:
+        finished = FinishedRows(most_characters)
+        before, after = (finished.read(connection, [1, 2], partial(message_rows.rows, connection)) for _ in range(2))
+        return [old is new for old, new in zip(before, after, strict=True)]
+
+    await store.write(turn, 0)
+    characters = sum(len(row.content + row.preamble) for row in await store.read(seen))
+    assert await store.read(read_twice, characters) == [True, True]
+    assert await store.read(read_twice, characters - 1) == [False, False]

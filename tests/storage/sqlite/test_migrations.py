@@ -26,7 +26,7 @@ COLUMNS = {
     "messages": (
         "id, persona, thread_id, turn_id, role, content, preamble, tool_calls, tool_call_id, timestamp, status, run, "
         "model, token_count, usage, introduced_by, revises, checksum, attachments, reasoning, "
-        "superseded, origin, origin_seq"
+        "superseded, origin, origin_seq, purged_by"
     ),
     "threads": "id, persona, title, created_at, closed_at, number",
     "operations": "id, persona, thread_id, kind, after_message_id, detail, created_at, number, origin, origin_seq",
@@ -42,10 +42,11 @@ COLUMNS = {
     "context_items": (
         "id, persona, item_type, content, importance_score, tier, pinned, access_count, created_at, last_accessed, "
         "source_message_id, content_hash, token_count, forgotten_by, origin, "
-        "origin_seq"
+        "origin_seq, purged_by"
     ),
     "imported_conversations": "id, persona, source, conversation, thread_id, operation_id",
     "imported_messages": "conversation_id, message, message_id, parent",
+    "intents": "id, persona, kind, detail, before, after, created_at",
     "installation": "origin",
     "changed_rows": "count",
     "context_checkpoints": (

@@ -12,16 +12,15 @@ from chorus_cli.core.context.view import View
 from chorus_cli.core.models.choice import ModelChoice
 from chorus_cli.core.personas.persona import Persona
 from chorus_cli.core.settings.table import Settings
-from chorus_cli.storage.sqlite.context.snapshot_rows import read_snapshot
-from chorus_cli.storage.sqlite.log import operation_rows
+from chorus_cli.storage.sqlite.context.snapshot_rows import read_snapshot, thread_journal
 
 
 def snapshot_in(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> ContextSnapshot:
     """Read the snapshot of a window that starts at ``since``, for a persona of default settings."""
     target = Target(Persona(persona, Settings()), thread_id, ModelChoice("model", "a test"))
     frame = Frame(target, SystemPrompt("", 0, 0), Limit(100_000, "a test"))
-    operations = operation_rows.since_boundary(connection, persona, thread_id)
-    return read_snapshot(connection, frame, operations, RequestStart(since))
+    journal = thread_journal(connection, persona, thread_id)
+    return read_snapshot(connection, frame, journal, RequestStart(since))
 
 
 def view_in(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> View:

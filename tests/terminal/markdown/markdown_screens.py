@@ -16,7 +16,7 @@ from rich.console import Console
 from chorus_cli.terminal.markdown.stream import MarkdownStream
 from chorus_cli.terminal.screen.palette import MARKDOWN
 from tests.terminal.markdown.mended_markdown import MendedMarkdown
-from tests.terminal.screen.screen_cells import DimScreen
+from tests.terminal.screen.screen_cells import DimScreen, cells_in_use
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -96,7 +96,7 @@ class Window:
         return self.size()
 
     def _cells(self, row: Any) -> list[Any]:
-        return _without_end([row[column] for column in range(self.size.columns)], self.screen.default_char)
+        return _without_end(cells_in_use(row, self.size.columns), self.screen.default_char)
 
 
 def at_once(text: str, size: Size) -> Window:

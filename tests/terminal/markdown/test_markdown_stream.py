@@ -211,7 +211,7 @@ def test_a_reply_that_comes_at_once_is_worked_off_in_steps_and_loses_nothing(tex
     steps = 1
     while stream.advance():
         steps += 1
-        assert stream._blocks.open_weight < 40_000
+        assert stream.draft._blocks.open_weight < 40_000
     assert stream.close() == 0
     assert steps == -(-len(text) // 4_096)
     for letter in "wxyqc":
@@ -250,7 +250,7 @@ def test_what_is_much_work_for_its_length_is_broken_up_sooner(text: str) -> None
     stream.feed(text)
     longest = 0
     while stream.advance():
-        longest = max(longest, len(stream._blocks._open))
+        longest = max(longest, len(stream.draft.source))
     assert longest < 10_000
 
 

@@ -6,11 +6,11 @@ import sys
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-import pyte
 import pytest
 
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home, Terminal
 from tests.terminal.editors import changing, editor
+from tests.terminal.screen.screen_cells import ScrollingScreen
 from tests.terminal.tmux import await_pane
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ MESSAGE = [f"row {number} of the message" for number in range(1, 61)]
 @contextmanager
 def low_window(home: Home, **variables: str) -> Iterator[Terminal]:
     """Open the chat in a window of few lines."""
-    screen = pyte.HistoryScreen(COLUMNS, LINES, history=2000)
+    screen = ScrollingScreen(COLUMNS, LINES, history=2000)
     with closing(Terminal({**home.environment, **variables}, screen)) as chat:
         chat.await_text("Chorus 0.")
         chat.await_line(PROMPT)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyte
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 Row = list[Any]
 """The cells of a row, as pyte has them."""
@@ -18,7 +18,13 @@ _COLOURS = frozenset({38, 48})
 _PARAMETERS_OF_A_COLOUR = {2: 3, 5: 1}
 
 
-class DimScreen(pyte.HistoryScreen):
+class ScrollingScreen(pyte.HistoryScreen):
+    """A screen with a scrollback through which nobody pages, as pyte would have it looked up with each attribute."""
+
+    __getattribute__ = pyte.Screen.__getattribute__
+
+
+class DimScreen(ScrollingScreen):
     """A screen that knows dim text, which pyte ignores: it is kept as blinking, which nothing of ours is."""
 
     def select_graphic_rendition(self, *attributes: int, **options: Any) -> None:
@@ -40,6 +46,11 @@ def rows_of(screen: pyte.HistoryScreen) -> list[Row]:
 def cursor_row(screen: pyte.HistoryScreen) -> int:
     """Return which of ``rows_of`` has the cursor."""
     return len(screen.history.top) + screen.cursor.y
+
+
+def cells_in_use(row: Mapping[int, Any], columns: int) -> Row:
+    """Return the cells of a row of a screen as far as anything was written."""
+    return [row[column] for column in range(min(columns, max(row, default=-1) + 1))]
 
 
 def text_of(row: Sequence[Any]) -> str:

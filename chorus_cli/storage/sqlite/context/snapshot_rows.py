@@ -23,43 +23,52 @@ from chorus_cli.storage.sqlite.memory import item_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
     from datetime import datetime
 
     from chorus_cli.core.context.budget import Budget
     from chorus_cli.core.context.view import View
-    from chorus_cli.core.log.operations import Operation
+    from chorus_cli.core.log.journal import ThreadJournal
     from chorus_cli.core.memory.items import Item
 
 _WINDOW = setting_of("context_hours")
 
 
+def thread_journal(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadJournal:
+    """Read the operations that concern a thread, from its boundary on, with their effect on its context."""
+    operations = operation_rows.since_boundary(connection, persona, thread_id)
+    # Operations on the memory are not among them, but a forgotten item must leave the prompt.
+    return journal.thread_journal(thread_id, operations, item_rows.newest_forgetting(connection, persona))
+
+
 def read_snapshot(
     connection: sqlite3.Connection,
     frame: Frame,
-    operations: Sequence[Operation],
+    known: ThreadJournal,
     start: RequestStart,
     until: datetime | None = None,
 ) -> ContextSnapshot:
     """Read the snapshot of the thread that ``frame`` names; its messages may still have to be counted.
 
-    ``operations`` are those since the boundary; no message after ``until`` is read. The cost follows the window and
-    the operations, never the log.
+    No message after ``until`` is read. The cost follows the window and the operations, never the log.
     """
-    seen = _view(connection, frame.target.thread_id, operations, start, until)
+    target = frame.target
+    seen = _view(connection, known, start, until)
     # The memory items of the last request stay, unless a fold has changed its beginning.
-    held = start.hot if start.summary_id == seen.summary_id else None
-    last_spoken = spoken.last_spoken_at(connection, frame.target.thread_id) or _last_of_fork(seen)
-    stored = meta_rows.value(connection, meta_rows.calibration_key(frame.target.choice.model))
+    held = start.hot if start.summary_id == (seen.summary.operation_id if seen.summary else None) else None
+    last_spoken = spoken.last_spoken_at(connection, target.thread_id)
+    if last_spoken is None and seen.boundary is not None and isinstance(seen.boundary.act, Fork):
+        # A fork has messages of its origin.
+        last_spoken = max((row.timestamp for row in seen.messages), default=None)
+    stored = meta_rows.value(connection, meta_rows.calibration_key(target.choice.model))
     learned = calibration.read(stored) if stored else Calibration()
-    allowed = frame.budget(learned, fold_is_undone=journal.fold_is_undone(operations))
+    allowed = frame.budget(learned, fold_is_undone=known.fold_is_undone)
     return ContextSnapshot(
         frame=frame,
         view=seen,
-        operations=tuple(operations),
         budget=allowed,
         last_spoken=last_spoken,
-        newest_operation_id=max(start.operation_id, journal.newest_id(operations)),
+        newest_operation_id=known.newest_id,
+        fold_is_undone=known.fold_is_undone,
         first_message_id=start.first_message_id,
         hot=_chosen_hot(connection, frame, allowed, seen) if held is None else held,
     )
@@ -81,38 +90,26 @@ def read_past_snapshot(connection: sqlite3.Connection, frame: Frame, moment: dat
     hours = found if isinstance(found, int) and _WINDOW.accepts(found) else persona.defaults.context_hours
     past = replace(persona, settings=replace(persona.settings, context_hours=hours))
     frame = replace(frame, target=replace(target, persona=past))
-    start = RequestStart(cutoff(moment, hours))
-    return read_snapshot(connection, frame, journal.operations_at(every, moment), start, moment)
+    then = journal.thread_journal(target.thread_id, journal.operations_at(every, moment))
+    return read_snapshot(connection, frame, then, RequestStart(cutoff(moment, hours)), moment)
 
 
-def _view(
-    connection: sqlite3.Connection,
-    thread_id: int,
-    operations: Sequence[Operation],
-    start: RequestStart,
-    until: datetime | None,
-) -> View:
-    boundary = journal.boundary(operations)
-    folds = {each.id: each.act.folded for each in journal.effective(operations) if isinstance(each.act, Fold | Fork)}
+def _view(connection: sqlite3.Connection, known: ThreadJournal, start: RequestStart, until: datetime | None) -> View:
+    thread_id, boundary = known.thread_id, known.boundary
+    counting = (*([boundary] if boundary else []), *known.later)
+    folds = {each.id: each.act.folded for each in counting if isinstance(each.act, Fold | Fork)}
     after = boundary.after_message_id if boundary else 0
     messages = message_rows.rows_since(connection, thread_id, after, start.window, until)
     # The index compares text, which lets a row of the same second through.
     messages = [message for message in messages if until is None or message.timestamp <= until]
-    if by_operations := put_in(thread_id, operations, start.window):
+    if (boundary or known.kept) and (by_operations := put_in(known, start.window)):
         messages += message_rows.rows(connection, by_operations - {message.id for message in messages})
     summaries = summary_rows.of_folds(connection, thread_id, folds, boundary) if folds else ()
     holders = [message for message in messages if message.preamble or message.role is Role.TOOL_RESULT]
     held = ids_held(holders) if holders else set()
     forgotten = item_rows.forgotten_among(connection, held) if held else set()
     messages = without_forgotten(messages, forgotten) if forgotten else messages
-    return view(thread_id, messages, operations, start.window, summaries)
-
-
-def _last_of_fork(seen: View) -> datetime | None:
-    """Return when something was last said that a fork has of its origin; ``None`` where no fork begins the view."""
-    if seen.boundary is None or not isinstance(seen.boundary.act, Fork):
-        return None
-    return max((row.timestamp for row in seen.messages), default=None)
+    return view(messages, known, start.window, summaries)
 
 
 def _chosen_hot(connection: sqlite3.Connection, frame: Frame, allowed: Budget, seen: View) -> tuple[Item, ...]:

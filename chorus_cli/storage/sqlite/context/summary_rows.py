@@ -35,7 +35,8 @@ def of_folds(
         "SELECT operation_id, base_operation_id, content, token_count, model, summaries.created_at, number "
         "FROM summaries JOIN operations ON operations.id = operation_id "
         "WHERE summaries.thread_id = ? AND operation_id IN (SELECT value FROM json_each(?)) AND base_operation_id IS ? "
-        "ORDER BY operation_id DESC LIMIT ?",
+        # That of a purged summary is empty.
+        "AND content <> '' ORDER BY operation_id DESC LIMIT ?",
         (thread_id, json.dumps(list(folds)), boundary.id if boundary else None, _MOST),
     ).fetchall()
     return [

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.view import put_in, view
-from chorus_cli.core.log import journal
+from chorus_cli.core.log.journal import thread_journal
 from chorus_cli.core.log.messages import Message, Role
 from chorus_cli.core.log.threads import last_exchange
 from chorus_cli.core.time import timestamps
@@ -15,9 +15,8 @@ from chorus_cli.storage.sqlite.log import message_rows, operation_rows, thread_r
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
 
-    from chorus_cli.core.log.operations import Operation
+    from chorus_cli.core.log.journal import ThreadJournal
     from chorus_cli.core.log.threads import Exchange
 
 _AT_FIRST = 8
@@ -26,26 +25,26 @@ _LATEST = datetime.max.replace(tzinfo=UTC)
 _SHAPE = "id, thread_id, COALESCE(turn_id, id), introduced_by, superseded"
 
 
-def number_in_view(
-    connection: sqlite3.Connection, thread_id: int, operations: Sequence[Operation], since: datetime
-) -> int:
+def number_in_view(connection: sqlite3.Connection, journal: ThreadJournal, since: datetime) -> int:
     """Count the messages in view of a thread whose window begins at ``since``; the cost follows the window.
 
-    ``operations`` concern the thread and reach back to its boundary. No content is read.
+    No content is read.
     """
-    boundary = journal.boundary(operations)
+    thread_id, boundary = journal.thread_id, journal.boundary
     cursor = connection.execute(
-        f"SELECT {_SHAPE} FROM messages INDEXED BY messages_of_thread WHERE thread_id = ? AND timestamp > ? AND id > ?",
+        f"SELECT {_SHAPE} FROM messages INDEXED BY messages_of_thread WHERE thread_id = ? AND timestamp > ? AND id > ? "
+        f"AND {message_rows.THERE}",
         (thread_id, timestamps.to_text(since), boundary.after_message_id if boundary else 0),
     )
     rows = [_shape(*row) for row in cursor]
-    if by_operations := put_in(thread_id, operations, since):
+    if by_operations := put_in(journal, since):
         ids = json.dumps(list(by_operations))
         cursor = connection.execute(
-            f"SELECT {_SHAPE} FROM messages WHERE id IN (SELECT value FROM json_each(?))", (ids,)
+            f"SELECT {_SHAPE} FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND {message_rows.THERE}",
+            (ids,),
         )
         rows += [_shape(*row) for row in cursor]
-    return len(view(thread_id, rows, operations, since).messages)
+    return len(view(rows, journal, since).messages)
 
 
 def _shape(id_: int, thread_id: int, turn_id: int, introduced_by: int | None, superseded: int) -> Message:
@@ -56,20 +55,19 @@ def _shape(id_: int, thread_id: int, turn_id: int, introduced_by: int | None, su
 
 
 def newest_in_context(
-    connection: sqlite3.Connection, thread_id: int, operations: Sequence[Operation], number: int = _AT_FIRST
+    connection: sqlite3.Connection, journal: ThreadJournal, number: int = _AT_FIRST
 ) -> tuple[Message, ...]:
     """Return the last messages of a thread that an operation has not taken out, whatever their age.
 
     They are the end of the view of a window without limits, with the whole of its last turn. Of the thread's newest
     rows ``number`` are read, and four times as many until that is complete.
     """
-    boundary = journal.boundary(operations)
-    after = boundary.after_message_id if boundary else 0
+    thread_id, after = journal.thread_id, journal.boundary.after_message_id if journal.boundary else 0
     while True:
         newest = thread_rows.newest_ids(connection, thread_id, after, number)
-        members = [id_ for each in operations for id_ in each.members_in(thread_id)[-number:]]
+        members = [id_ for each in journal.operations for id_ in each.members_in(thread_id)[-number:]]
         rows = message_rows.rows(connection, {*newest, *members})
-        seen = view(thread_id, rows, operations, _EVER).messages
+        seen = view(rows, journal, _EVER).messages
         if len(newest) < number or (seen and seen[0].turn_id != seen[-1].turn_id):
             return seen
         number *= 4
@@ -78,4 +76,4 @@ def newest_in_context(
 def last_exchange_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> Exchange | None:
     """Return the last turn of a thread that counts, whatever its age; ``None`` if there is none."""
     operations = operation_rows.since_boundary(connection, persona, thread_id)
-    return last_exchange(newest_in_context(connection, thread_id, operations))
+    return last_exchange(newest_in_context(connection, thread_journal(thread_id, operations)))

@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.context.view import put_in
-from chorus_cli.core.log import journal
 from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.imports import Import
+from chorus_cli.core.log.journal import thread_journal, undone
 from chorus_cli.core.log.marks import LogMarks
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import operation_rows
@@ -17,10 +17,9 @@ from chorus_cli.storage.sqlite.log.message_columns import counted_moment
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
     from datetime import datetime
 
-    from chorus_cli.core.log.operations import Operation
+    from chorus_cli.core.log.journal import ThreadJournal
 
 _WRITTEN = "(content <> '' OR tool_calls IS NOT NULL OR attachments IS NOT NULL)"
 # Text decides by the index and may let a row of the same second through: times may have fewer digits than six.
@@ -60,15 +59,15 @@ def window_fill(
     connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime, earliest: datetime
 ) -> WindowFill:
     """Count what is younger than ``since`` and than ``earliest``; the cost follows the latter, never the log."""
-    operations = operation_rows.since_boundary(connection, persona, thread_id)
-    boundary = journal.boundary(operations)
-    held, _ = _held(connection, thread_id, operations, since)
-    reachable, oldest = _held(connection, thread_id, operations, earliest)
+    journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
+    boundary = journal.boundary
+    held, _ = _held(connection, journal, since)
+    reachable, oldest = _held(connection, journal, earliest)
     entered = boundary.created_at if boundary and boundary.members_in(thread_id) else None
     newest = connection.execute(
         f"SELECT timestamp FROM (SELECT id, timestamp FROM messages WHERE thread_id = :thread AND {LIVE} "
         "ORDER BY timestamp DESC LIMIT 1) WHERE id > :after",
-        _values(thread_id, operations, earliest) | {"undone": json.dumps(_undone(operations))},
+        _values(journal, earliest) | {"undone": json.dumps(_undone(journal))},
     ).fetchone()
     said = counted_moment(newest[0] if newest else None) or entered
     in_reach = entered if entered and entered > earliest else None
@@ -78,19 +77,17 @@ def window_fill(
 
 def has_older(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> bool:
     """Return whether something was said in a thread since its boundary that is older than ``since``."""
-    operations = operation_rows.since_boundary(connection, persona, thread_id)
+    journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
     row = connection.execute(
         f"SELECT EXISTS(SELECT 1 FROM messages INDEXED BY messages_of_thread WHERE timestamp <= :since AND {_SPOKEN})",
-        _values(thread_id, operations, since),
+        _values(journal, since),
     ).fetchone()
     return bool(row[0])
 
 
-def _held(
-    connection: sqlite3.Connection, thread_id: int, operations: Sequence[Operation], since: datetime
-) -> tuple[int, str | None]:
+def _held(connection: sqlite3.Connection, journal: ThreadJournal, since: datetime) -> tuple[int, str | None]:
     """Return the number of messages in a window, and the oldest time of those that were said."""
-    values = _values(thread_id, operations, since)
+    values = _values(journal, since)
     said, oldest = connection.execute(
         "SELECT COUNT(*), MIN(timestamp) FROM messages INDEXED BY messages_of_thread "
         f"WHERE timestamp > :since AND {_EXACT} > :since AND {_SPOKEN}",
@@ -100,40 +97,23 @@ def _held(
     return said + entered, oldest
 
 
-def _values(thread_id: int, operations: Sequence[Operation], since: datetime) -> dict[str, object]:
+def _values(journal: ThreadJournal, since: datetime) -> dict[str, object]:
     """Return the parameters of the rules for a window that begins at ``since``."""
-    boundary = journal.boundary(operations)
-    later = [each for each in journal.effective(operations) if boundary is None or each.id > boundary.id]
-    members = boundary.members_in(thread_id) if boundary and boundary.created_at > since else ()
-    brought = {id_ for each in (*([boundary] if boundary else []), *later) for id_ in each.brought_into(thread_id)}
-    marks = _marks(operations, later, boundary)
+    boundary = journal.boundary
+    members = boundary.members_in(journal.thread_id) if boundary and boundary.created_at > since else ()
+    marks = LogMarks(undone_turns=journal.undone_turns, replaced=journal.replaced, moved_off=journal.moved_off)
     return {
         **live_values(marks),
-        "thread": thread_id,
+        "thread": journal.thread_id,
         "since": timestamps.to_text(since),
         "after": boundary.after_message_id if boundary else 0,
-        "put_in": json.dumps([*put_in(thread_id, operations, since)]),
+        "put_in": json.dumps([*put_in(journal, since)]),
         "members": json.dumps([*members]),
-        "brought": json.dumps([*brought]),
-        "replaced": json.dumps([*marks.replaced]),
-        "spoken_by": json.dumps([each.id for each in later if isinstance(each.act, Retry | Import)]),
+        "brought": json.dumps([*journal.brought]),
+        "replaced": json.dumps([*journal.replaced]),
+        "spoken_by": json.dumps([each.id for each in journal.later if isinstance(each.act, Retry | Import)]),
     }
 
 
-def _marks(operations: Sequence[Operation], later: Sequence[Operation], boundary: Operation | None) -> LogMarks:
-    """Return the marks of the operations since the boundary."""
-    after = boundary.id if boundary else 0
-    undone_turns = (
-        subject.turn_id
-        for subject, newest in journal.latest_reversals(operations).items()
-        if journal.is_undo(newest) and newest.id > after and subject.turn_id is not None
-    )
-    return LogMarks(
-        undone_turns=frozenset(undone_turns),
-        replaced=frozenset(journal.replaced(later)),
-        moved_off=journal.moved_off(later),
-    )
-
-
-def _undone(operations: Sequence[Operation]) -> list[int]:
-    return [subject.operation_id for subject in journal.undone(operations) if subject.operation_id is not None]
+def _undone(journal: ThreadJournal) -> list[int]:
+    return [each.operation_id for each in undone(journal.operations) if each.operation_id is not None]

@@ -49,7 +49,7 @@ def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[
     found = connection.execute(
         "SELECT threads.persona, threads.id FROM threads "
         "WHERE (:persona IS NULL OR threads.persona = :persona) "
-        "AND EXISTS (SELECT 1 FROM messages WHERE messages.thread_id = threads.id) "
+        "AND EXISTS (SELECT 1 FROM messages WHERE messages.thread_id = threads.id AND purged_by IS NULL) "
         "ORDER BY threads.persona, threads.id",
         {"persona": persona},
     ).fetchall()
@@ -84,7 +84,7 @@ def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> For
     known = connection.execute(
         "SELECT source, conversation FROM imported_conversations WHERE thread_id = ?", (thread.thread_id,)
     ).fetchone()
-    source, key = known or (OWN_SOURCE, keys[min(row.id for row in rows)].key)
+    source, key = known or (OWN_SOURCE, keys[min(keys)].key)
     messages = [_message(row, keys, parents[row.id]) for row in rows]
     return ForeignConversation(
         source=source,
@@ -112,7 +112,9 @@ def _off_branch(rows: list[Message], operations: Sequence[Operation], thread_id:
 
 def _rows(connection: sqlite3.Connection, thread_id: int) -> tuple[list[Message], int]:
     """Return the messages of a thread that can be read, in their order, and the number of the others."""
-    found = connection.execute("SELECT id FROM messages WHERE thread_id = ?", (thread_id,)).fetchall()
+    found = connection.execute(
+        f"SELECT id FROM messages WHERE thread_id = ? AND {message_rows.THERE}", (thread_id,)
+    ).fetchall()
     ids = [id_ for (id_,) in found]
     try:
         rows = message_rows.rows(connection, ids)

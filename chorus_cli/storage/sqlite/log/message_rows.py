@@ -1,4 +1,4 @@
-"""The log: every message of every persona, appended and never deleted.
+"""The log: every message of every persona, appended and never deleted; a purge leaves an empty row.
 
 A turn comes in through ``open_turn`` and, where the model calls tools, ``tool_rows``; the messages of an operation
 through ``insert_members`` and ``open_retry``. After that only what is in progress changes, and a missing count is
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.operations import NewOperation, Operation
 
 PAGE_ROWS = 500
+THERE = "purged_by IS NULL"
+"""The condition for messages that were not purged: only those are read."""
 _OF_SMALL_THREAD = (
     "id IN (SELECT id FROM messages INDEXED BY messages_of_thread WHERE thread_id = :thread_id AND id > :after)"
 )
@@ -115,9 +117,9 @@ def turns_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, tu
 
 
 def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Message]:
-    """Return the messages of these ids, in the order of the log; unknown ids are passed over."""
+    """Return the messages of these ids, in the order of the log; unknown and purged ones are passed over."""
     cursor = connection.execute(
-        f"SELECT {COLUMNS} FROM messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        f"SELECT {COLUMNS} FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND {THERE} ORDER BY id",
         (json.dumps(list(ids)),),
     )
     return messages(cursor)
@@ -159,7 +161,7 @@ def history(
     is_small = thread_id is not None and _is_small(connection, thread_id)
     cursor = connection.execute(
         f"SELECT {COLUMNS} FROM messages NOT INDEXED WHERE {_OF_SMALL_THREAD if is_small else 'id > :after'} "
-        "AND persona = :persona AND (:thread_id IS NULL OR thread_id = :thread_id) AND timestamp > :since "
+        f"AND persona = :persona AND (:thread_id IS NULL OR thread_id = :thread_id) AND timestamp > :since AND {THERE} "
         "ORDER BY id LIMIT :rows",
         {
             "after": after,
@@ -178,7 +180,7 @@ def id_before_newest(
     """Return the id of the message before the newest ``number`` of a persona; 0 if there are no more."""
     row = connection.execute(
         "SELECT id FROM messages NOT INDEXED WHERE persona = :persona "
-        "AND (:thread_id IS NULL OR thread_id = :thread_id) AND timestamp > :since "
+        f"AND (:thread_id IS NULL OR thread_id = :thread_id) AND timestamp > :since AND {THERE} "
         "ORDER BY id DESC LIMIT 1 OFFSET :number",
         {
             "persona": persona,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from chorus_cli.core.errors import DatabaseDamagedError, JournalError
 from chorus_cli.core.log import journal
 from chorus_cli.core.log.act import Inclusion
-from chorus_cli.core.log.acts import ACTS, Clear, Fork, Redo, Subject, Undo
+from chorus_cli.core.log.acts import ACTS, Clear, Fork, Redo, Reversal, Subject, Undo
 from chorus_cli.core.log.imports import Import
 from chorus_cli.core.log.memory_acts import MemoryAct
 from chorus_cli.core.log.operations import NewOperation, Operation
@@ -41,9 +41,13 @@ _CONCERNING_ANY = "persona = ? AND (thread_id IS NULL OR thread_id = ? OR ? IS N
 
 def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
     """Store an operation with its members, and those messages of it that are new, and return it as stored."""
-    newest = message_rows.newest_id(connection)
+    (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM messages").fetchone()
     after = newest if new.after_message_id is None else new.after_message_id
-    detail = _detail(new, newest)
+    detail: dict[str, Any] = new.act.detail()
+    if after != newest:
+        detail["newest"] = newest
+    if new.automatic:
+        detail["automatic"] = True
     cursor = connection.execute(
         "INSERT INTO operations(persona, thread_id, kind, after_message_id, detail, created_at) VALUES (?,?,?,?,?,?)",
         (new.persona, new.thread_id, new.act.kind, after, json.dumps(detail), timestamps.to_text(new.created_at)),
@@ -122,8 +126,8 @@ def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int 
     for row in cursor:
         operation = _operation(connection, row)
         read.append(operation)
-        if operation.subject is not None:
-            latest.setdefault(operation.subject, operation)
+        if isinstance(operation.act, Reversal):
+            latest.setdefault(operation.act.subject, operation)
         elif (
             operation.act.is_boundary
             and (thread_id is not None or operation.thread_id is None)
@@ -246,15 +250,6 @@ def _reversals(connection: sqlite3.Connection, persona: str, thread_id: int | No
         (persona, thread_id, thread_id, Undo.kind, Redo.kind),
     ).fetchall()
     return [_operation(connection, row) for row in found]
-
-
-def _detail(new: NewOperation, newest_message_id: int) -> dict[str, Any]:
-    detail: dict[str, Any] = new.act.detail()
-    if new.after_message_id not in {None, newest_message_id}:
-        detail["newest"] = newest_message_id
-    if new.automatic:
-        detail["automatic"] = True
-    return detail
 
 
 def _operation(connection: sqlite3.Connection, row: Sequence[Any]) -> Operation:

@@ -36,6 +36,18 @@ def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime |
 
     What an operation put in was not, but for the reply of a retry and for imported messages that count.
     """
+    newest = connection.execute(
+        "SELECT timestamp, id, persona, introduced_by FROM messages WHERE thread_id = ? "
+        "ORDER BY timestamp DESC LIMIT 1",
+        (thread_id,),
+    ).fetchone()
+    if newest is None:
+        return None
+    *moment, introduced_by = newest
+    return stored_moment(*moment) if introduced_by is None else _last_among_introduced(connection, thread_id)
+
+
+def _last_among_introduced(connection: sqlite3.Connection, thread_id: int) -> datetime | None:
     row = connection.execute(
         "SELECT timestamp, id, persona FROM messages WHERE thread_id = :thread "
         "AND (introduced_by IS NULL OR run IS NOT NULL "

@@ -86,7 +86,7 @@ def _threads(connection: sqlite3.Connection, persona: str, condition: str = "") 
     found = connection.execute(
         "SELECT id, number, title, "
         f"CASE WHEN title = '' THEN {FIRST_WORDS.format(thread='threads.id')} END, "
-        "created_at, closed_at, (SELECT COUNT(*) FROM messages WHERE thread_id = threads.id), "
+        "created_at, closed_at, (SELECT COUNT(*) FROM messages WHERE thread_id = threads.id AND purged_by IS NULL), "
         "(SELECT MAX(timestamp) FROM messages WHERE thread_id = threads.id) "
         f"FROM threads WHERE persona = :persona AND {OWN} {condition} "
         "ORDER BY id",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FIRST_WORDS = (
     "(SELECT SUBSTR(content, 1, 400) FROM messages INDEXED BY messages_of_thread "
-    "WHERE thread_id = {thread} AND role = 'user' ORDER BY timestamp, id LIMIT 1)"
+    "WHERE thread_id = {thread} AND role = 'user' AND purged_by IS NULL ORDER BY timestamp, id LIMIT 1)"
 )
 """The beginning of a thread's first message: the name of a thread without a title."""
 OWN = "id > COALESCE((SELECT value FROM meta WHERE key = :before), 0) + 0"
@@ -198,7 +198,7 @@ def newest_messages(connection: sqlite3.Connection, persona: str, thread_id: int
     """Return the newest messages of a thread of a persona, in the order of the log."""
     found = connection.execute(
         "SELECT id FROM messages INDEXED BY messages_of_thread WHERE thread_id = ? AND persona = ? "
-        "ORDER BY timestamp DESC, id DESC LIMIT ?",
+        f"AND {message_rows.THERE} ORDER BY timestamp DESC, id DESC LIMIT ?",
         (thread_id, persona, number),
     )
     return message_rows.rows(connection, [id_ for (id_,) in found])
@@ -208,7 +208,7 @@ def newest_ids(connection: sqlite3.Connection, thread_id: int, after: int, numbe
     """Return the newest rows of a thread with larger ids than ``after``, at most ``number``, by time."""
     found = connection.execute(
         "SELECT id FROM messages INDEXED BY messages_of_thread WHERE thread_id = ? AND id > ? "
-        "ORDER BY timestamp DESC, id DESC LIMIT ?",
+        f"AND {message_rows.THERE} ORDER BY timestamp DESC, id DESC LIMIT ?",
         (thread_id, after, number),
     )
     return [id_ for (id_,) in found]

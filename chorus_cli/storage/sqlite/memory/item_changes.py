@@ -197,7 +197,8 @@ def _known(connection: sqlite3.Connection, persona: str, content: str) -> _Prese
 
 def _present(connection: sqlite3.Connection, persona: str, item_id: int) -> _Present | None:
     row = connection.execute(
-        f"SELECT forgotten_by IS NULL, {item_rows.COLUMNS} FROM context_items WHERE id = ? AND persona = ?",
+        f"SELECT forgotten_by IS NULL, {item_rows.COLUMNS} FROM context_items WHERE id = ? AND persona = ? "
+        "AND purged_by IS NULL",
         (item_id, persona),
     ).fetchone()
     if row is None:

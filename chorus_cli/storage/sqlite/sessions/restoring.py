@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.summaries import Summary
 from chorus_cli.core.log.acts import Fold, Restore
+from chorus_cli.core.log.journal import thread_journal
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.log.runs import runs
 from chorus_cli.core.sessions import matching as session_matching
@@ -132,7 +133,7 @@ def _running(connection: sqlite3.Connection, persona: str, restored: Collection[
     ).fetchall()
     for reply in message_rows.rows(connection, (id_ for (id_,) in writing)):
         operations = operation_rows.since_boundary(connection, persona, reply.thread_id)
-        seen = newest_in_context(connection, reply.thread_id, operations)
+        seen = newest_in_context(connection, thread_journal(reply.thread_id, operations))
         turn = [row for row in seen if row.turn_id == reply.turn_id]
         if reply not in turn:
             turn = [reply] if reply.turn_id in restored else []

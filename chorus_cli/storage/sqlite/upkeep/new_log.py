@@ -39,8 +39,12 @@ class _Table(NamedTuple):
             return iter(())
         columns = [name if name in there else f"NULL AS {name}" for name in self.columns]
         if self.has_numbers:
-            return reader.numbered(self.name, columns)
+            is_message = self.name == MESSAGES
+            return reader.numbered(self.name, columns, self._has_checksum if is_message else lambda _row: True)
         return reader.unnumbered(self.name, columns, self.key)
+
+    def _has_checksum(self, row: Row) -> bool:
+        return row[self.columns.index("checksum")] is not None and _is_as_written(self, row)
 
 
 class NewLog:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 Row = tuple[Any, ...]
 
@@ -32,12 +32,19 @@ class RowReader:
             return tuple(name for _, name, *_ in self._connection.execute(f"PRAGMA table_info({table})").fetchall())
         return ()
 
-    def numbered(self, table: str, columns: Sequence[str]) -> Iterator[Row]:
-        """Yield the rows of a table with row numbers: in their order, then those that only their number leads to."""
+    def numbered(
+        self, table: str, columns: Sequence[str], is_sound: Callable[[Row], bool] = lambda _row: True
+    ) -> Iterator[Row]:
+        """Yield the rows of a table with row numbers: in their order, then those that only their number leads to.
+
+        A row that is not sound gives way to one that is and that its number leads to.
+        """
         upper, seen = self._largest_number(table), set[int]()
         for row in self._in_order(table, ", ".join(columns), upper):
             seen.add(row[0])
-            yield row[1:]
+            # A page of another table in a wrong place has rows with numbers of this one.
+            other = None if is_sound(row[1:]) else self._one(table, ", ".join(columns), row[0])
+            yield other[1:] if other is not None and is_sound(other[1:]) else row[1:]
         # A page in a wrong place leads past the rows between.
         for number in range(1, upper + 1):
             if number not in seen and (found := self._one(table, ", ".join(columns), number)):
@@ -87,13 +94,25 @@ class RowReader:
         with suppress(sqlite3.DatabaseError):
             (largest,) = self._connection.execute(f"SELECT MAX(rowid) FROM {table} NOT INDEXED").fetchone()
             return max(known, min(largest or 0, self._most_rows))
-        return known or self._most_rows
+        return known if known or self._is_empty(table) else self._most_rows
+
+    def _is_empty(self, table: str) -> bool:
+        """Return whether no number was ever given to a row of a table, as far as other tables' numbers are known."""
+        with suppress(sqlite3.DatabaseError):
+            numbered = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_sequence").fetchall()}
+            return bool(numbered) and table not in numbered
+        return False
 
     def _one(self, table: str, chosen: str, number: int) -> Row | None:
         try:
             return self._at(table, chosen, number)
         except sqlite3.DatabaseError:
-            return self._in_pieces(table, chosen.split(", "), number)
+            pass
+        with suppress(sqlite3.DatabaseError):
+            # Where the number itself cannot be reached, no column can.
+            if self._at(table, "rowid", number):
+                return self._in_pieces(table, chosen.split(", "), number)
+        return None
 
     def _in_pieces(self, table: str, columns: Sequence[str], number: int) -> Row | None:
         """Read a row whose columns cannot all be read; the unreadable ones are NULL."""

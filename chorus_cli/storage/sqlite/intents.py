@@ -1,0 +1,96 @@
+"""Intents: changes of a file that rows belong to, so that a kill leaves both or neither.
+
+An intent is committed before the file is written, and deleted in the transaction that stores the rows. Those that a
+kill has left are settled at the next start, or before the next change of the kind: the file tells how far it came.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage.sqlite.store import Connection, committed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+    from chorus_cli.core.settings.jsonc import JsonValue
+
+T = TypeVar("T")
+
+
+class Intent(NamedTuple):
+    """A change of a file of ``persona``, with the hashes of the file ``before`` and ``after``.
+
+    ``id`` is 0 until it is stored.
+    """
+
+    persona: str
+    kind: str
+    detail: Mapping[str, JsonValue]
+    before: str
+    after: str
+    created_at: datetime
+    id: int = 0
+
+
+def hash_of(content: str | bytes) -> str:
+    """Return the hash of a file with this content."""
+    return sha256(content.encode() if isinstance(content, str) else content).hexdigest()
+
+
+def carry_out(connection: Connection, intent: Intent, present: Callable[[], str], work: Callable[[Connection], T]) -> T:
+    """Commit the intent, and then ``work``, which writes the file and stores the rows, with the end of the intent.
+
+    If that fails, the intent is withdrawn; but if the file is not as before, by its ``present`` hash, it is left to be
+    settled.
+    """
+    id_ = committed(connection, lambda c: _declare(c, intent))
+
+    def finish(connection: Connection) -> T:
+        result = work(connection)
+        end(connection, id_)
+        return result
+
+    try:
+        return committed(connection, finish)
+    except BaseException:
+        # The first failure is told; an intent that is left is settled later.
+        with suppress(sqlite3.Error, OSError):
+            if present() == intent.before:
+                committed(connection, lambda c: end(c, id_))
+        raise
+
+
+def unfinished(connection: sqlite3.Connection, persona: str | None = None) -> list[Intent]:
+    """Return the intents of a persona, or of all, oldest first."""
+    found = connection.execute(
+        "SELECT persona, kind, detail, before, after, created_at, id FROM intents "
+        "WHERE :persona IS NULL OR persona = :persona ORDER BY id",
+        {"persona": persona},
+    ).fetchall()
+    return [
+        Intent(slug, kind, json.loads(detail), before, after, timestamps.from_text(created_at), id_)
+        for slug, kind, detail, before, after, created_at, id_ in found
+    ]
+
+
+def end(connection: sqlite3.Connection, id_: int) -> None:
+    """Delete an intent: it is carried out, or never will be."""
+    connection.execute("DELETE FROM intents WHERE id = ?", (id_,))
+
+
+def _declare(connection: sqlite3.Connection, intent: Intent) -> int:
+    cursor = connection.execute(
+        "INSERT INTO intents(persona, kind, detail, before, after, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            *(intent.persona, intent.kind, json.dumps(dict(intent.detail))),
+            *(intent.before, intent.after, timestamps.to_text(intent.created_at)),
+        ),
+    )
+    return int(cursor.lastrowid or 0)
