@@ -160,7 +160,6 @@ ACTIONS = (
         "a window",
         ("ask", "/settings set context_hours 24"),
         _all(_setting("context_hours", 24), _operation("window")),
-        is_begun=_setting("context_hours", 24),
     ),
     Action("a save", ("ask", "/context save first"), _session_is_stored, is_begun=_session_is_in_a_file),
     Action("an edit", ("ask", "/context edit"), _operation("edit"), variables=(("EDITOR", "ASIDE/editor"),)),
