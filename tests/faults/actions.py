@@ -161,7 +161,12 @@ ACTIONS = (
         ("ask", "/settings set context_hours 24"),
         _all(_setting("context_hours", 24), _operation("window")),
     ),
-    Action("a save", ("ask", "/context save first"), _session_is_stored, is_begun=_session_is_in_a_file),
+    Action(
+        "a save",
+        ("ask", "/context save first"),
+        _session_is_stored,
+        is_begun=lambda place, ending: ending.is_killed and _session_is_in_a_file(place, ending),
+    ),
     Action("an edit", ("ask", "/context edit"), _operation("edit"), variables=(("EDITOR", "ASIDE/editor"),)),
     Action("a restored session", ("ask", "/context restore first"), _operation("restore"), (_TOLD, _SAVED)),
     Action("a flash save", ("ask", "/memory flash --force"), _operation("flash"), (_TOLD, _REMEMBERED)),

@@ -30,7 +30,7 @@ _UNCHANGED = re.compile(
     r"|is unchanged|was not stored|could not do that|cannot be (?:changed|written)|There is no room left"
 )
 _GOES_ON = ("The next start goes on with it", "The next start settles it")
-_IS_DONE = "the disk does not confirm it"
+_IS_DONE = ("the disk does not confirm it", "Imported 2 new messages")
 
 
 def violations(action: Action, before: HomeState, ending: Ending, place: Place, program: FaultyProgram) -> list[str]:
@@ -70,7 +70,7 @@ def _untrue(action: Action, before: HomeState, ending: Ending, place: Place, aft
     for name in _KEPT_FILE.findall(ending.errors):
         if not Path(name).exists():
             yield f"there is no {name}"
-    if ending.code != _FAILED or _IS_DONE in ending.errors:
+    if ending.code != _FAILED or any(told in ending.errors for told in _IS_DONE):
         return
     if _is_done(action, place, ending):
         yield "said to have failed, but done"
