@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 GOAL = 1.2
 EARLY_TURN = 100
-_TURNS, _QUICK_TURNS = 10_000, 600
+TURNS, _QUICK_TURNS = 10_000, 600
 _COMPARED_TURNS = 100
 _LOOK_SECONDS = 0.02
 _REPLY = "The ferryman remembered the argument, and the bridge was impossible afterwards. " * 3
@@ -60,7 +60,7 @@ class Talk:
 
 def measure(*, quick: bool) -> Iterator[Figure]:
     """Measure one run, and another beside its end."""
-    return compare(_QUICK_TURNS if quick else _TURNS, _COMPARED_TURNS)
+    return compare(_QUICK_TURNS if quick else TURNS, _COMPARED_TURNS)
 
 
 def compare(turns: int, compared: int, early_turn: int = EARLY_TURN) -> Iterator[Figure]:

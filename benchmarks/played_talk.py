@@ -132,7 +132,7 @@ async def play(talk: Talk) -> Sequence[Sent]:
 async def _with_memory(app: App, conversation: Conversation, chance: random.Random, number: int, question: str) -> str:
     """Remember an item in some turns, and return the question, in some turns with code that is captured."""
     if number % _TURNS_BETWEEN_ITEMS == 0:
-        await conversation.memory.remember(app.focus.slug, ItemType.TASK, prose(chance, _ITEM_WORDS))
+        await conversation.rounds.memory.remember(app.focus.slug, ItemType.TASK, prose(chance, _ITEM_WORDS))
     return f"{question}\n{_CODE.format(number=number)}" if number % _TURNS_BETWEEN_CODE == 0 else question
 
 
@@ -155,8 +155,8 @@ def _conversation(app: App, clock: _Clock, model: _Model) -> Conversation:
     answering = conversation.answering
     outside = replace(answering.outside, model=model, clock=clock)
     rounds = replace(conversation.rounds, answering=replace(answering, outside=outside), folds=folds)
-    access = replace(conversation.memory.access, clock=clock)
-    return replace(conversation, rounds=rounds, memory=Memory(access, FlashSaves(access)))
+    access = replace(rounds.memory.access, clock=clock)
+    return replace(conversation, rounds=replace(rounds, memory=Memory(access, FlashSaves(access))))
 
 
 async def _say(app: App, conversation: Conversation, text: str) -> None:

@@ -8,28 +8,24 @@ needs no more than its turns.
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from contextlib import asynccontextmanager, nullcontext, suppress
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.adapters.machine.bug_report import report_bug
 from chorus_cli.adapters.machine.clock import SystemClock
-from chorus_cli.adapters.machine.paths import Paths, paths, shipped_personas
+from chorus_cli.adapters.machine.paths import Paths, paths
 from chorus_cli.adapters.machine.permissions import made_private
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.models.choice import Naming
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.time.window import cutoff
+from chorus_cli.keeping import Keeping, forgotten, is_restoring, kept, only_read
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.notifier import Notifier
 from chorus_cli.services.personas.focus import Focus
-from chorus_cli.services.personas.personas import Personas
-from chorus_cli.storage.files import attachments, file_lock, persona_files
-from chorus_cli.storage.files.open_threads import OpenThreads
 from chorus_cli.storage.sqlite import intents, meta_rows
 from chorus_cli.storage.sqlite.log import orphans
-from chorus_cli.storage.sqlite.store import Store
 from chorus_cli.terminal.screen.output import standard_error
 
 if TYPE_CHECKING:
@@ -44,11 +40,15 @@ _SETTLING_SECONDS = 2.0
 
 
 class Options(NamedTuple):
-    """Options of the command line; each takes precedence over the environment and the files."""
+    """Options of the command line; each takes precedence over the environment and the files.
+
+    Of a run that ``is_private`` nothing is kept.
+    """
 
     persona: str | None = None
     model: str | None = None
     home: str | None = None
+    is_private: bool = False
 
 
 class Frontend(NamedTuple):
@@ -65,19 +65,19 @@ _ONE_SHOT = Frontend()
 
 
 class App:
-    """A running Chorus. ``run`` names this process in the rows that it is writing."""
+    """A running Chorus, whose ``keeping`` says where it stores things."""
 
     def __init__(
-        self, paths: Paths, run: str, environment: Mapping[str, str], model: str | None, frontend: Frontend
+        self, paths: Paths, keeping: Keeping, environment: Mapping[str, str], model: str | None, frontend: Frontend
     ) -> None:
         self.paths = paths
-        self.store = Store(paths.database, paths.backups)
-        self.run = run
+        self.keeping = keeping
+        self.store = keeping.store
         self.clock = SystemClock()
         self.notifier = Notifier()
-        self.personas = Personas(paths.personas, paths.config_file)
+        self.personas = keeping.personas
         naming = Naming(model, environment, self._ask_ollama)
-        self.focus = Focus(self.personas, self.store, self.clock, naming, OpenThreads(paths.run, run))
+        self.focus = Focus(self.personas, self.store, self.clock, naming, keeping.open_threads)
         # Libraries set variables of their own later, which are no business of the user's commands.
         self._environment = dict(environment)
         self._frontend = frontend
@@ -101,10 +101,6 @@ class App:
             if self._turns is None:
                 self._turns = self._compose_turns()
             return self._turns
-
-    def is_alive(self, run: str) -> bool:
-        """Return whether the process that writes replies under the name ``run`` still runs."""
-        return file_lock.is_locked(self.paths.run / run)
 
     async def take_broken_off(self) -> tuple[orphans.Place, ...]:
         """Return the threads whose replies ended with a process that is gone, unless another Chorus has named them."""
@@ -135,7 +131,8 @@ class App:
         lines, is_stopped = await run_to_completion(self._services.jobs.close())
         if is_hurried or is_stopped:
             raise asyncio.CancelledError
-        return [*told, *lines]
+        # The lines about replies name what is kept of them.
+        return lines if self.keeping.is_private else [*told, *lines]
 
     async def close(self) -> None:
         """Stop the work in the background."""
@@ -156,22 +153,21 @@ class App:
             await self._turns.providers.aclose()
 
     def report_bug(self, error: Exception) -> str:
-        """Keep a traceback, and return the sentence that says where."""
-        from chorus_cli.adapters.machine.bug_report import report_bug  # noqa: PLC0415 - only a bug needs it
-
-        return report_bug(self.paths.log_file, error, self._environment)
+        """Keep a traceback, unless the run is private, and return the sentence that says where."""
+        return report_bug(self.keeping.bugs, error, self._environment)
 
     def _compose(self) -> Services:
         from chorus_cli.command_composition import compose, this_desk  # noqa: PLC0415 - imports all
 
-        return compose(self.turns(), this_desk(self._environment, self._frontend.alone))
+        desk = this_desk(self._environment, self._frontend.alone, is_private=self.keeping.is_private)
+        return compose(self.turns(), desk)
 
     def _compose_turns(self) -> Turns:
         from chorus_cli.composition import Opened, all_providers, compose_turns, this_machine  # noqa: PLC0415 - large
 
-        opened = Opened(self.paths, self.store, self.personas, self.focus, self.notifier, self.run, self.is_alive)
-        machine = this_machine(self.paths, self._environment, self.clock, self.report_bug)
-        providers = all_providers(self._environment, self.clock, partial(attachments.read, self.paths.attachments))
+        opened = Opened(self.paths, self.keeping, self.focus, self.notifier)
+        machine = this_machine(self.keeping, self._environment, self.clock, self.report_bug)
+        providers = all_providers(self._environment, self.clock, self.keeping.attachments.read)
         return compose_turns(opened, machine, providers, folds_in_background=self._frontend.folds_in_background)
 
     def _ask_ollama(self) -> str | None:
@@ -185,7 +181,10 @@ class App:
             await asyncio.sleep(_SETTLING_SECONDS)
             services = await asyncio.to_thread(self.services)
             await asyncio.to_thread(self._load_the_rest, services)
-            self._backing_up = asyncio.create_task(self._back_up(services))
+            if self.keeping.obstacle:
+                await services.idle_timer.close()
+            elif not self.keeping.is_private:
+                self._backing_up = asyncio.create_task(self._back_up(services))
             await services.log.search.keep_up()
         except Exception as error:  # noqa: BLE001 - nothing awaits this task, and every search updates the index
             self.report_bug(error)
@@ -219,7 +218,10 @@ class App:
 
     def _load(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
-            _preparation().prepare(self.paths, self.services())
+            preparation = _preparation()
+            preparation.prepare(services := self.services())
+            if not self.keeping.is_private:
+                preparation.clear_up(self.paths, services)
             # The loop may be closed by now.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self.connect)
@@ -230,11 +232,27 @@ class App:
             self.report_bug(error)
 
 
+def _read_only_notice(app: App) -> str:
+    """Return the sentence about a home that can only be read; empty if it can be written."""
+    told = f"{app.keeping.obstacle}: everything can be read, but nothing can be stored, so messages are refused."
+    cut_off = " The last write was cut off by a kill, and is not shown." if app.store.was_cut_off else ""
+    return told + cut_off if app.keeping.obstacle else ""
+
+
 def _preparation() -> ModuleType:
     """Return the module of all that a start does only sometimes or behind the prompt."""
     from chorus_cli import preparation  # noqa: PLC0415 - a usual start does not need it
 
     return preparation
+
+
+def _kept(places: Paths) -> AbstractContextManager[Keeping]:
+    if places.obstacle:
+        return only_read(places)
+    places.make()
+    if is_restoring(places):
+        _preparation().finish_restore(places)
+    return kept(places)
 
 
 @asynccontextmanager
@@ -249,29 +267,25 @@ async def opened(
         UnknownPersonaError: no persona has the name in the options.
     """
     places = paths(environment, options.home)
-    places.make()
-    if (places.data / ".restoring").exists():
-        _preparation().finish_restore(places)
-    persona_files.install(shipped_personas(), places.personas)
-    run = f"{os.getpid()}-{os.urandom(4).hex()}"
-    app = App(places, run, environment, options.model, frontend)
-    with file_lock.hold(places.run / run):
+    with forgotten(places, environment) if options.is_private else _kept(places) as keeping:
+        app = App(places, keeping, environment, options.model, frontend)
         try:
             await app.store.open()
             # Only now is the folder known to be that of Chorus.
-            if exposed := made_private(places):
-                standard_error().notice(exposed)
-            await app.store.write(orphans.mend, app.is_alive, app.clock.now())
+            if not keeping.is_private and (told := _read_only_notice(app) or made_private(places)):
+                standard_error().notice(told)
+            await app.store.write(orphans.mend, keeping.is_alive, app.clock.now())
             if await app.store.read(intents.unfinished):
                 for sentence in await app.store.write(_preparation().settle_intents, places):
                     standard_error().notice(sentence)
+            if await app.store.read(meta_rows.value, meta_rows.PURGE) is not None:
+                for sentence in await _preparation().finish_purge(app.services()):
+                    standard_error().notice(sentence)
             await app.focus.open(options.persona)
+            await app.store.seal()
             try:
                 yield app
             finally:
                 await app.close()
         finally:
             await app.store.close()
-            # A name that stays is swept later: the lock is free.
-            with suppress(OSError):
-                (places.run / run).unlink()

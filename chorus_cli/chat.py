@@ -1,49 +1,119 @@
-"""The chat: the app and the terminal, put together."""
+"""The chat: the app and the terminal, put together; and a private chat within it, in the same terminal."""
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.adapters.machine.bug_report import report_bug
 from chorus_cli.app import App, Frontend, Options, opened
-from chorus_cli.core.errors import StorageError
+from chorus_cli.core.errors import ChorusError, CommandError, StorageError
+from chorus_cli.core.text.command_signs import begins_private
 from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.services.editing.drafts import UnsentInput
 from chorus_cli.storage.sqlite.log import input_rows
+from chorus_cli.terminal.backend import Backend, Privacy
 from chorus_cli.terminal.prompt.history import InputHistories
 from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
-from chorus_cli.terminal.repl import Backend, Repl
+from chorus_cli.terminal.repl import Repl
 from chorus_cli.terminal.screen.output import standard_output
 from chorus_cli.terminal.screen.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from chorus_cli.core.context.target import Target
+    from chorus_cli.terminal.screen.output import Screen
+
+_NOTHING_KEPT = (
+    "Private: messages, drafts and input history are in memory only, and nothing of your log is sent. Nothing is kept."
+)
+_LEAVING = "Ctrl-D or /private off comes back to your chat."
+_BACK = (
+    "The private chat is over: nothing of it is kept, but its text may still stand in the scrollback of your terminal. "
+    "This chat is kept as before."
+)
+_SWITCH_SECONDS = 0.001
+"""How long a thread that draws a reply may keep the event loop from a key, each time that it needs Python's lock."""
+
 
 async def run_chat(options: Options, environment: Mapping[str, str], typed_early: str) -> None:
     """Talk at a prompt until the user leaves; it begins with ``typed_early``."""
+    sys.setswitchinterval(_SWITCH_SECONDS)
     screen = standard_output()
-    progress = Progress(screen)
+    await _Terminal(environment, screen, Progress(screen)).chat(options, typed_early)
+
+
+class _Terminal(NamedTuple):
+    """The terminal in which chats take place; ``progress`` is a line on ``screen``."""
+
+    environment: Mapping[str, str]
+    screen: Screen
+    progress: Progress
+
+    async def chat(self, options: Options, typed_early: str = "", outer: App | None = None) -> None:
+        """Open the data and talk until the user leaves; a private chat within ``outer`` has its persona and model."""
+        frontend = Frontend(self._alone, folds_in_background=True)
+        async with opened(options, self.environment, frontend) as app:
+            if outer is not None:
+                _continue(outer, app)
+            keeping = app.keeping
+            unsent = UnsentInput(keeping.unsent, keeping.run, app.clock, keeping.is_alive)
+            backend = Backend(
+                app.focus,
+                unsent,
+                _histories(app),
+                app.notifier,
+                app.report_bug,
+                app.services,
+                await app.take_broken_off(),
+                app.connect,
+                self._privacy(options, app, outer),
+                (outer or app).store.at_rest,
+            )
+            try:
+                await Repl(backend, self.screen, self.progress, typed_early).run(app.warm_up)
+            finally:
+                for line in await app.break_off():
+                    self.screen.notice(line)
+
+    def _privacy(self, options: Options, app: App, outer: App | None) -> Privacy:
+        async def within(target: Target) -> None:
+            try:
+                await self.chat(options._replace(persona=target.persona.slug, is_private=True), outer=app)
+            except ChorusError:
+                raise
+            except Exception as error:
+                # The chat around it would write the traceback to a file, and that may quote the private one.
+                raise CommandError(report_bug(None, error, self.environment)) from error
+            finally:
+                self.screen.notice(_BACK)
+
+        if not options.is_private:
+            return Privacy(within)
+        return Privacy(None, _NOTHING_KEPT if outer is None else f"{_NOTHING_KEPT} {_LEAVING}")
 
     @contextmanager
-    def alone() -> Iterator[None]:
-        with progress.paused(), pastes_unmarked(), screen.lent():
+    def _alone(self) -> Iterator[None]:
+        with self.progress.paused(), pastes_unmarked(), self.screen.lent():
             yield
 
-    async with opened(options, environment, Frontend(alone, folds_in_background=True)) as app:
-        unsent = UnsentInput(app.paths.drafts, app.run, app.clock, app.is_alive)
-        report, services = app.report_bug, app.services
-        broken_off = await app.take_broken_off()
-        backend = Backend(app.focus, unsent, _histories(app), app.notifier, report, services, broken_off, app.connect)
-        try:
-            await Repl(backend, screen, progress, typed_early).run(app.warm_up)
-        finally:
-            for line in await app.break_off():
-                screen.notice(line)
+
+def _continue(outer: App, app: App) -> None:
+    """Let the model and the settings of this run that the persona has in ``outer`` hold in a chat within it."""
+    target = outer.focus.target()
+    slug = target.persona.slug
+    for key, value in outer.personas.set_in_this_run(slug).items():
+        app.personas.set_for_this_run(slug, key, value)
+    if outer.focus.is_settled:
+        app.focus.use_model(slug, target.choice.model, target.choice.reason)
 
 
 def _histories(app: App) -> InputHistories:
     async def write(slug: str, line: str) -> None:
+        if begins_private(line):
+            return
         # A line that cannot be remembered is no reason to disturb the talk.
         with suppress(StorageError):
             await app.store.write(input_rows.add, slug, cleaned_input(line)[0], app.clock.now())

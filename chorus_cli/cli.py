@@ -37,6 +37,7 @@ _SUBCOMMANDS = {
     "memory": ("reports", "memory"),
     "paths": ("facts", "show_paths"),
     "personas": ("reports", "personas"),
+    "purge": ("purge", "purge"),
     "restore": ("backup", "restore"),
     "schema": ("facts", "show_schema"),
     "search": ("log", "search"),
@@ -52,11 +53,11 @@ class _EndedBySignal(Exception):  # noqa: N818 - no error: the process was asked
 
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     """Carry out a command line and return the exit code."""
-    environment = with_umask(environment, os.umask(0o077))
+    mask = os.umask(0o077)
     chosen = argparse.Namespace()
     try:
         chosen = parsed(arguments)
-        return _seen(event_loop.run(_until_signal(_work(chosen, environment))))
+        return _seen(event_loop.run(_until_signal(_work(chosen, with_umask(environment, mask)))))
     except ChorusError as error:
         return _say(str(error), WRONG_ARGUMENTS if isinstance(error, UsageError) else FAILED)
     except KeyboardInterrupt:
@@ -126,7 +127,7 @@ def _bug_sentence(error: Exception, chosen: argparse.Namespace, environment: Map
     from chorus_cli.adapters.machine.bug_report import report_bug  # noqa: PLC0415 - only a bug needs it
 
     try:
-        log_file = paths(environment, getattr(chosen, "home", None)).log_file
+        log_file = None if "private" in chosen else paths(environment, getattr(chosen, "home", None)).log_file
     except ChorusError as problem:
         return f"That is a bug in Chorus ({type(error).__name__}), and its traceback cannot be kept: {problem}"
     return report_bug(log_file, error, environment)

@@ -23,6 +23,7 @@ from chorus_cli.commands.framework.services import (
     Services,
     UpkeepServices,
 )
+from chorus_cli.commands.private import private_groups
 from chorus_cli.commands.sessions import saved_line
 from chorus_cli.commands.templates import command_of
 from chorus_cli.composition import places_of
@@ -36,15 +37,18 @@ from chorus_cli.services.log.journal import Journal
 from chorus_cli.services.log.transcript import Exporting
 from chorus_cli.services.personas.roster import Roster
 from chorus_cli.services.personas.settings import PersonaSettings
-from chorus_cli.services.sessions.idle import IdleServices, IdleTimer
+from chorus_cli.services.sessions.idle import IdleServices, IdleTimer, NoIdleTimer
 from chorus_cli.services.sessions.saving import SessionSaving
 from chorus_cli.services.sessions.sessions import Sessions
 from chorus_cli.services.threads.outbox import Outbox
 from chorus_cli.services.threads.replies import Replies, Surroundings
 from chorus_cli.services.threads.threads import ThreadActivity, Threads
 from chorus_cli.services.upkeep.backups import Backups
+from chorus_cli.services.upkeep.purging import Purging
 from chorus_cli.services.upkeep.rescued import RescuedTexts
 from chorus_cli.storage.files.persona_files import COMMANDS_FOLDER
+from chorus_cli.storage.purges.carrying_out import PurgedHome
+from chorus_cli.storage.purges.files import StateFolders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -67,22 +71,25 @@ class Desk:
     picture: Callable[[], bytes]
 
 
-def this_desk(environment: Mapping[str, str], alone: Callable[[], AbstractContextManager[None]]) -> Desk:
+def this_desk(
+    environment: Mapping[str, str], alone: Callable[[], AbstractContextManager[None]], *, is_private: bool
+) -> Desk:
     """Return the user's own tools; ``alone`` is entered while an editor has the terminal."""
     clipboard = Clipboard(environment, sys.stdout)
-    return Desk(UserEditor(environment, alone), clipboard.copy, clipboard.picture)
+    return Desk(UserEditor(environment, alone, is_private), clipboard.copy, clipboard.picture)
 
 
 def compose(turns: Turns, desk: Desk) -> Services:
     """Build all services around those that answer messages."""
     opened, clock, context = turns.opened, turns.machine.clock, turns.context
-    store, personas, focus = opened.store, opened.personas, opened.focus
+    store, personas, focus = opened.keeping.store, opened.keeping.personas, opened.focus
     settings = PersonaSettings(store, clock, personas)
     journal = Journal(context, clock, personas, turns.memory)
-    saving = SessionSaving(personas.folder, clock, context, Summarizer(turns.providers.client, context))
+    # A private chat may read the shipped personas, beside which nothing is saved.
+    saving = SessionSaving(opened.paths.personas, clock, context, Summarizer(turns.providers.client, context))
     timer = _idle_timer(turns, saving, journal)
     replies = _replies(turns, timer)
-    activity = ThreadActivity(opened.is_alive, replies.waiting_in, replies.stop)
+    activity = ThreadActivity(opened.keeping.is_alive, replies.waiting_in, replies.stop)
     return Services(
         own_commands=_own_commands(turns),
         focus=focus,
@@ -99,20 +106,21 @@ def compose(turns: Turns, desk: Desk) -> Services:
         log=LogServices(journal, turns.search, Exporting(context, clock), turns.costs),
         imports=Imports(store, clock, _roster(turns), opened.paths.attachments),
         editing=_editing(turns, desk),
-        upkeep=UpkeepServices(Backups(places_of(opened.paths), clock), RescuedTexts(store, opened.paths.rescue, clock)),
+        upkeep=_upkeep(turns),
         machine=MachineServices(clock, desk.copy, opened.notifier, turns.providers.warm, desk.picture, download),
         attachments=turns.attachments,
     )
 
 
 def _own_commands(turns: Turns) -> OwnCommands[Services]:
-    personas, shared = turns.opened.personas, turns.opened.paths.commands
-    return OwnCommands(groups(), lambda slug: (personas.folder / slug / COMMANDS_FOLDER, shared), command_of)
+    keeping, shared = turns.opened.keeping, turns.opened.paths.commands
+    personas, built_in = keeping.personas, private_groups(groups()) if keeping.is_private else groups()
+    return OwnCommands(built_in, lambda slug: (personas.folder / slug / COMMANDS_FOLDER, shared), command_of)
 
 
 def _replies(turns: Turns, timer: IdleTimer) -> Replies:
     opened, machine = turns.opened, turns.machine
-    outbox = Outbox(UnsentDrafts(opened.paths.drafts, opened.run))
+    outbox = Outbox(UnsentDrafts(opened.keeping.unsent, opened.keeping.run))
     focus, told = opened.focus, opened.notifier.done
     return Replies(turns.conversation, outbox, Surroundings(timer.busy, lambda: focus.slug, told, machine.report_bug))
 
@@ -120,16 +128,26 @@ def _replies(turns: Turns, timer: IdleTimer) -> Replies:
 def _idle_timer(turns: Turns, saving: SessionSaving, journal: Journal) -> IdleTimer:
     opened, machine = turns.opened, turns.machine
     focus = opened.focus
-    actions = IdleServices(opened.store, focus, saving, journal, saved_line).actions()
-    return IdleTimer(machine.clock, actions, lambda: focus.slug, opened.notifier.aside, machine.report_bug)
+    actions = IdleServices(opened.keeping.store, focus, saving, journal, saved_line).actions()
+    timer = NoIdleTimer if opened.keeping.is_private else IdleTimer
+    return timer(machine.clock, actions, lambda: focus.slug, opened.notifier.aside, machine.report_bug)
 
 
 def _roster(turns: Turns) -> Roster:
     opened = turns.opened
-    return Roster(opened.store, turns.machine.clock, opened.personas, opened.paths.deleted_personas)
+    return Roster(opened.keeping.store, turns.machine.clock, opened.keeping.personas, opened.paths.deleted_personas)
+
+
+def _upkeep(turns: Turns) -> UpkeepServices:
+    keeping, clock, paths = turns.opened.keeping, turns.machine.clock, turns.opened.paths
+    places = places_of(paths)
+    state = StateFolders(paths.drafts, paths.rescue, keeping.is_alive)
+    home = PurgedHome(paths.personas, paths.deleted_personas, paths.attachments, state)
+    purging = Purging(keeping.store, clock, turns.search, _roster(turns), places, home)
+    return UpkeepServices(Backups(places, clock), RescuedTexts(keeping.store, paths.rescue, clock), purging)
 
 
 def _editing(turns: Turns, desk: Desk) -> EditingServices:
-    opened, clock = turns.opened, turns.machine.clock
-    drafts = Editing(desk.editor, opened.paths.drafts, clock, opened.run)
-    return EditingServices(drafts, ContextEditing(turns.context, clock, opened.is_alive, opened.run))
+    keeping, clock = turns.opened.keeping, turns.machine.clock
+    drafts = Editing(desk.editor, keeping.edited, clock, keeping.run)
+    return EditingServices(drafts, ContextEditing(turns.context, clock, keeping.is_alive, keeping.run))

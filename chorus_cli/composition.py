@@ -43,7 +43,6 @@ from chorus_cli.services.turns.reply_rows import ReplyRows
 from chorus_cli.services.turns.rounds import Rounds
 from chorus_cli.services.turns.unsent_files import UnsentFiles
 from chorus_cli.storage.backups.places import Places
-from chorus_cli.storage.files.durable_files import rescue
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -54,11 +53,10 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.budget import Limit
     from chorus_cli.core.log.attachments import Kind
     from chorus_cli.core.models.costs import Prices
+    from chorus_cli.keeping import Keeping
     from chorus_cli.ports import Clock, ModelClient, Shell, TokenCounter
     from chorus_cli.services.notifier import Notifier
     from chorus_cli.services.personas.focus import Focus
-    from chorus_cli.services.personas.personas import Personas
-    from chorus_cli.storage.sqlite.store import Store
 
 
 async def _nothing_to_close() -> None:
@@ -67,19 +65,12 @@ async def _nothing_to_close() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The user's data, opened by this process.
-
-    ``run`` names the process in the rows that it is writing; ``is_alive`` tells of such a name whether its process
-    still runs.
-    """
+    """The user's data, opened by this process, which stores things where ``keeping`` says."""
 
     paths: Paths
-    store: Store
-    personas: Personas
+    keeping: Keeping
     focus: Focus
     notifier: Notifier
-    run: str
-    is_alive: Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +117,7 @@ class Providers:
 
 
 def this_machine(
-    paths: Paths,
+    keeping: Keeping,
     environment: Mapping[str, str],
     clock: Clock,
     report_bug: Callable[[Exception], str],
@@ -134,7 +125,7 @@ def this_machine(
     """Return the machine of this process."""
     return Machine(
         clock,
-        lambda record: rescue(paths.rescue, clock.now(), record),
+        lambda record: keeping.rescue(clock.now(), record),
         report_bug,
         UserShell(environment),
     )
@@ -198,7 +189,7 @@ class Turns:
 
 def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, folds_in_background: bool) -> Turns:
     """Build the answering; with ``folds_in_background`` conversations are folded before a request is too large."""
-    store, clock = opened.store, machine.clock
+    store, clock = opened.keeping.store, machine.clock
     search = Search(store, clock)
     offers = ToolOffers(store, clock, providers.counter, providers.takes_tools, providers.tools)
     context = Context(
@@ -215,14 +206,14 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
     folding = Folding(context, Summarizer(providers.client, context), clock)
     folds = FoldSchedule(store, folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
     answering = _answering(opened, machine, providers, ToolServices(store, clock, search, memory, jobs))
-    attachments = Attachments(opened.paths.attachments, providers.counter, providers.accepted_by)
-    rounds = Rounds(context, answering, folds, offers, memory.flashes, UnsentFiles(attachments.is_stored))
-    conversation = Conversation(rounds, memory, opened.run, clock.now(), jobs.news, jobs.running)
+    attachments = Attachments(opened.keeping.attachments, providers.counter, providers.accepted_by)
+    rounds = Rounds(context, answering, folds, offers, memory, UnsentFiles(attachments.is_stored))
+    conversation = Conversation(rounds, opened.keeping.run, clock.now(), jobs)
     return Turns(opened, machine, providers, context, memory, jobs, search, costs, folding, conversation, attachments)
 
 
 def _memory(opened: Opened, machine: Machine, providers: Providers) -> Memory:
-    access = MemoryAccess(opened.store, machine.clock, providers.counter, opened.notifier.aside)
+    access = MemoryAccess(opened.keeping.store, machine.clock, providers.counter, opened.notifier.aside)
     return Memory(access, FlashSaves(access))
 
 
@@ -232,6 +223,6 @@ def _jobs(opened: Opened, machine: Machine, memory: Memory) -> Jobs:
 
 
 def _answering(opened: Opened, machine: Machine, providers: Providers, tools: ToolServices) -> Answering:
-    outside = Outside(providers.client, machine.clock, providers.counter, machine.rescue, opened.is_alive)
-    rows = ReplyRows(opened.store, providers.counter, machine.clock)
-    return Answering(opened.store, rows, outside, Toolbox(tools, machine.report_bug, providers.tools))
+    outside = Outside(providers.client, machine.clock, providers.counter, machine.rescue, opened.keeping.is_alive)
+    rows = ReplyRows(opened.keeping.store, providers.counter, machine.clock)
+    return Answering(opened.keeping.store, rows, outside, Toolbox(tools, machine.report_bug, providers.tools))

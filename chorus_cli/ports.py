@@ -64,6 +64,30 @@ class TokenCounter(Protocol):
         ...
 
 
+class AttachmentStore(Protocol):
+    """The bytes of attachments, by their SHA-256: in files, or in memory for a private chat."""
+
+    def store(self, data: bytes) -> str:
+        """Store ``data`` once and return its SHA-256.
+
+        Raises:
+            AttachmentError: it cannot be stored.
+        """
+        ...
+
+    def read(self, digest: str) -> bytes:
+        """Return the bytes whose SHA-256 is ``digest``.
+
+        Raises:
+            AttachmentError: they are gone, changed, or cannot be read.
+        """
+        ...
+
+    def has(self, digest: str) -> bool:
+        """Return whether the bytes with this SHA-256 are stored."""
+        ...
+
+
 class Editor(Protocol):
     """An editor of files: the user's own, or a script in tests."""
 

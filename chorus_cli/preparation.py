@@ -6,7 +6,7 @@ import gc
 from typing import TYPE_CHECKING
 
 from chorus_cli.composition import places_of
-from chorus_cli.core.errors import BackupError
+from chorus_cli.core.errors import BackupError, ChorusError
 from chorus_cli.core.settings.schema import schema_text
 from chorus_cli.storage.backups import restoring
 from chorus_cli.storage.files import drafts, file_lock, persona_files, session_files
@@ -20,16 +20,21 @@ if TYPE_CHECKING:
     from chorus_cli.storage.sqlite.store import Connection
 
 
-def prepare(paths: Paths, services: Services) -> None:
-    """Load what the first answer needs, renew the schema of the settings, and delete what crashes have left behind."""
-    target = services.focus.target()
-    services.machine.warm(target.choice.model)
-    services.context.planner.limit_of(target.choice.model)
+def prepare(services: Services) -> None:
+    """Load what the first answer needs."""
+    model = services.focus.target().choice.model
+    services.machine.warm(model)
+    services.context.planner.limit_of(model)
+
+
+def clear_up(paths: Paths, services: Services) -> None:
+    """Renew the schema of the settings, and delete what crashes have left behind."""
+    slug = services.focus.slug
     # The settings of personas name this file, for editors that complete and check by it.
     persona_files.renew_schema(paths.personas, schema_text())
     file_lock.sweep(paths.run)
-    sweep_stale(paths.personas / target.persona.slug)
-    sweep_stale(session_files.folder(paths.personas, target.persona.slug))
+    sweep_stale(paths.personas / slug)
+    sweep_stale(session_files.folder(paths.personas, slug))
     drafts.sweep(paths.drafts, services.machine.clock.now())
 
 
@@ -51,6 +56,14 @@ def finish_restore(paths: Paths) -> None:
 def settle_intents(connection: Connection, paths: Paths) -> list[str]:
     """Settle the changes of files that killed processes have left, and return a sentence about each."""
     return [*persona_rows.settle(connection, paths.personas), *window_changes.settle(connection, paths.personas)]
+
+
+async def finish_purge(services: Services) -> list[str]:
+    """Carry on a purge that was interrupted, before anything of it is sent; return sentences about it."""
+    try:
+        return ["A purge that was interrupted is complete now."] if await services.upkeep.purging.finish() else []
+    except ChorusError as error:
+        return [str(error)]
 
 
 def load_the_rest(services: Services) -> None:

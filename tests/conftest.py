@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import tempfile
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chorus_cli.adapters.models.litellm.library import _FIRST_REQUEST_MODULES, prepare_environment
 from tests import guard
 from tests.amount import is_thorough, set_amount
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
@@ -67,6 +69,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """Have half as many more workers as there are cores: a third of the time goes into waiting for terminals."""
     return (os.cpu_count() or 1) * 3 // 2
+
+
+@pytest.fixture(scope="session")
+def _litellm() -> None:
+    """Import once what each program of some tests would import, which is then a fork of the test runner."""
+    if not is_thorough():
+        prepare_environment()
+        for name in ("litellm", *_FIRST_REQUEST_MODULES):
+            importlib.import_module(name)
 
 
 @pytest.fixture

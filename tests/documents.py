@@ -15,6 +15,7 @@ from chorus_cli.core.models.choice import PROVIDERS
 from chorus_cli.core.settings.table import SETTINGS
 from chorus_cli.core.text.key_shapes import KEY_SHAPES, PRIVATE_KEY_SOURCE
 from chorus_cli.services.imports.imports import ALL_FORMATS
+from tests.trust import trust_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -87,6 +88,7 @@ def tables() -> dict[str, str]:
         "formats": formats_table(),
         "limits": limits_table(),
         "key shapes": key_shapes_table(),
+        "trust": trust_table(),
     }
 
 

@@ -118,6 +118,7 @@ def test_json_tells_the_thread_of_its_own(home: Home) -> None:
     assert json.loads(home.run("ask", "--new", "--json", UNHAPPY).output)["thread"] == 2
 
 
+@pytest.mark.usefixtures("_litellm")
 @pytest.mark.parametrize("model", ["chorus/nobody", "nosuch/x"])
 def test_json_of_a_reply_that_failed_has_its_status_and_the_error_goes_to_stderr(home: Home, model: str) -> None:
     outcome = home.run("ask", "--json", "--model", model, UNHAPPY)

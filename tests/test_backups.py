@@ -185,13 +185,14 @@ def test_a_backup_is_whole_or_not_there_wherever_it_is_killed(home: Home, tmp_pa
     assert (killed.ended / "all.zip").exists()
 
 
-def test_a_restore_is_whole_or_not_begun_wherever_it_is_killed(home: Home, tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_restore_is_whole_or_not_begun_wherever_it_is_killed(home: Home, tmp_path: Path, every: int) -> None:
     before = state(home.path)
     assert home.run("backup", str(home.path / "all.zip")).code == 0
     changed(home)
     later = state(home.path)
-    killed = killed_at_each_step(home.path, tmp_path, "restore", "--yes", "HOME/all.zip")
-    assert len(killed.homes) > 30
+    killed = killed_at_each_step(home.path, tmp_path, "restore", "--yes", "HOME/all.zip", every=every)
+    assert len(killed.homes) * every > 30
     undecided = 0
     for each in killed.homes:
         if (each / ".restoring").exists():

@@ -72,7 +72,7 @@ def settled(home: Home) -> str:
 QUICK = ["/context 24h", "/context undo"]
 LINES = [*QUICK, "/context add 2h", "/context reset", "/context redo", "/settings set context_hours 5"]
 TRIED = [
-    *((line, 6) for line in QUICK),
+    *((line, 10) for line in QUICK),
     *(pytest.param(line, 1, marks=pytest.mark.slow) for line in (*LINES, "/settings unset context_hours")),
 ]
 """Commands, and the steps to the next one that is tried."""
@@ -107,7 +107,7 @@ def is_made(home: Home) -> bool:
 
 
 MADE = [
-    (("import", "HOME/gimli.json"), 12),
+    (("import", "HOME/gimli.json"), 25),
     pytest.param(("import", "HOME/gimli.json"), 1, marks=pytest.mark.slow),
     pytest.param(("ask", "/persona new Gimli"), 1, marks=pytest.mark.slow),
 ]

@@ -72,6 +72,7 @@ def searched(home: Home, *more: bytes) -> list[str]:
     return found + [f"output: {TRACES.findall(data)} in {data!r}" for data in more if TRACES.search(data)]
 
 
+@pytest.mark.usefixtures("_litellm")
 @pytest.mark.parametrize(
     ("status", "wire"), [(400, "on"), (401, "on"), (403, "on"), (404, "on"), (413, "on"), (400, "off"), (401, "off")]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,9 +61,19 @@ def test_three_personas_are_shipped() -> None:
     assert persona_files.slugs(ROOT / "personas") == ("chorus", "frodo", "reviewer")
 
 
-@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "constraints.txt"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "SECURITY.md", "LICENSE", "constraints.txt"]
+)
 def test_a_file_that_others_rely_on_is_there(name: str) -> None:
     assert (ROOT / name).read_text(encoding="utf-8").strip()
+
+
+def test_every_test_that_security_names_is_written() -> None:
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "SECURITY.md").read_text(encoding="utf-8")))
+    sources = (path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    written = {name for source in sources for name in re.findall(r"^(?:async )?def (test_\w+)\(", source, re.MULTILINE)}
+    assert len(named) > 40
+    assert named - written == set()
 
 
 def test_the_constraints_are_exact_versions_and_name_no_index() -> None:

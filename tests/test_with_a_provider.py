@@ -6,7 +6,6 @@ A run that imports litellm takes seconds more: a story holds as much as it can.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import sqlite3
 import subprocess
@@ -20,7 +19,6 @@ from chorus_cli.core.time import timestamps
 from tests import mock_provider
 from tests.adapters.models.fake_ollama import Received, listening, ollama
 from tests.adapters.models.fault_server import DONE, HTML_ANSWER, STREAM_HEAD, chunk, serving
-from tests.amount import is_thorough
 from tests.mock_provider import MockProvider
 from tests.terminal.command import PROGRAM, finished
 from tests.terminal.driver import Home
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("_litellm")
 KEY = "sk-test-0123456789abcdef"
 
 
@@ -36,13 +35,6 @@ KEY = "sk-test-0123456789abcdef"
 def provider() -> Iterator[MockProvider]:
     with mock_provider.running() as running:
         yield running
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _litellm() -> None:
-    """Import once what each program would import, which is then a fork of the test runner."""
-    if not is_thorough():
-        importlib.import_module("litellm")
 
 
 def chorus(

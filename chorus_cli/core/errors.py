@@ -30,9 +30,11 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── StorageError            the database
     │   ├── DatabaseBusyError       another process writes and did not finish in time
     │   ├── DatabaseFullError       no room on the disk
+    │   ├── DatabaseReadOnlyError   it can be read and not written
     │   ├── DatabaseDamagedError    the file is not a sound database
     │   └── DatabaseTooNewError     made by a newer Chorus
     ├── BackupError             a backup that cannot be made, read or restored
+    ├── PurgeError              a purge that cannot begin, or not be completed yet
     └── ModelError              the model's provider
         └── ToolsRefusedError       it takes no tools
 """
@@ -185,6 +187,10 @@ class DatabaseFullError(StorageError):
     """There is no room on the disk."""
 
 
+class DatabaseReadOnlyError(StorageError):
+    """The database can be read and not written."""
+
+
 class DatabaseDamagedError(StorageError):
     """The file is not a sound database."""
 
@@ -195,6 +201,10 @@ class DatabaseTooNewError(StorageError):
 
 class BackupError(ChorusError):
     """A backup that cannot be made, read or restored; nothing was changed."""
+
+
+class PurgeError(ChorusError):
+    """A purge that cannot begin, or that is not complete yet; the text says which."""
 
 
 class ModelError(ChorusError):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.adapters.machine.paths import paths
 from chorus_cli.app import opened
-from chorus_cli.core.errors import CommandError, UsageError
+from chorus_cli.core.errors import CommandError, DatabaseReadOnlyError, UsageError
 from chorus_cli.core.models.choice import ELIZA
+from chorus_cli.core.text.command_signs import is_command, unescaped
 from chorus_cli.services.turns.notices import refuse_unreadable_settings
 from chorus_cli.subcommands.conventions import joined_text, options
 from chorus_cli.terminal import one_shot
-from chorus_cli.terminal.prompt.command_sign import is_command, unescaped
 from chorus_cli.terminal.screen.output import standard_error, standard_output
 
 if TYPE_CHECKING:
@@ -57,6 +58,9 @@ async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mappi
 
 
 async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    obstacle = "" if "private" in chosen else paths(environment, vars(chosen).get("home")).obstacle
+    if obstacle:
+        raise DatabaseReadOnlyError(f"{obstacle}, so nothing was stored and nothing was sent.")
     async with opened(options(chosen, environment), environment) as app:
         await app.focus.settle()
         await _turn_to_thread(app, chosen)

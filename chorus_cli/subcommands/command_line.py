@@ -57,6 +57,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
         known.error(f"{given[0]} stands before ask only")
     if {"--new", "--thread"} <= {*given}:
         known.error("--new and --thread do not go together")
+    _check_private(known, chosen, given)
     return chosen
 
 
@@ -69,10 +70,28 @@ def parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="chorus", parents=[common], description="A chat in the terminal in which the memory is yours."
     )
+    _add_private(parser)
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands; without one the chat opens")
 
     _add_ask_options(parser, argparse.SUPPRESS)
+    _add_ask(commands, common)
+    context = commands.add_parser("context", parents=[common], help="show the request that would be sent now")
+    context.add_argument("--json", action="store_true", help="as one JSON value")
+    _add_readers(commands)
+    _add_import(commands)
+    _add_upkeep(commands, unused)
+    _add_purge(commands)
+    personas = commands.add_parser("personas", parents=[unused], help="list the personas")
+    personas.add_argument("--json", action="store_true", help="as one JSON value")
+    commands.add_parser("schema", parents=[unused], help="print the JSON Schema of system.jsonc")
+    completion = commands.add_parser("completion", parents=[unused], help="print the completion script of a shell")
+    completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, fish or zsh")
+    commands.add_parser("paths", parents=[unused], help="print the folders and files of Chorus")
+    return parser
+
+
+def _add_ask(commands: argparse._SubParsersAction[_Parser], common: _Parser) -> None:
     ask = commands.add_parser(
         "ask",
         parents=[common],
@@ -81,20 +100,24 @@ def parser() -> argparse.ArgumentParser:
         description="Ask once: the reply goes to standard output, everything else to standard error. The exit code is "
         "1 if the reply broke off or nothing could be asked.",
     )
+    _add_private(ask)
     _add_ask_options(ask)
     ask.add_argument("text", metavar="TEXT", nargs="*", help="the message, or a command such as /context")
-    context = commands.add_parser("context", parents=[common], help="show the request that would be sent now")
-    context.add_argument("--json", action="store_true", help="as one JSON value")
-    _add_readers(commands)
-    _add_import(commands)
-    _add_upkeep(commands, unused)
-    personas = commands.add_parser("personas", parents=[unused], help="list the personas")
-    personas.add_argument("--json", action="store_true", help="as one JSON value")
-    commands.add_parser("schema", parents=[unused], help="print the JSON Schema of system.jsonc")
-    completion = commands.add_parser("completion", parents=[unused], help="print the completion script of a shell")
-    completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, fish or zsh")
-    commands.add_parser("paths", parents=[unused], help="print the folders and files of Chorus")
-    return parser
+
+
+def _add_private(parser: argparse.ArgumentParser) -> None:
+    told = "keep nothing: log, drafts and history are in memory only"
+    parser.add_argument("--private", action="store_true", default=argparse.SUPPRESS, help=told)
+
+
+def _check_private(known: argparse.ArgumentParser, chosen: argparse.Namespace, given: Sequence[str]) -> None:
+    """Refuse ``--private`` where something is to be read from the log or kept in it."""
+    if "private" not in chosen:
+        return
+    if chosen.command not in {None, "ask"}:
+        known.error("--private goes with the chat and with ask only")
+    if "--thread" in given:
+        known.error("--private and --thread do not go together: threads are in the log")
 
 
 def _add_ask_options(parser: argparse.ArgumentParser, hidden: str = "") -> None:
@@ -155,6 +178,28 @@ def _add_upkeep(commands: argparse._SubParsersAction[_Parser], unused: _Parser) 
         "the model; at a terminal, offer a repair of each fault. The exit code is 1 if a fault remains.",
     )
     doctor.add_argument("--json", action="store_true", help="as one JSON value; nothing is repaired")
+
+
+def _add_purge(commands: argparse._SubParsersAction[_Parser]) -> None:
+    purge = commands.add_parser(
+        "purge",
+        parents=[_options("only what was said to this persona, or whose thread it is")],
+        help="overwrite messages for good",
+        description="Show messages, with all that repeats them or was made of them, and overwrite them if you agree: "
+        "no undo brings them back. SUBJECT and WORDS are message N..., thread N, persona NAME, since T [until T], "
+        "search WORDS..., or backups, which rewrites those that hold what was purged before.",
+    )
+    purge.add_argument(
+        "subject",
+        metavar="SUBJECT",
+        choices=("message", "thread", "persona", "since", "search", "backups"),
+        help="message, thread, persona, since, search or backups",
+    )
+    purge.add_argument("words", metavar="WORDS", nargs="*", help="numbers, a name, a time, or words to search for")
+    purge.add_argument("--dry-run", action="store_true", help="only show it; nothing is changed")
+    purge.add_argument("--backups", action="store_true", help="rewrite the backups that still have it, too")
+    purge.add_argument("--json", action="store_true", help="report as one JSON value")
+    purge.add_argument("--yes", action="store_true", help="do not ask")
 
 
 def _add_readers(commands: argparse._SubParsersAction[_Parser]) -> None:

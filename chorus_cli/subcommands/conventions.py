@@ -21,7 +21,7 @@ def options(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Optio
         CommandError: the name of the model is not valid text in the locale's encoding.
     """
     given = vars(chosen)
-    result = Options(given.get("persona"), given.get("model"), given.get("home"))
+    result = Options(given.get("persona"), given.get("model"), given.get("home"), "private" in given)
     if any(_is_mangled(name or "") for name in (result.model, environment.get("CHORUS_MODEL"))):
         raise CommandError("The name of the model is not valid UTF-8.")
     return result

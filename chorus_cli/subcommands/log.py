@@ -65,9 +65,9 @@ async def search(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
         else:
             from chorus_cli.commands.log.search import findings_text  # noqa: PLC0415 - it brings the commands along
 
-            show = standard_output().line if findings.matches else standard_error().notice
+            show = standard_error().notice if findings.is_empty else standard_output().line
             show(findings_text(findings, app.personas, since))
-    return DONE if findings.matches else NOTHING_FOUND
+    return NOTHING_FOUND if findings.is_empty else DONE
 
 
 async def cost(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import MessageRefusedError, SettingsError
+from chorus_cli.core.errors import DatabaseReadOnlyError, MessageRefusedError, SettingsError
+from chorus_cli.core.text.command_signs import is_command
 from chorus_cli.services.threads.wording import left_line, next_line
-from chorus_cli.terminal.prompt.command_sign import is_command
 from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
 from chorus_cli.terminal.reply.stream import Arrival, show_events
 
@@ -61,9 +61,9 @@ class Following:
             await turn.stop()
             self._tell_stopped(turn, has_words=arrival.has_words)
             raise
-        except (SettingsError, MessageRefusedError) as error:
+        except (DatabaseReadOnlyError, SettingsError, MessageRefusedError) as error:
             self._services.attachments.give_back(turn.attachments)
-            if isinstance(error, SettingsError):
+            if not isinstance(error, MessageRefusedError):
                 self._unsent.text = _typed(turn.text)
             raise
         finally:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, TypeVar
 from chorus_cli.commands.catalogue import asks_model
 from chorus_cli.commands.composing import edited_line
 from chorus_cli.commands.framework.command_line import resolve
-from chorus_cli.commands.framework.replies import Exit, Question, Refill, Reply, plain
+from chorus_cli.commands.framework.replies import Exit, PrivateChat, Question, Refill, Reply, plain
 from chorus_cli.core.errors import AttachmentError, CommandError, PersonaError
+from chorus_cli.core.text.command_signs import is_command, is_shell_command, unescaped_line
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.threads.wording import waiting_line
 from chorus_cli.terminal.following import Following
 from chorus_cli.terminal.job_output import JobOutput
-from chorus_cli.terminal.prompt.command_sign import is_command, is_shell_command, unescaped_line
 from chorus_cli.terminal.prompt.waiting_keys import ctrl_d_dropped
 from chorus_cli.terminal.screen.drawing import draw
 from chorus_cli.terminal.screen.exchange import show_exchange
@@ -65,7 +65,13 @@ class LineHandler:
         self._progress = progress
         self._prompt = prompt
         self._stop = stop
+        self._wants_privacy = False
         self._following = Following(services, unsent, screen, prompt.keyboard)
+
+    def take_wish_for_privacy(self) -> bool:
+        """Return whether the last line was to begin a private chat, once."""
+        wished, self._wants_privacy = self._wants_privacy, False
+        return wished
 
     async def handle(self, line: str) -> bool:
         """Carry out a command or have a message answered; return whether to quit.
@@ -159,6 +165,7 @@ class LineHandler:
             answer = await self._decided(answer, bound.command.path)
         if isinstance(answer, Exit):
             return True
+        self._wants_privacy = isinstance(answer, PrivateChat)
         if isinstance(answer, Refill):
             self._unsent.text, self._unsent.gives_way = answer.typed, answer.gives_way
         if isinstance(answer, Reply):

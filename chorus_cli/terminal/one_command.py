@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.commands.catalogue import asks_model
 from chorus_cli.commands.framework.command_line import resolve
-from chorus_cli.commands.framework.replies import Question, Reply, plain
+from chorus_cli.commands.framework.replies import PrivateChat, Question, Reply, plain
+from chorus_cli.core.errors import CommandError
 from chorus_cli.terminal.one_shot import refuse_overspent, shown
 from chorus_cli.terminal.screen.drawing import draw
 
@@ -26,8 +27,11 @@ async def carry_out(line: str, services: Services, answers: Screen, asides: Scre
     if asks_model(services, bound.command):
         await refuse_overspent(services.log.costs, services.focus.target(), asides)
     answer = await bound.run(services)
+    if isinstance(answer, PrivateChat):
+        raise CommandError("/private needs the chat (run: chorus). For one question use: chorus ask --private TEXT")
     if not isinstance(answer, Reply):
-        return await shown(answer.followed(), answers, asides)
+        at_rest = services.conversation.context.store.at_rest
+        return await shown(answer.followed(), answers, asides, at_rest)
     await services.replies.settle()
     if isinstance(answer, Question):
         # There is no prompt to ask at, so nothing is done.

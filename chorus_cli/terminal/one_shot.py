@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.attachments.attachments import Prepared
     from chorus_cli.services.log.costs import Costs
     from chorus_cli.services.turns.conversation import Conversation
+    from chorus_cli.terminal.prompt.keyboard import AtRest
     from chorus_cli.terminal.screen.output import Screen
 
 _LONGEST_SIGN = 16
@@ -30,7 +31,7 @@ _LONGEST_SIGN = 16
 
 async def ask(message: Prepared, target: Target, conversation: Conversation, answers: Screen, asides: Screen) -> int:
     """Have a message answered and show the reply as it comes; return the exit code."""
-    return await shown(conversation.answer(target, *message), answers, asides)
+    return await shown(conversation.answer(target, *message), answers, asides, conversation.context.store.at_rest)
 
 
 async def ask_as_json(
@@ -53,9 +54,9 @@ async def ask_as_json(
     return _code(record.done)
 
 
-async def shown(events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen) -> int:
-    """Show the events of a turn as they come; return the exit code."""
-    with suspendable(answers.take_down):
+async def shown(events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen, at_rest: AtRest) -> int:
+    """Show the events of a turn as they come, entering ``at_rest`` while Ctrl-Z stops it; return the exit code."""
+    with suspendable(answers.take_down, at_rest):
         done = await show_events(events, answers, asides)
     return _code(done)
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.text.command_signs import begins_private
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.personas.greeting import drafts_notices, interrupted_elsewhere
 from chorus_cli.terminal.greeting import Greeting
@@ -21,17 +22,11 @@ from chorus_cli.terminal.prompt.waiting_keys import ctrl_c_taken
 from chorus_cli.terminal.screen.notification import Notification
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine
 
-    from chorus_cli.commands.framework.services import Services
-    from chorus_cli.core.context.budget import Meter
     from chorus_cli.core.context.target import Target
-    from chorus_cli.services.editing.drafts import UnsentInput
-    from chorus_cli.services.notifier import Notifier
-    from chorus_cli.services.personas.focus import Focus
-    from chorus_cli.storage.sqlite.log.orphans import Place
+    from chorus_cli.terminal.backend import Backend
     from chorus_cli.terminal.line_handling import LineHandler
-    from chorus_cli.terminal.prompt.history import InputHistories
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.terminal.screen.progress import Progress
 
@@ -64,41 +59,6 @@ class Recurrence:
             raise error
 
 
-class Backend(NamedTuple):
-    """The parts that the prompt needs at once, and ``services``, whose first call takes long.
-
-    ``report_bug`` logs a traceback and returns the sentence that says where. ``interrupted`` are the threads whose
-    replies ended with their process and that no chat has named yet. ``connect`` is called when the user begins to type.
-    """
-
-    focus: Focus
-    unsent: UnsentInput
-    histories: InputHistories
-    notifier: Notifier
-    report_bug: Callable[[Exception], str]
-    services: Callable[[], Services]
-    interrupted: Sequence[Place] = ()
-    connect: Callable[[], None] = lambda: None
-
-    async def meter(self, target: Target) -> Meter:
-        """Return the size of the next request."""
-        services = self.services()
-        return (await services.context.planner.planned(target, services.machine.clock.now())).meter
-
-    async def price(self, target: Target) -> float | None:
-        """Return the price of the newest answered turn in USD, if it is known and wanted in the line at the bottom."""
-        if not target.persona.settings.show_price:
-            return None
-        return await self.services().log.costs.of_last_reply(target.thread_id)
-
-    def background(self) -> Background:
-        """Count the work in the background."""
-        services = self.services()
-        running = sum(not turn.is_followed for turn in services.replies.running)
-        attached = tuple(each.name for each in services.attachments.waiting)
-        return Background(running, services.jobs.running_count, services.replies.waiting_count, attached)
-
-
 class Repl:
     """One run of the chat. ``progress`` is a line on ``screen``."""
 
@@ -108,10 +68,13 @@ class Repl:
         self._screen = screen
         self._progress = progress
         self._foreground = Foreground(
-            lambda: suspendable(screen.take_down, self._prompt.feed), lambda: ctrl_c_taken(self._prompt.keyboard)
+            lambda: suspendable(screen.take_down, backend.at_rest, self._prompt.feed),
+            lambda: ctrl_c_taken(self._prompt.keyboard),
         )
         self._unsent = backend.unsent
         self._given_back = ""
+        # The keys that are typed now are meant for a private chat.
+        self._is_private = False
         self._asides: list[str] = []
         self._notification = Notification(screen)
         self._notify = "off"
@@ -119,8 +82,8 @@ class Repl:
         self._lines: LineHandler | None = None
         self._errors = Recurrence()
         self._toolbar = Toolbar(backend.meter, backend.report_bug, self._background, backend.price, _SETTLING_SECONDS)
-        self._prompt = Prompt(backend.services, self._toolbar.text, backend.connect)
-        self._prompt.tell_of_long_pastes(self._tell_aside)
+        self._toolbar.mark = backend.privacy.mark
+        self._prompt = Prompt(backend.services, self._toolbar.text, backend.connect, backend.at_rest)
         self._greeting = Greeting(self._focus, screen, self._prompt, self._toolbar)
         self._prompt.feed(typed_early)
 
@@ -187,8 +150,9 @@ class Repl:
         drafts = self._unsent.take_up(target.persona.slug)
         broken_off = interrupted_elsewhere(self._backend.interrupted, target.persona.slug, target.thread_number)
         returned = (_RETURNED,) if self._unsent.text else ()
-        await self._greeting.begin(target, (*broken_off, *drafts_notices(drafts), *returned), drawn)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._foreground.stop)
+        private = tuple(filter(None, [self._backend.privacy.notice]))
+        await self._greeting.begin(target, (*private, *broken_off, *drafts_notices(drafts), *returned), drawn)
+        self._own_terminal()
         while True:
             try:
                 if await self._next(target):
@@ -212,15 +176,32 @@ class Repl:
                 self._errors.survive(error)
                 self._refuse(self._backend.report_bug(error))
 
+    def _own_terminal(self) -> None:
+        """Take the keyboard and its signals, at the start and again after a private chat."""
+        self._prompt.tell_of_long_pastes(self._tell_aside)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._foreground.stop)
+
+    async def _privately(self, target: Target) -> None:
+        """Hold a private chat; the keys that wait for a prompt now go to it, and none of its keys comes back."""
+        if self._backend.privacy.begin is None:
+            return
+        try:
+            await self._backend.privacy.begin(target)
+        finally:
+            self._prompt.drop_typed_ahead()
+            self._own_terminal()
+
     async def _next(self, target: Target) -> bool:
         """Read a line and handle it; return whether to quit."""
         while self._asides:
             self._screen.notice(self._asides.pop(0))
         self._toolbar.show(target)
-        self._notify = target.persona.settings.notify
+        self._notify = self._backend.privacy.notification(target.persona.settings.notify)
         history, unsent = self._backend.histories.of(target.persona.slug), self._unsent
+        self._is_private = False
         try:
             line = await self._prompt.read(target.persona, history, unsent.text, gives_way=unsent.gives_way)
+            self._is_private = begins_private(line)
         except Leave:
             # Leaving needs an empty line: the user has deleted the text.
             unsent.settle()
@@ -229,10 +210,12 @@ class Repl:
             return await self._in_foreground(self._compose(wanted.typed))
         finally:
             # Of the lines that waited, one was sent.
-            unsent.hold(target.persona.slug, self._prompt.typed_ahead)
+            unsent.hold(target.persona.slug, "" if self._is_private else self._prompt.typed_ahead)
         unsent.settle()
         if await self._in_foreground(self._handle(line)):
             return True
+        if self._line_handler().take_wish_for_privacy():
+            await self._privately(target)
         self._screen.write("\n")
         return False
 
@@ -255,6 +238,8 @@ class Repl:
                 raise
 
     def _keep_unsent(self, target: Target) -> None:
+        if self._is_private:
+            return
         ahead = self._prompt.typed_ahead + text_of_keys(self._foreground.typed_ahead)
         typed = (self._prompt.typed or self._given_back) + ahead
         self._unsent.keep(target.persona.slug, typed)

@@ -47,6 +47,23 @@ async def test_each_message_found_has_a_line_that_says_where_it_is(world: World)
     )
 
 
+async def test_titles_are_found_before_messages_also_those_of_closed_threads(world: World) -> None:
+    await world.say("A ring?")
+    await world.told("/thread rename The Ring of Fire")
+    await world.told("/thread new Rings of Power")
+    assert await world.told("/search ring fire") == "Thread #1 of chorus: The «Ring» of «Fire»"
+    await world.told("/thread 1")
+    await world.told("/thread kill 2")
+    when = local(world.clock.now())
+    assert await world.told("/search ring*") == (
+        "Thread #2 of chorus: «Rings» of Power  [closed]\n"
+        "Thread #1 of chorus: The «Ring» of Fire\n\n"
+        f"#1  {when}  chorus, thread #1\nHuman: A «ring»?"
+    )
+    world.clock.advance(timedelta(hours=2))
+    assert await world.told("/search power since 1h") == f"Nothing was found since {local(NOW + timedelta(hours=1))}."
+
+
 async def test_everybody_is_searched_also_whoever_is_archived_or_gone(world: World) -> None:
     for slug in ("frodo", "gone"):
         await world.store.write(

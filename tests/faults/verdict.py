@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.faults.faulty_program import Ending, FaultyProgram
 
 _BUG, _FAILED = 3, 1
-_KEPT_FILE = re.compile(r"(?:kept|is) in (/\S+?)\.?(?:\s|$)")
+_KEPT_FILE = re.compile(r"(?<!cannot be )(?:kept|is) in (/\S+?)[.;]?(?:\s|$)")
 _UNCHANGED = re.compile(
     r"left as it (?:was|is)|[Nn]othing was (?:changed|saved|sent|stored|kept|made|imported)"
     r"|is unchanged|was not stored|could not do that|cannot be (?:changed|written)|There is no room left"

@@ -15,11 +15,10 @@ from chorus_cli.core.context.budget import Limit
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.models.choice import Naming
 from chorus_cli.core.models.events import Notice, TextDelta, TurnDone
+from chorus_cli.keeping import on_disk
 from chorus_cli.services.notifier import Notifier
 from chorus_cli.services.personas.focus import Focus
 from chorus_cli.services.personas.models import KnownModels, Models
-from chorus_cli.services.personas.personas import Personas
-from chorus_cli.storage.files.open_threads import OpenThreads
 from chorus_cli.storage.sqlite.log import message_rows, thread_rows
 from tests.attached_files import png
 from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, ScriptedShell, WordCounter
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.context.window import ContextWindow
     from chorus_cli.services.log.journal import Journal
     from chorus_cli.services.log.search import Search
+    from chorus_cli.services.personas.personas import Personas
     from chorus_cli.services.personas.roster import Roster
     from chorus_cli.services.personas.settings import PersonaSettings
     from chorus_cli.services.sessions.sessions import Sessions
@@ -257,12 +257,12 @@ async def built(
     tools = tools or Tools()
     paths = Paths(folder, folder, folder)
     (paths.personas / "chorus").mkdir(parents=True, exist_ok=True)
-    personas = Personas(paths.personas, paths.config_file)
     paths.run.mkdir(parents=True, exist_ok=True)
-    focus = Focus(personas, store, clock, Naming(MODEL, {}, lambda: None), OpenThreads(paths.run, "this-run"))
+    keeping = replace(on_disk(paths, "this-run"), store=store, is_alive=lambda run: run != "dead")
+    focus = Focus(keeping.personas, store, clock, Naming(MODEL, {}, lambda: None), keeping.open_threads)
     kept, editor, shell = Kept(folder), ScriptedEditor(clock), ScriptedShell()
     turns = compose_turns(
-        Opened(paths, store, personas, focus, Notifier(), "this-run", lambda run: run != "dead"),
+        Opened(paths, keeping, focus, Notifier()),
         Machine(clock, kept.rescue, tools.report_bug, shell),
         scripted_providers(model, limit_tokens, tools),
         folds_in_background=False,

@@ -37,12 +37,47 @@ def damaged(data: bytes, number: int) -> bytes:
     return bytes(copy)
 
 
+ODD_VALUES = (
+    "UPDATE messages SET timestamp = 'yesterday' WHERE id % 3 = 1",
+    "UPDATE messages SET run = 'a' || char(0), status = 'streaming' WHERE id % 3 = 1",
+    "UPDATE messages SET content = CAST(x'f0ff' AS TEXT) WHERE id % 3 = 1",
+    "UPDATE messages SET usage = '{', attachments = '[' WHERE id % 3 = 1",
+    "UPDATE messages SET turn_id = 10000 WHERE id % 3 = 1",
+    "UPDATE messages SET thread_id = 10000 WHERE id % 3 = 1",
+    "UPDATE operations SET detail = '{'",
+    "INSERT INTO operations(persona, kind, detail) VALUES ('chorus', 'dance', '{}')",
+    "INSERT INTO meta VALUES ('last_persona', '../../etc') ON CONFLICT(key) DO UPDATE SET value = excluded.value",
+    "UPDATE threads SET title = CAST(x'ff' AS TEXT), created_at = 'never'",
+)
+
+
+def spoil(path: Path, number: int) -> None:
+    """Damage a database by a number: its bytes, its owner, its version, an index, or values in its rows."""
+    kind, data = number % 9, path.read_bytes()
+    if kind < 5:
+        path.write_bytes(damaged(data, number // 9 * 5 + kind))
+        return
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        match kind:
+            case 5:
+                connection.execute(f"PRAGMA application_id = {number}")
+            case 6:
+                connection.execute(f"PRAGMA user_version = {1000 + number}")
+            case 7:
+                connection.execute("UPDATE message_words_data SET block = randomblob(length(block))")
+            case _:
+                connection.execute(ODD_VALUES[number // 9 % len(ODD_VALUES)])
+
+
 def readable(path: Path, most: int) -> dict[int, str]:
     """Return the messages that SQLite reads one by one, by their ids, as far as they are as written."""
     found: dict[int, str] = {}
     with closing(sqlite3.connect(path)) as connection:
         for number in range(1, most + 1):
-            with suppress(sqlite3.Error):
+            # A text that is no UTF-8 is not as written.
+            with suppress(sqlite3.Error, UnicodeDecodeError):
                 row = connection.execute(
                     "SELECT id, role, thread_id, persona, timestamp, content, checksum FROM messages WHERE id = ?",
                     (number,),

@@ -34,6 +34,7 @@ PROGRAM = (sys.executable, "-m", "chorus_cli")
 _OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG")
 _HIDDEN = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
 _STANDARD_FILES = (0, 1, 2)
+_LIBRARIES = ("prompt_toolkit.shortcuts", "rich.console", "pygments.lexers", "httpx", "httpx_sse", "h2", "tiktoken")
 
 
 def fork_of(command: Sequence[str | bytes], environment: Mapping[str, str]) -> Callable[[], None] | None:
@@ -54,7 +55,7 @@ def import_all() -> None:
     for module in pkgutil.walk_packages(chorus_cli.__path__, "chorus_cli."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    for library in ("prompt_toolkit.shortcuts", "rich.console", "pygments.lexers"):
+    for library in _LIBRARIES:
         importlib.import_module(library)
     _compile_patterns()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 import time
 from typing import TYPE_CHECKING
 
@@ -134,6 +136,21 @@ def test_ctrl_z_in_one_turn_without_the_chat_spoils_neither_the_reply_nor_the_sh
         shell.await_line(SHELL_PROMPT)
         assert shell.screen_text().count(REPLY) == 1
         assert f"{SHELL_PROMPT} fg\n{CHAT[:20]}" in shell.screen_text()
+
+
+def test_a_chat_that_another_program_suspends_goes_on_as_well(home: Home) -> None:
+    with home.shell_in_terminal() as shell:
+        shell.say(CHAT)
+        shell.await_line(PROMPT)
+        shell.type("I am ti")
+        shell.await_line(f"{PROMPT} I am ti")
+        [run] = (home.path / "state" / "run").iterdir()
+        os.kill(int(run.name.partition("-")[0]), signal.SIGTSTP)
+        shell.await_line(SHELL_PROMPT)
+        assert shell.echoes
+        resume(shell)
+        shell.await_line(f"{PROMPT} I am ti")
+        shell.ask("red", "made you tired?")
 
 
 def suspend(shell: Terminal) -> None:

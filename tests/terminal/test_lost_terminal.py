@@ -12,9 +12,10 @@ import pytest
 from chorus_cli.core.errors import PersonaError
 from chorus_cli.services.editing.drafts import UnsentInput
 from chorus_cli.services.notifier import Notifier
+from chorus_cli.terminal.backend import Backend
 from chorus_cli.terminal.prompt.history import InputHistories
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
-from chorus_cli.terminal.repl import Backend, Recurrence, Repl
+from chorus_cli.terminal.repl import Recurrence, Repl
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.progress import Progress
 from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Home

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LLAMA = ollama(in_memory=[entry("llama3.2:latest", "2026-11-20T10:00:00Z")], reply="Hello from the llama.")
 
 
+@pytest.mark.usefixtures("_litellm")
 def test_a_running_ollama_answers_and_the_first_line_says_so(tmp_path: Path) -> None:
     with listening(LLAMA) as address, Home(tmp_path).chat(OLLAMA_API_BASE=address) as terminal:
         terminal.await_text("ollama_chat/llama3.2:latest answers (a running Ollama's most recently used model).")

@@ -107,7 +107,13 @@ def test_what_is_not_found_has_a_code_and_a_sentence(
 def test_nothing_found_is_a_json_value_too(home: Home) -> None:
     outcome = home.run("search", "--json", "sword")
     assert (outcome.code, outcome.errors) == (1, "")
-    assert json.loads(outcome.output) == {"results": [], "more": 0, "more_is_least": False}
+    assert json.loads(outcome.output) == {
+        "threads": [],
+        "more_threads": 0,
+        "results": [],
+        "more": 0,
+        "more_is_least": False,
+    }
 
 
 def test_copying_without_a_terminal_writes_no_control_sequence(home: Home) -> None:

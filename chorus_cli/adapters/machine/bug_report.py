@@ -16,8 +16,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def report_bug(log_file: Path, error: BaseException, environment: Mapping[str, str]) -> str:
-    """Append the traceback of ``error`` to the log file and return a sentence for the user that names it."""
+def report_bug(log_file: Path | None, error: BaseException, environment: Mapping[str, str]) -> str:
+    """Append the traceback of ``error`` to the log file and return a sentence for the user that names it.
+
+    Without a log file nothing is written, because a traceback may quote the conversation.
+    """
+    if log_file is None:
+        return _place_of(error)
     text = redact("".join(traceback.format_exception(error)), secrets_in(environment))
     entry = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n{text}\n"
     kind = type(error).__name__
@@ -32,6 +37,16 @@ def report_bug(log_file: Path, error: BaseException, environment: Mapping[str, s
             f"That is a bug in Chorus ({kind}), and its traceback cannot be written to {log_file}: {problem.strerror}."
         )
     return f"That is a bug in Chorus ({kind}). Its traceback is in {log_file}; please report it."
+
+
+def _place_of(error: BaseException) -> str:
+    """Return a sentence that names the kind and the place of a bug, without the words of the error."""
+    *_, last = traceback.extract_tb(error.__traceback__) or [traceback.FrameSummary("?", 0, "?")]
+    kind, name = type(error).__name__, last.filename.rpartition(os.sep)[2]
+    return (
+        f"That is a bug in Chorus ({kind} in {name}, line {last.lineno}). The chat is private, so no traceback was "
+        "written; please report this sentence."
+    )
 
 
 def _set_full_aside(log_file: Path) -> None:

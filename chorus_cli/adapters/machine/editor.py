@@ -35,6 +35,10 @@ _PLUS_LINE = frozenset(
 _GO_TO = frozenset({"code", "codium", "cursor"})
 _FILE_AND_LINE = frozenset({"subl", "zed", "hx"})
 
+_VIMS = frozenset({"vim", "gvim", "nvim", "view"})
+# No swap file, no viminfo or shada, and after the user's own settings neither undo nor backup files.
+_WITHOUT_TRACES = ["-n", "-i", "NONE", "-c", "set noundofile nobackup nowritebackup"]
+
 # What Ctrl-C and Ctrl-\ send to every process in the foreground.
 _KEY_SIGNALS = (signal.SIGINT, signal.SIGQUIT)
 # And Ctrl-Z, which stops this process too: no handler may touch the terminal then.
@@ -64,11 +68,13 @@ _IN_TERMINAL = frozenset(
 class UserEditor:
     """The editor that ``environment`` names, one at a time; it is started with that environment without its secrets.
 
-    ``alone`` is entered while the editor has the terminal: nothing else may write to it then.
+    ``alone`` is entered while the editor has the terminal: nothing else may write to it then. Vim is told to keep
+    nothing of a text that ``is_private``; other editors are not known to keep anything outside the text's folder.
     """
 
     environment: Mapping[str, str]
     alone: Callable[[], AbstractContextManager[None]] = nullcontext
+    is_private: bool = False
     _process_id: int | None = field(default=None, init=False)
 
     async def open(self, path: Path, line: int | None = None) -> str:
@@ -87,6 +93,8 @@ class UserEditor:
         has_terminal = os.isatty(_INPUT) and os.isatty(_OUTPUT)
         if not has_terminal and self.stays_in_terminal():
             raise EditorError(f"The editor {name} needs a terminal. Open the chat in one (run: chorus) and edit there.")
+        if self.is_private and _names(command[0]) & _VIMS:
+            command += _WITHOUT_TRACES
         with self.alone(), _terminal_lent() if has_terminal else nullcontext(), _keys_left_to_the_editor():
             self._process_id = _started([*command, *_file_at(command[0], str(path), line)], self.environment)
             status = await asyncio.to_thread(self._wait, self._process_id)

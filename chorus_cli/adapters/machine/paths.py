@@ -91,6 +91,17 @@ class Paths(NamedTuple):
             ("log", self.log_file),
         )
 
+    @property
+    def obstacle(self) -> str:
+        """The words for the reason why a log that is there cannot be written, but may be read; empty if it can be."""
+        needed = {self.data: os.W_OK | os.X_OK, self.database: os.W_OK}
+        refused = [path for path, access in needed.items() if not os.access(path, access)]
+        if not refused or not os.access(self.database, os.F_OK):
+            return ""
+        is_on_read_only_disk = os.statvfs(self.data).f_flag & os.ST_RDONLY
+        reason = "a read-only file system" if is_on_read_only_disk else "no permission"
+        return f"{refused[0]} cannot be written ({reason})"
+
     def make(self) -> None:
         """Make the folders, private to the user.
 

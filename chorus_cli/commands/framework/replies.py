@@ -69,6 +69,11 @@ class Exit:
 
 
 @dataclass(frozen=True, slots=True)
+class PrivateChat:
+    """Begin a private chat in the same terminal; its end comes back here."""
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """A yes-or-no question before an action.
 
@@ -90,7 +95,7 @@ class Question:
         return {"y": self.confirmed, "n": None, **{key: work for key, work in offered.items() if work is not None}}
 
 
-Reply = Text | Output | Table | Drawing | Report | Question | Refill | Exit
+Reply = Text | Output | Table | Drawing | Report | Question | Refill | Exit | PrivateChat
 Answer = Reply | RunningTurn
 """The result of awaiting a command: a reply, or a turn to follow."""
 
@@ -108,7 +113,7 @@ def plain(reply: Reply) -> str:
             return "\n\n".join(plain(part) for part in parts)
         case Question(text, _, declined):
             return f"{text}\n{declined.text}"
-        case Exit():
+        case Exit() | PrivateChat():
             return ""
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from chorus_cli.services.threads.threads import Threads
     from chorus_cli.services.turns.conversation import Conversation
     from chorus_cli.services.upkeep.backups import Backups
+    from chorus_cli.services.upkeep.purging import Purging
     from chorus_cli.services.upkeep.rescued import RescuedTexts
 
 
@@ -97,10 +98,11 @@ class MachineServices:
 
 @dataclass(frozen=True, slots=True)
 class UpkeepServices:
-    """Backups, and texts that the database refused."""
+    """Backups, purges, and texts that the database refused."""
 
     backups: Backups
     rescued: RescuedTexts
+    purging: Purging
 
 
 @dataclass(frozen=True, slots=True)

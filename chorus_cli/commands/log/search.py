@@ -17,6 +17,7 @@ from chorus_cli.core.time import timespan
 from chorus_cli.services.log.search import Findings, Match
 from chorus_cli.services.personas.personas import Personas
 from chorus_cli.storage.sqlite.log.search_index import Scope
+from chorus_cli.storage.sqlite.log.thread_lists import TitledThread
 
 GROUP: CommandGroup[Services] = CommandGroup("")
 
@@ -57,7 +58,7 @@ WORDS = Parameter(
 
 @GROUP.command("search")
 async def search(services: Services, words: Annotated[AskedSearch, WORDS]) -> Text:
-    """Search all messages of all personas, newest first.
+    """Search all messages of all personas, and the titles of their threads, newest first.
 
     Case and accents are ignored. Messages that were undone, replaced or left behind by /new are found too.
 
@@ -73,13 +74,17 @@ async def search(services: Services, words: Annotated[AskedSearch, WORDS]) -> Te
 
 
 def findings_text(findings: Findings, personas: Personas, since: datetime | None) -> str:
-    """Write the matches: for each message a line with its place and time, and below it the marked excerpt."""
+    """Write the matches: the marked titles, and for each message a line with its place and time above its excerpt."""
     reach = f" since {local(since)}" if since else ""
-    if not findings.matches:
+    if findings.is_empty:
         return f"Nothing was found{reach}."
-    names = {slug: _name(personas, slug) for slug in {match.message.persona for match in findings.matches}}
+    slugs = {match.message.persona for match in findings.matches} | {each.persona for each in findings.threads}
+    names = {slug: _name(personas, slug) for slug in slugs}
+    titles = [_title(each, names[each.persona]) for each in findings.threads]
+    if findings.more_threads:
+        titles.append(f"{findings.more_threads:,} more titles.")
     entries = [_entry(match, names[match.message.persona]) for match in findings.matches]
-    return "\n\n".join([*entries, *_rest(findings, reach)])
+    return "\n\n".join(["\n".join(titles), *entries, *_rest(findings, reach)][not titles :])
 
 
 def _name(personas: Personas, slug: str) -> str:
@@ -88,6 +93,10 @@ def _name(personas: Personas, slug: str) -> str:
         return personas.load(slug).name
     except PersonaError:
         return slug
+
+
+def _title(thread: TitledThread, name: str) -> str:
+    return f"Thread #{thread.number} of {name}: {thread.excerpt}{'  [closed]' if thread.is_closed else ''}"
 
 
 def _entry(match: Match, name: str) -> str:

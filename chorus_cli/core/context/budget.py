@@ -84,17 +84,20 @@ class Budget:
 
 
 def budget(
-    limit: Limit, usage_threshold: float, max_output_tokens: int | None, calibration: Calibration | None = None
+    limit: Limit,
+    usage_threshold: float,
+    max_output_tokens: int | None,
+    calibration: Calibration | None = None,
+    *,
+    fold_is_undone: bool = False,
 ) -> Budget:
-    """Leave room for the reply: a request takes at most the threshold's share, and leaves the reply its maximum."""
-    tokens = max(0, min(int(usage_threshold * limit.tokens), limit.tokens - (max_output_tokens or 0)))
+    """Leave room for the reply: a request takes at most the threshold's share, and leaves the reply its maximum.
+
+    After an undone fold it may take nearly the whole limit, before there is another fold.
+    """
+    share = max(usage_threshold, _UNDONE_SHARE) if fold_is_undone else usage_threshold
+    tokens = max(0, min(int(share * limit.tokens), limit.tokens - (max_output_tokens or 0)))
     return Budget(limit, tokens, calibration or Calibration())
-
-
-def stretched(allowed: Budget, max_output_tokens: int | None) -> Budget:
-    """Return the budget after an undone fold: nearly the whole limit, before there is another fold."""
-    most = min(int(_UNDONE_SHARE * allowed.limit.tokens), allowed.limit.tokens - (max_output_tokens or 0))
-    return Budget(allowed.limit, max(allowed.tokens, most), allowed.calibration)
 
 
 @dataclass(frozen=True, slots=True)

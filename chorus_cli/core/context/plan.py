@@ -18,9 +18,10 @@ from chorus_cli.core.context.fitting import fitting
 from chorus_cli.core.context.memory import block_tokens
 from chorus_cli.core.context.view import Reason
 from chorus_cli.core.log.attachments import with_lines
-from chorus_cli.core.log.messages import Message, Role, Status, is_filled
+from chorus_cli.core.log.messages import Message, Role, Status, is_filled, words_of
 from chorus_cli.core.memory.prompt import hot_block
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
+from chorus_cli.core.tools.declaration import NO_OFFER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -38,35 +39,34 @@ _HEADING_TOKENS = 10
 
 @dataclass(frozen=True, slots=True)
 class RequestPlan:
-    """The next request of a context: its messages, the rows behind them, their tokens, and those that stay out.
+    """The next request of a context: the request itself, the rows behind it, its tokens, and the rows that stay out.
 
     ``sent`` are the rows, some of them shortened; ``cut`` are the same before that. ``too_large`` had no room. The
-    summary is ``None`` if there is none, or no room for it. Without ``is_exact`` the tokens are upper bounds.
+    summary is ``None`` if there is none, or no room for it. ``tokens`` are the estimated ones of the whole request,
+    ``message_tokens`` those of the rows; without ``is_exact`` they are upper bounds. ``is_crowded`` says that something
+    of the context has no room.
     """
 
     snapshot: ContextSnapshot
-    messages: tuple[PromptMessage, ...]
+    request: ModelRequest
     sent: tuple[Message, ...]
     summary: Summary | None
     message_tokens: int
+    tokens: int
     too_large: tuple[Message, ...] = ()
     cut: tuple[Message, ...] = ()
+    is_crowded: bool = False
     is_exact: bool = True
 
     @property
-    def tokens(self) -> int:
-        """The estimated tokens of the whole request."""
-        return system_tokens(self.snapshot, self.summary) + self.message_tokens
+    def messages(self) -> tuple[PromptMessage, ...]:
+        """The messages of the request."""
+        return self.request.messages
 
     @property
     def lacks_summary(self) -> bool:
         """Whether the summary had no room."""
         return self.summary is None and self.snapshot.view.summary is not None
-
-    @property
-    def is_crowded(self) -> bool:
-        """Whether something of the context has no room in the request."""
-        return bool(self.too_large or self.cut or self.lacks_summary)
 
     @property
     def begins_at(self) -> int | None:
@@ -80,20 +80,13 @@ class RequestPlan:
         budget = self.snapshot.budget
         return Meter(budget.corrected(self.tokens), budget.limit.tokens, budget.tokens)
 
-    @property
-    def request(self) -> ModelRequest:
-        """The request as it is handed to the model."""
-        target, budget = self.snapshot.frame.target, self.snapshot.budget
-        chosen = target.persona.settings
-        return ModelRequest(
-            target.choice.model,
-            self.messages,
-            chosen.temperature,
-            chosen.max_output_tokens,
-            context_tokens=budget.limit.tokens,
-            prompt_tokens=budget.corrected(self.tokens),
-            tools=self.snapshot.frame.offer.tools,
-        )
+    def without_tools(self) -> RequestPlan:
+        """Return the plan of the same request without the tools that were offered."""
+        frame = self.snapshot.frame
+        tokens = self.tokens - frame.offer.tokens
+        request = replace(self.request, tools=(), prompt_tokens=self.snapshot.budget.corrected(tokens))
+        snapshot = replace(self.snapshot, frame=replace(frame, offer=NO_OFFER))
+        return replace(self, snapshot=snapshot, request=request, tokens=tokens)
 
     def left_out(self) -> Iterator[tuple[Reason, Message]]:
         """Yield every message of the view, and every one taken back within its reach, that is not sent."""
@@ -110,12 +103,15 @@ class RequestPlan:
 
 def plan_whole(snapshot: ContextSnapshot) -> RequestPlan | None:
     """Build the request of a snapshot without leaving anything out; ``None`` if that does not fit the budget."""
-    view = snapshot.view
-    rows = usable(view.verbatim)
-    tokens = total_tokens(rows)
-    if system_tokens(snapshot, view.summary) + tokens > snapshot.budget.room.budget:
+    summary = snapshot.view.summary
+    fixed_tokens = system_tokens(snapshot, summary)
+    rows = usable(snapshot.view.verbatim)
+    message_tokens = total_tokens(rows)
+    tokens = fixed_tokens + message_tokens
+    if tokens > snapshot.budget.room.budget:
         return None
-    return RequestPlan(snapshot, _messages(snapshot, view.summary, rows), tuple(rows), view.summary, tokens)
+    request = _request(snapshot, summary, rows, snapshot.budget.corrected(tokens))
+    return RequestPlan(snapshot, request, tuple(rows), summary, message_tokens, tokens)
 
 
 def plan_bounded(snapshot: ContextSnapshot, at_most: Callable[[str], int]) -> RequestPlan | None:
@@ -160,8 +156,19 @@ def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> Requ
     sent = {row.id: row for row in fitting(others, room, fixed_tokens, count, snapshot.first_message_id)} | pinned
     fitted = [sent[row.id] for row in rows if row.id in sent]
     too_large, cut = _not_sent(rows, fitted)
-    messages = _messages(snapshot, summary, fitted)
-    return RequestPlan(snapshot, messages, tuple(fitted), summary, total_tokens(fitted), too_large, cut)
+    message_tokens = total_tokens(fitted)
+    tokens = system_tokens(snapshot, summary) + message_tokens
+    return RequestPlan(
+        snapshot,
+        _request(snapshot, summary, fitted, snapshot.budget.corrected(tokens)),
+        tuple(fitted),
+        summary,
+        message_tokens,
+        tokens,
+        too_large,
+        cut,
+        is_crowded=bool(too_large or cut or (summary is None and snapshot.view.summary is not None)),
+    )
 
 
 def _pinned(
@@ -184,16 +191,26 @@ def summary_tokens(summary: Summary) -> int:
     return (summary.token_count or 0) + _HEADING_TOKENS
 
 
-def _messages(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[Message]) -> tuple[PromptMessage, ...]:
+def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[Message], tokens: int) -> ModelRequest:
+    """Return the request as it is handed to the model, which is expected to count so many tokens."""
+    frame = snapshot.frame
     parts = (
-        snapshot.frame.system_prompt.text,
+        frame.system_prompt.text,
         f"{HEADING}\n{summary.content}" if summary else "",
         hot_block(snapshot.hot) if snapshot.hot else "",
     )
     system = PromptMessage("system", "\n\n".join(filter(None, parts)))
     lead = [PromptMessage("user", LEAD)] if needs_lead(rows) else []
-    accepted = snapshot.frame.accepted
-    return (system, *lead, *(_as_sent(row, accepted) for row in rows))
+    chosen = frame.target.persona.settings
+    return ModelRequest(
+        frame.target.choice.model,
+        (system, *lead, *(_as_sent(row, frame.accepted) for row in rows)),
+        chosen.temperature,
+        chosen.max_output_tokens,
+        context_tokens=snapshot.budget.limit.tokens,
+        prompt_tokens=tokens,
+        tools=frame.offer.tools,
+    )
 
 
 def _not_sent(rows: Sequence[Message], fitted: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
@@ -211,13 +228,15 @@ def usable(view: Sequence[Message]) -> list[Message]:
     calls = {(row.turn_id, row.tool_call_id) for row in view if row.role is Role.TOOL_USE}
     results = {(row.turn_id, row.tool_call_id) for row in view if row.role is Role.TOOL_RESULT}
     paired = calls & results
-
-    def is_usable(row: Message) -> bool:
-        if row.role in _TOOL_ROLES:
-            return (row.turn_id, row.tool_call_id) in paired
-        return row.status is not Status.STREAMING and is_filled(row)
-
-    rows = [row for row in view if is_usable(row)]
+    rows = [
+        row
+        for row in view
+        if (
+            (row.turn_id, row.tool_call_id) in paired
+            if row.role in _TOOL_ROLES
+            else row.status is not Status.STREAMING and is_filled(row)
+        )
+    ]
     failed_turns = {row.turn_id for row in view if row.status.broke_off and not is_filled(row)}
     return _once(rows, failed_turns) if failed_turns else rows
 
@@ -246,10 +265,11 @@ def _as_sent(message: Message, accepted: frozenset[Kind]) -> PromptMessage:
     match message.role:
         case Role.USER:
             text = f"{message.preamble}\n\n{message.content}" if message.preamble else message.content
-            return _with_attachments(PromptMessage("user", text), message.attachments, accepted)
+            question = PromptMessage("user", text)
+            return _with_attachments(question, message.attachments, accepted) if message.attachments else question
         case Role.ASSISTANT:
             # No provider takes a picture in a reply, as an import may bring one.
-            said = with_lines(message.content, message.attachments)
+            said = words_of(message) if message.attachments else message.content
             return PromptMessage("assistant", f"{said}\n{BROKEN_OFF}" if message.status.broke_off else said)
         case Role.TOOL_USE:
             return PromptMessage("assistant", message.content, tool_calls=message.tool_calls)
@@ -261,8 +281,6 @@ def _with_attachments(
     question: PromptMessage, attachments: tuple[Attachment, ...], accepted: frozenset[Kind]
 ) -> PromptMessage:
     """Return a question with the attachments that the model takes; a line stands for each of the others."""
-    if not attachments:
-        return question
     named = [each for each in attachments if each.kind not in accepted]
     sent = tuple(each for each in attachments if each.kind in accepted)
     return question._replace(content=with_lines(question.content, named), attachments=sent)

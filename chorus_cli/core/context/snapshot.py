@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Budget, Limit, budget, stretched
+from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, Budget, Limit, budget
 from chorus_cli.core.context.calibration import LARGEST_FACTOR, Calibration
 from chorus_cli.core.log.attachments import ALL_SENT
 from chorus_cli.core.tools.declaration import NO_OFFER, ToolOffer
@@ -60,11 +60,10 @@ class Frame:
     def __post_init__(self) -> None:
         object.__setattr__(self, "fixed_tokens", self.system_prompt.tokens + self.offer.tokens)
 
-    def budget(self, learned: Calibration, *, fold_is_undone: bool = False) -> Budget:
-        """Return the budget of a request; after a fold that was taken back it is longer."""
+    def budget(self, learned: Calibration) -> Budget:
+        """Return the budget of a request that has no conversation before it."""
         chosen = self.target.persona.settings
-        allowed = budget(self.limit, chosen.context_usage_threshold, chosen.max_output_tokens, learned)
-        return stretched(allowed, chosen.max_output_tokens) if fold_is_undone else allowed
+        return budget(self.limit, chosen.context_usage_threshold, chosen.max_output_tokens, learned)
 
     def surely_takes(self, most_tokens: int) -> bool:
         """Return whether a message of at most so many estimated tokens fits, however far estimates are off."""

@@ -16,7 +16,7 @@ Order is the order of turns, never of clocks: a timestamp only decides age, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from chorus_cli.core.log.imports import Import
 from chorus_cli.core.log.messages import is_written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Container, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.core.context.summaries import Summary
@@ -74,6 +74,12 @@ class View:
     kept: frozenset[int] = frozenset()
     pinned: frozenset[int] = frozenset()
     other_branches: frozenset[int] = frozenset()
+    verbatim: tuple[Message, ...] = field(init=False)
+    """The messages that are sent word for word: those the summary does not stand for, and pinned ones."""
+
+    def __post_init__(self) -> None:
+        pinned = (row for row in self.messages[: self.folded_number] if row.id in self.pinned)
+        object.__setattr__(self, "verbatim", (*pinned, *self.messages[self.folded_number :]))
 
     @property
     def folded(self) -> tuple[Message, ...]:
@@ -84,13 +90,6 @@ class View:
     def unfolded(self) -> tuple[Message, ...]:
         """The messages that the summary does not stand for."""
         return self.messages[self.folded_number :]
-
-    @property
-    def verbatim(self) -> tuple[Message, ...]:
-        """The messages that are sent word for word: those the summary does not stand for, and pinned ones."""
-        if not self.pinned:
-            return self.messages[self.folded_number :]
-        return (*(row for row in self.folded if row.id in self.pinned), *self.unfolded)
 
     @property
     def boundary_id(self) -> int | None:
@@ -120,25 +119,21 @@ def view(
 ) -> View:
     """Compute the view of a thread from rows of the log and the journal of the thread.
 
-    ``messages`` may hold more than is in view, in any order; it must hold what is ``put_in`` and every row of the
-    thread after the boundary and ``since``. ``summaries`` must stand.
+    ``messages`` may hold more than is in view, in any order; it must hold the messages ``put_in`` and every row of
+    the thread after the boundary and ``since``. ``summaries`` must stand.
     """
     thread_id, boundary, kept = journal.thread_id, journal.boundary, journal.kept
     rows = {row.id: row for row in messages if row.thread_id == thread_id or row.id in journal.brought}
     members = _entered(thread_id, boundary, rows) if boundary and boundary.created_at > since else []
-    is_spoken = _spoken(journal, members, since)
-    member_ids = {row.id for row in members}
-    others = (row for row in rows.values() if row.id not in member_ids and (row.id in kept or is_spoken(row)))
+    member_ids, spoken = {row.id for row in members}, _spoken(rows.values(), journal, members, since)
+    others = (row for row in rows.values() if row.id not in member_ids and (row.id in kept or row.id in spoken))
     chosen = [*members, *sorted(others, key=lambda row: (row.turn_id, row.id))]
-
-    def is_out(row: Message) -> bool:
-        if row.id in journal.replaced or row.turn_id in journal.undone_turns:
-            return True
-        # A choice by hand holds, whichever branch the messages are on.
-        return journal.moved_off.get(row.id, row.superseded) and row.id not in kept and row.id not in member_ids
-
-    taken_back = tuple(row for row in chosen if is_out(row))
-    seen = tuple(row for row in chosen if not is_out(row)) if taken_back else tuple(chosen)
+    elsewhere = {row.id for row in chosen if journal.moved_off.get(row.id, row.superseded)}
+    # A choice by hand holds, whichever branch the messages are on.
+    out = journal.replaced | (elsewhere - kept - member_ids)
+    taken_back = tuple(row for row in chosen if row.id in out or row.turn_id in journal.undone_turns)
+    gone = {row.id for row in taken_back}
+    seen = tuple(row for row in chosen if row.id not in gone)
     summary, folded_number = (
         standing(summaries, boundary.id if boundary else None, [row.id for row in seen], journal.pinned)
         if summaries
@@ -153,7 +148,7 @@ def view(
         folded_number=folded_number,
         kept=kept,
         pinned=journal.pinned,
-        other_branches=frozenset(row.id for row in taken_back if journal.moved_off.get(row.id, row.superseded)),
+        other_branches=frozenset(elsewhere & gone),
     )
 
 
@@ -228,19 +223,17 @@ def _entered(thread_id: int, boundary: Operation | None, rows: Mapping[int, Mess
     return [row for row in members if row.id in brought or row.thread_id == thread_id]
 
 
-def _spoken(journal: ThreadJournal, members: Sequence[Message], since: datetime) -> Callable[[Message], bool]:
-    """Return a function that says of a row whether it was said in the window, since the boundary."""
-    after = journal.boundary.after_message_id if journal.boundary else 0
+def _spoken(rows: Iterable[Message], journal: ThreadJournal, members: Iterable[Message], since: datetime) -> set[int]:
+    """Return the ids of the rows that were said in the window, since the boundary."""
+    thread_id, after = journal.thread_id, journal.boundary.after_message_id if journal.boundary else 0
     spoken_by = {each.id for each in journal.later if isinstance(each.act, Retry | Import)}
     member_turns = {row.turn_id for row in members}
-
-    def is_spoken(row: Message) -> bool:
-        return (
-            row.id > after
-            and row.thread_id == journal.thread_id
-            and row.timestamp > since
-            and (row.introduced_by is None or row.introduced_by in spoken_by)
-            and (row.turn_id > after or row.turn_id in member_turns)
-        )
-
-    return is_spoken
+    return {
+        row.id
+        for row in rows
+        if row.id > after
+        and row.thread_id == thread_id
+        and row.timestamp > since
+        and (row.introduced_by is None or row.introduced_by in spoken_by)
+        and (row.turn_id > after or row.turn_id in member_turns)
+    }

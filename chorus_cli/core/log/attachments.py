@@ -100,18 +100,18 @@ def as_json(attachment: Attachment) -> dict[str, str | int]:
     return {name: value for name, value in attachment._asdict().items() if value or name in _REQUIRED}
 
 
-def to_text(attachments: Sequence[Attachment]) -> str | None:
-    """Write the attachments of a message for its row; ``None`` if there are none."""
-    return json.dumps([as_json(each) for each in attachments], ensure_ascii=False) if attachments else None
+def to_text(attachments: Sequence[Attachment]) -> str:
+    """Write the attachments of a message for its row."""
+    return json.dumps([as_json(each) for each in attachments], ensure_ascii=False)
 
 
-def from_text(text: str | None) -> tuple[Attachment, ...]:
+def from_text(text: str) -> tuple[Attachment, ...]:
     """Read the attachments of a row.
 
     Raises:
         ValueError, TypeError: they cannot be read.
     """
-    return tuple(Attachment(**each) for each in json.loads(text)) if text else ()
+    return tuple(Attachment(**each) for each in json.loads(text))
 
 
 _REQUIRED = frozenset({"name", "media_type", "size_bytes", "sha256"})

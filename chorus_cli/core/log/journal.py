@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 class ThreadJournal:
     """The operations that concern a thread, from its boundary on, and their effect on its context.
 
-    ``later`` are those in effect since the ``boundary``, oldest first. Messages that they ``kept`` are in context
-    whatever their age, ``pinned`` ones word for word; ``brought`` are those that may have been said in another thread.
-    Retries took out the messages ``replaced``, undos the ``undone_turns``. ``moved_off`` says of messages whether
-    imports moved them off the live branch or back to it (``False``). ``newest_id`` is the newest operation that breaks
-    the prefix of requests, on the context or a forgetting of memory items; 0 if there is none.
+    ``later`` are those in effect since the ``boundary``, oldest first. They keep the messages ``kept`` in context at
+    any age, the ``pinned`` ones word for word; those ``brought`` may have been said in another thread. Retries took
+    out the messages ``replaced``, undos the ``undone_turns``. ``moved_off`` says of messages whether imports moved
+    them off the live branch or back to it (``False``). ``newest_id`` is the newest operation that breaks the prefix
+    of requests, on the context or a forgetting of memory items; 0 if there is none. ``fold_is_undone`` says that the
+    newest fold was taken back.
     """
 
     thread_id: int

@@ -45,6 +45,9 @@ class PurgedIds(NamedTuple):
         return PurgedIds(*(own | others for own, others in zip(self, other, strict=True)))
 
 
+NO_IDS = PurgedIds()
+
+
 @dataclass(frozen=True, slots=True)
 class Purge(Act):
     """Rows overwritten for good; no undo takes that back."""

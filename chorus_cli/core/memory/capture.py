@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.memory.items import LONGEST_CONTENT, ItemType
 from chorus_cli.core.memory.reports import reports
-from chorus_cli.core.memory.sections import fences, outside_fences
+from chorus_cli.core.memory.sections import FENCE_MARKS, fences, outside_fences
 from chorus_cli.core.text.phrases import shortened
 
 if TYPE_CHECKING:
@@ -41,7 +41,10 @@ def captured(text: str, *, is_output: bool = False) -> list[Captured]:
     nothing is taken from a fence that is not closed; output does not, and the fence is a line like others. Content
     that is too long for an item is left out. Contents are pieces of the text without CR before LF and without colours.
     """
-    lines = _plain_lines(text, is_output=is_output)
+    lines = text.replace("\r\n", "\n")
+    if is_output and _ESCAPE in lines:
+        lines = _colours().sub("", lines)
+    lines = lines if lines.endswith("\n") else lines + "\n"
     found: dict[str, Captured] = {}
     for each in _in_order(lines, is_output=is_output):
         content = each.content.strip()
@@ -57,24 +60,17 @@ def capture_notice(items: Sequence[Item]) -> str:
     return f"Remembered {', '.join([*named, *more])}. /undo reverts this."
 
 
-def _plain_lines(text: str, *, is_output: bool) -> str:
-    """Return the text with every line, the last one too, ending in LF."""
-    lines = text.replace("\r\n", "\n")
-    if is_output and _ESCAPE in lines:
-        lines = _colours().sub("", lines)
-    return lines if lines.endswith("\n") else lines + "\n"
-
-
 def _in_order(lines: str, *, is_output: bool) -> Iterator[Captured]:
-    closed = [fence for fence in fences(lines) if fence.is_closed or not is_output]
+    found = fences(lines) if any(mark in lines for mark in FENCE_MARKS) else ()
+    closed = [fence for fence in found if fence.is_closed or not is_output]
     by_start = {fence.start: fence for fence in closed}
-    stretches = dict(outside_fences(lines, closed))
+    stretches = dict(outside_fences(lines, closed)) if closed else {0: len(lines)}
     for start in sorted([*by_start, *stretches]):
         if start in by_start:
             yield from _from_fence(lines, by_start[start])
         else:
-            found = reports(lines, start, stretches[start], machine_made=is_output)
-            yield from (Captured(each.item_type, lines[each.start : each.end]) for each in found)
+            reported = reports(lines, start, stretches[start], machine_made=is_output)
+            yield from (Captured(each.item_type, lines[each.start : each.end]) for each in reported)
 
 
 def _from_fence(lines: str, fence: Fence) -> Iterator[Captured]:

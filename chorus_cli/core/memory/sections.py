@@ -17,6 +17,9 @@ from chorus_cli.core.memory.items import LONGEST_CONTENT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+FENCE_MARKS = ("```", "~~~")
+"""A line of a fence begins with one of these."""
+
 _MARKDOWN = frozenset({"markdown", "md", "mdx"})
 _BLOCKED = -1
 

@@ -103,7 +103,7 @@ class Naming(NamedTuple):
             return ModelChoice(_in_full(self.environment["CHORUS_MODEL"]), "from CHORUS_MODEL")
         if persona_model:
             # The file's name and line say enough; its folder would fill the line.
-            return ModelChoice(persona_model, f"from {sources.get('model', '').rpartition('/')[2]}")
+            return ModelChoice(_in_full(persona_model), f"from {sources.get('model', '').rpartition('/')[2]}")
         found = _key_in(self.environment)
         return ModelChoice(found[0].default_model, f"because {found[1]} is set") if found else None
 

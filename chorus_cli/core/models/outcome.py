@@ -33,12 +33,12 @@ _ONLY_CALLS = (
 _CUT_REASONS = frozenset({None, "length", "max_tokens", "content_filter"})
 
 
+@dataclass(slots=True)
 class Lengths:
     """The lengths of a reply and of the thoughts before it, so that one without an end is stopped."""
 
-    def __init__(self) -> None:
-        self._said = 0
-        self._thought = 0
+    said: int = 0
+    thought: int = 0
 
     def take(self, event: object) -> None:
         """Count the next event.
@@ -48,12 +48,12 @@ class Lengths:
         """
         match event:
             case TextDelta():
-                self._said += len(event.text)
+                self.said += len(event.text)
             case ReasoningDelta():
-                self._thought += len(event.text)
-        if self._said > limits.REPLY.most:
+                self.thought += len(event.text)
+        if self.said > limits.REPLY.most:
             raise ModelError(f"The reply was stopped at {limits.REPLY.size}. What has arrived is kept.")
-        if self._thought > limits.THOUGHTS.most:
+        if self.thought > limits.THOUGHTS.most:
             raise ModelError(f"The model was stopped, for it went on thinking for {limits.THOUGHTS.size}.")
 
 

@@ -1,6 +1,6 @@
-"""JSON with comments: read it with the line of every key, and change one value leaving every other byte.
+"""JSON with comments: change one value leaving every other byte.
 
-Of a duplicate key the last counts. Editing replaces, inserts or deletes spans of the text, so that everything else
+Editing replaces, inserts or deletes spans of the text, so that everything else
 stays as it was: comments, blank lines, order, byte order mark and line ends.
 """
 
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JsoncError, SettingsError
@@ -18,42 +16,25 @@ from chorus_cli.core.settings.jsonc_reader import (
     COMMENT,
     GAP,
     LINE_END,
+    Document,
     JsonValue,
     Member,
     Node,
     end_of,
     parse,
+    parse_object,
     position,
     root_object,
+    same,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-__all__ = ["Document", "JsonValue", "parse", "parse_object", "position", "remove_key", "set_key"]
+__all__ = ["Document", "JsonValue", "parse", "parse_object", "position", "remove_key", "same", "set_key"]
 
 _INDENTATION = "  "
 _SPACES = re.compile(r"[ \t]*+")
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """The keys of an object: their values, the 1-based lines they stand on, and those values that are objects too."""
-
-    values: Mapping[str, JsonValue] = field(default_factory=dict)
-    lines: Mapping[str, int] = field(default_factory=dict)
-    sections: Mapping[str, Document] = field(default_factory=dict)
-
-
-def parse_object(text: str) -> Document:
-    """Return the object in ``text``; a text with only comments counts as an empty object.
-
-    Raises:
-        JsoncError: the text is not a JSONC object; the error has the place and the expected element.
-    """
-    root = root_object(text)
-    line_ends = [found.end() for found in LINE_END.finditer(text)]
-    return _document(root.members or (), line_ends) if root else Document()
 
 
 def set_key(text: str, key: str, value: JsonValue) -> str:
@@ -86,19 +67,6 @@ def remove_key(text: str, key: str) -> str:
         if not places:
             return text
         text = _without_member(text, members, places[-1])
-
-
-def _document(members: Sequence[Member], line_ends: Sequence[int]) -> Document:
-    counting = {member.key: member for member in members}
-    return Document(
-        values={key: member.node.value for key, member in counting.items()},
-        lines={key: bisect_right(line_ends, member.start) + 1 for key, member in counting.items()},
-        sections={
-            key: _document(member.node.members, line_ends)
-            for key, member in counting.items()
-            if member.node.members is not None
-        },
-    )
 
 
 def _written(value: JsonValue) -> str:

@@ -1,4 +1,4 @@
-"""A parser of JSON with comments; its values know their positions in the text.
+"""A parser of JSON with comments; its values know their positions in the text. Of a duplicate key the last counts.
 
 Beyond RFC 8259 a document may have ``//`` and ``/* */`` comments, a trailing comma in objects and lists, and a byte
 order mark. Reading is stricter than Python's ``json`` where a value could not be written again: no NaN, no number
@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import math
 import re
+from bisect import bisect_right
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import JsoncError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
 
@@ -55,6 +57,26 @@ class Member(NamedTuple):
     comma: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The keys of an object: their values, the 1-based lines they stand on, and those values that are objects too."""
+
+    values: Mapping[str, JsonValue] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict)
+    sections: Mapping[str, Document] = field(default_factory=dict)
+
+
+def parse_object(text: str) -> Document:
+    """Return the object in ``text``; a text with only comments counts as an empty object.
+
+    Raises:
+        JsoncError: the text is not a JSONC object; the error has the place and the expected element.
+    """
+    root = root_object(text)
+    line_ends = [found.end() for found in LINE_END.finditer(text)]
+    return _document(root.members or (), line_ends) if root else Document()
+
+
 def parse(text: str) -> JsonValue:
     """Return the value in ``text``.
 
@@ -64,6 +86,19 @@ def parse(text: str) -> JsonValue:
     return _Reader(text).root().value
 
 
+def _document(members: Sequence[Member], line_ends: Sequence[int]) -> Document:
+    counting = {member.key: member for member in members}
+    return Document(
+        values={key: member.node.value for key, member in counting.items()},
+        lines={key: bisect_right(line_ends, member.start) + 1 for key, member in counting.items()},
+        sections={
+            key: _document(member.node.members, line_ends)
+            for key, member in counting.items()
+            if member.node.members is not None
+        },
+    )
+
+
 def root_object(text: str) -> Node | None:
     """Return the outermost object, or ``None`` if there is only white space and comments."""
     reader = _Reader(text)
@@ -71,6 +106,11 @@ def root_object(text: str) -> Node | None:
     if mark not in {"", "{"}:
         raise reader.error("'{'")
     return reader.root() if mark else None
+
+
+def same(one: object, other: object) -> bool:
+    """Return whether two values are the same in JSON, where 1, 1.0 and true are three things."""
+    return type(one) is type(other) and one == other
 
 
 def position(text: str, offset: int) -> tuple[int, int]:

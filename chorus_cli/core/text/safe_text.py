@@ -238,11 +238,18 @@ def revealed(line: str) -> list[str]:
             signs.append(character)
             place += 1
             continue
-        alone = safe_text(character)
+        alone, sign = _alone(character)
         if shown.startswith(alone, place):
             place += len(alone)
-        signs.append(character if unicodedata.category(character) in {"Cc", "Cs"} else _number(character))
+        signs.append(sign)
     return signs
+
+
+@cache
+def _alone(character: str) -> tuple[str, str]:
+    """Return a character that hides or misleads as it is shown by itself, and revealed."""
+    sign = character if unicodedata.category(character) in {"Cc", "Cs"} else _number(character)
+    return safe_text(character), sign
 
 
 def hidden_warning(stream: SafeTextStream, place: str = "this reply") -> str | None:

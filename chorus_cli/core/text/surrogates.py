@@ -9,16 +9,28 @@ from chorus_cli.core.text.code_points import REPLACEMENT_CHARACTER, SURROGATES
 _SURROGATE = re.compile(f"[{SURROGATES}]")
 
 
+def has_surrogates(text: str) -> bool:
+    """Return whether a text contains a surrogate; encoding megabytes takes milliseconds, a search far longer."""
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
 def paired(text: str) -> str:
     """Join surrogate pairs, which a JSON stream cut between two chunks leaves apart; leave lone ones alone."""
-    if not _SURROGATE.search(text):
+    if not has_surrogates(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def join_surrogates(text: str) -> str:
     """Return ``text`` with surrogate pairs joined and lone surrogates replaced by U+FFFD, so that it can be encoded."""
-    return _SURROGATE.sub(REPLACEMENT_CHARACTER, paired(text))
+    whole = paired(text)
+    return _SURROGATE.sub(REPLACEMENT_CHARACTER, whole) if has_surrogates(whole) else whole
 
 
 def cleaned_input(text: str) -> tuple[str, bool]:
@@ -28,7 +40,7 @@ def cleaned_input(text: str) -> tuple[str, bool]:
     byte that was not UTF-8) becomes U+FFFD and NUL its picture, which does.
     """
     whole = paired(text)
-    replaced = "\0" in whole or _SURROGATE.search(whole) is not None
+    replaced = "\0" in whole or has_surrogates(whole)
     whole_lines = join_surrogates(whole).replace("\r\n", "\n").replace("\r", "\n")
     return whole_lines.replace("\0", "\u2400"), replaced
 

@@ -11,14 +11,12 @@ from chorus_cli.core.errors import AttachmentError
 from chorus_cli.core.log.attachments import Attachment, Kind
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.text.surrogates import join_surrogates
-from chorus_cli.storage.files import attachments as stored
 from chorus_cli.storage.files import document_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
 
-    from chorus_cli.ports import TokenCounter
+    from chorus_cli.ports import AttachmentStore, TokenCounter
 
 KIND_NAMES = {Kind.TEXT: "files", Kind.PICTURE: "pictures", Kind.PDF: "PDF files", Kind.OTHER: "such files"}
 
@@ -31,13 +29,15 @@ class Prepared(NamedTuple):
 
 
 class Attachments:
-    """Stores files in ``folder``; ``accepted_by`` returns the kinds of attachments that a model takes.
+    """Stores files in ``stored``; ``accepted_by`` returns the kinds of attachments that a model takes.
 
     Those that wait go with the next message of this run, in whichever thread it is sent.
     """
 
-    def __init__(self, folder: Path, counter: TokenCounter, accepted_by: Callable[[str], frozenset[Kind]]) -> None:
-        self._folder = folder
+    def __init__(
+        self, stored: AttachmentStore, counter: TokenCounter, accepted_by: Callable[[str], frozenset[Kind]]
+    ) -> None:
+        self._store = stored
         self._counter = counter
         self._accepted_by = accepted_by
         self._waiting: list[Attachment] = []
@@ -105,14 +105,14 @@ class Attachments:
 
     def is_stored(self, attachment: Attachment) -> bool:
         """Return whether the bytes of an attachment are there."""
-        return stored.path_of(self._folder, attachment.sha256).is_file()
+        return self._store.has(attachment.sha256)
 
     def _stored(self, name: str, data: bytes) -> Attachment:
         facts = recognised(name, data)
         tokens = 0
         if facts.media_type == "text/plain":
             tokens = self._counter.count(data.decode("utf-8-sig"))
-        digest = stored.store(self._folder, data)
+        digest = self._store.store(data)
         sides = facts.width, facts.height
         return Attachment(name, facts.media_type, len(data), digest, *sides, facts.pages, tokens)
 

@@ -80,7 +80,8 @@ class Context:
         is_exact = self.counter.is_ready
         model = target.choice.model
         limit, accepted = await asyncio.to_thread(lambda: (self.limit_of(model), self.accepted_by(model)))
-        limit = _chosen_limit(target) or limit
+        if target.persona.settings.context_token_limit is not None:
+            limit = _chosen_limit(target) or limit
         prompt = await self._system_prompt(target.persona)
         return Frame(target, prompt, limit, await self.offer(target, limit), is_exact, accepted)
 
@@ -172,8 +173,10 @@ class Context:
 
     async def _system_prompt(self, persona: Persona) -> SystemPrompt:
         """Measure the system prompt of a persona; the last one is remembered, for documents may be long."""
-        prompt = sent(persona, persona.settings.system_prompt)
-        documents = tuple(each._replace(content=sent(persona, each.content)) for each in persona.documents)
+        prompt, documents = persona.settings.system_prompt, persona.documents
+        if persona.has_card:
+            prompt = sent(persona, prompt)
+            documents = tuple(each._replace(content=sent(persona, each.content)) for each in documents)
         known = self._system_prompts.get((prompt, documents))
         if known is not None:
             return known

@@ -100,8 +100,8 @@ class Prefixes:
             snapshot.newest_operation_id,
             known.made_at if known is not None and known.window == window else now,
             now,
-            plan.begins_at,
+            plan.begins_at if plan.too_large else None,
             snapshot.hot,
-            snapshot.view.summary_id,
+            snapshot.view.summary.operation_id if snapshot.view.summary else None,
             target.persona.settings.context_token_limit,
         )

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from chorus_cli.core.context.budget import tokens_of
-from chorus_cli.core.log import journal
 from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.time import timespan
 from chorus_cli.core.time.window import cutoff
@@ -110,7 +109,7 @@ class ContextWindow:
         """Return the state of a window of so many hours that begins now."""
         since = cutoff(self.clock.now(), hours)
         store, thread_id = self.context.store, self.focus.thread_id
-        boundary = journal.boundary(await store.read(operation_rows.since_boundary, self.focus.slug, thread_id))
+        boundary = await store.read(operation_rows.boundary, self.focus.slug, thread_id)
         is_longest = hours == MAXIMUM_CONTEXT_HOURS
         has_older = is_longest and await store.read(window_counts.has_older, self.focus.slug, thread_id, since)
         return WindowState(hours, since, warning, boundary, has_older)

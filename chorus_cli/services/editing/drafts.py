@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import EditorError
 from chorus_cli.core.settings.jsonc_reader import BYTE_ORDER_MARK
+from chorus_cli.core.text.command_signs import before_private
 from chorus_cli.core.text.surrogates import cleaned_input
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.storage.files import drafts
@@ -46,9 +47,12 @@ class Edited(NamedTuple):
 
 
 class Editing:
-    """Opens texts in the editor as drafts in ``folder``, owned by the process ``run`` while it lives."""
+    """Opens texts in the editor as drafts in a folder, owned by the process ``run`` while it lives.
 
-    def __init__(self, editor: Editor, folder: Path, clock: Clock, run: str = "") -> None:
+    ``folder`` returns the folder; it is called for each draft.
+    """
+
+    def __init__(self, editor: Editor, folder: Callable[[], Path], clock: Clock, run: str = "") -> None:
         self._editor = editor
         self.folder = folder
         self._clock = clock
@@ -63,14 +67,15 @@ class Editing:
 
         Raises:
             EditorError: no editor was started, or the draft cannot be written or read back.
+            HomeError: there is no folder for drafts.
         """
-        path = drafts.create(self.folder, name, text, self._run)
+        path = await asyncio.to_thread(drafts.create, self.folder(), name, text, self._run)
         try:
             complaint, may_be_open = await self._visit(path, line)
         except EditorError:
             drafts.delete(path)
             raise
-        return _read(Edited(path, text, text), complaint, may_be_open=may_be_open)
+        return await _read(Edited(path, text, text), complaint, may_be_open=may_be_open)
 
     async def edit_again(self, edited: Edited, line: int | None = None) -> Edited:
         """Open the same draft again, at ``line`` if that is given, and return the original with its edited text.
@@ -82,7 +87,7 @@ class Editing:
             complaint, may_be_open = await self._visit(edited.path, line)
         except EditorError as error:
             raise EditorError(f"{error} Your text is kept in {edited.path}.") from error
-        return _read(edited, complaint, may_be_open=may_be_open)
+        return await _read(edited, complaint, may_be_open=may_be_open)
 
     def end(self) -> None:
         """End the editor if one is open; its text is then used only if the user says so."""
@@ -107,16 +112,20 @@ class Editing:
 
 
 class UnsentDrafts:
-    """Messages that are not sent yet, as drafts in ``folder`` that belong to the process ``run`` while it lives."""
+    """Messages that are not sent yet, as drafts in ``folder`` that belong to the process ``run`` while it lives.
 
-    def __init__(self, folder: Path, run: str) -> None:
+    Without a folder they are in memory only.
+    """
+
+    def __init__(self, folder: Path | None, run: str) -> None:
         self._folder = folder
         self._run = run
 
     def keep(self, slug: str, text: str) -> Path | None:
-        """Write a message to a persona into a draft, and return its path; ``None`` if it cannot be written."""
-        with suppress(EditorError):
-            return drafts.create(self._folder, _input_name(slug), cleaned_input(text)[0], self._run)
+        """Write a message to a persona into a draft, and return its path; ``None`` if it is not written."""
+        if self._folder is not None:
+            with suppress(EditorError):
+                return drafts.create(self._folder, _input_name(slug), cleaned_input(text)[0], self._run)
         return None
 
     def drop(self, draft: Path | None) -> None:
@@ -129,10 +138,10 @@ class UnsentInput:
     """Text that was typed and not sent: ``text`` is put into the next prompt, also of the next run.
 
     ``gives_way`` says that a command may replace it. Input that a signal interrupts is kept as a draft in ``folder``,
-    named for ``run``.
+    named for ``run``; without a folder it is not kept. Neither are the lines that are meant for a private chat.
     """
 
-    def __init__(self, folder: Path, run: str, clock: Clock, is_alive: Callable[[str], bool]) -> None:
+    def __init__(self, folder: Path | None, run: str, clock: Clock, is_alive: Callable[[str], bool]) -> None:
         self.text = ""
         self.gives_way = False
         self.folder = folder
@@ -145,8 +154,8 @@ class UnsentInput:
 
     def keep(self, slug: str, typed: str) -> None:
         """Keep input to a persona for the next run, unless it is blank."""
-        text, _ = cleaned_input(typed)
-        if text.strip():
+        text, _ = cleaned_input(before_private(typed))
+        if text.strip() and self.folder is not None:
             # The terminal may be gone, so there is no place to report an error.
             with suppress(EditorError):
                 drafts.create(self.folder, _input_name(slug), text, self._run)
@@ -155,8 +164,8 @@ class UnsentInput:
 
     def hold(self, slug: str, typed: str) -> None:
         """Keep input that waits to be sent as a draft, which replaces the one held before; blank input needs none."""
-        text, _ = cleaned_input(typed)
-        if text == self._held_text:
+        text, _ = cleaned_input(before_private(typed))
+        if text == self._held_text or self.folder is None:
             return
         before = self._held
         # Without a draft the input only fails to outlive a crash.
@@ -171,6 +180,8 @@ class UnsentInput:
 
         Return the other unused drafts of processes that have ended, the newest last.
         """
+        if self.folder is None:
+            return ()
         try:
             kept = drafts.kept(self.folder, self._clock.now(), self._is_alive)
         except OSError:
@@ -193,8 +204,8 @@ class UnsentInput:
             self._draft = None
 
 
-def _read(before: Edited, complaint: str, *, may_be_open: bool) -> Edited:
-    text = drafts.read(before.path)
+async def _read(before: Edited, complaint: str, *, may_be_open: bool) -> Edited:
+    text = await asyncio.to_thread(drafts.read, before.path)
     if not before.original.startswith(BYTE_ORDER_MARK):
         # Some editors add one; it is not part of the text.
         text = text.removeprefix(BYTE_ORDER_MARK)

@@ -25,7 +25,8 @@ _FAILED = "a failed fold"
 class FoldSchedule:
     """Decides when to fold; a failure is told once, and tried again a few turns later by any process.
 
-    ``tell`` takes notices of folds in the background; without it there are none.
+    ``tell`` takes notices of folds in the background; without it there are none. ``told`` are the subjects of the
+    notices given already, by the thread.
     """
 
     def __init__(
@@ -40,13 +41,12 @@ class FoldSchedule:
         self._report_bug = report_bug
         self._tell = tell
         self.has_background = tell is not None
-        self._told: dict[int, set[str]] = {}
+        self.told: dict[int, set[str]] = {}
         self._background: dict[int, asyncio.Task[None]] = {}
 
-    def turn_begins(self, target: Target, *, is_crowded: bool) -> None:
-        """Forget the notices of crowded requests if the request of this turn is none."""
-        if not is_crowded:
-            self._told_of(target).intersection_update({_FAILED})
+    def forget_crowded(self, target: Target) -> None:
+        """Forget the notices of crowded requests, because the request of this turn is none."""
+        self._told_of(target).intersection_update({_FAILED})
 
     async def is_worth_trying(self, target: Target) -> bool:
         """Return whether a fold may help: there is something to fold, a model, and the last try is a while ago."""
@@ -70,7 +70,7 @@ class FoldSchedule:
         """Return the warnings, by their subjects, that the previous request did not have."""
         told = self._told_of(target)
         new = [sentence for subject, sentence in shortfalls.items() if subject not in told]
-        self._told[target.thread_id] = {*shortfalls, *(told & {_FAILED})}
+        self.told[target.thread_id] = {*shortfalls, *(told & {_FAILED})}
         return new
 
     async def close(self) -> None:
@@ -119,7 +119,7 @@ class FoldSchedule:
 
     def _told_of(self, target: Target) -> set[str]:
         """Return the subjects of the notices given already in a thread."""
-        return self._told.setdefault(target.thread_id, set())
+        return self.told.setdefault(target.thread_id, set())
 
 
 def folded_text(summary: Summary) -> str:

@@ -38,7 +38,7 @@ class Jobs:
     """The jobs of all personas, numbered from 1 in each run.
 
     ``in_focus`` returns the slug of the persona and the id of the thread in focus. ``done`` tells the user about a job
-    that has ended in the background; ``report_bug`` keeps a traceback.
+    that has ended in the background; ``report_bug`` keeps a traceback. Unless it ``has_any``, none was ever started.
     """
 
     shell: Shell
@@ -48,6 +48,7 @@ class Jobs:
     done: Callable[[str], None]
     report_bug: Callable[[Exception], str]
     news: NewsDesk = field(default_factory=NewsDesk, init=False)
+    has_any: bool = field(default=False, init=False)
     _jobs: list[Job] = field(default_factory=list, init=False)
     _tasks: dict[int, asyncio.Task[list[str]]] = field(default_factory=dict, init=False)
     _forgotten: set[int] = field(default_factory=set, init=False)
@@ -91,6 +92,7 @@ class Jobs:
         """
         job = Job(len(self._jobs) + 1, command, target, self.shell.start(command), self.clock)
         self._jobs.append(job)
+        self.has_any = True
         return job
 
     def run(self, target: Target, command: str) -> Job:

@@ -230,10 +230,9 @@ class Journal:
         await self.context.store.write(operation_rows.introduce_reversal, new)
 
     async def _put_window_back(self, change: Window, new: NewOperation) -> None:
+        path = self.personas.changeable_settings_path(new.persona)
         try:
-            await self.context.store.write_in_steps(
-                put_window_back, self.personas.settings_path(new.persona), change, new
-            )
+            await self.context.store.write_in_steps(put_window_back, path, change, new)
         except SettingsError as error:
             raise SettingsError(f"{error} Earlier operations go by their number: /context ops lists them.") from error
 

@@ -1,4 +1,4 @@
-"""Full-text search over the log of all personas, and updates of its index."""
+"""Full-text search over the log and the titles of all personas, and updates of its index."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chorus_cli.core.log.export import message_as_json
 from chorus_cli.core.log.marks import LogMarks, log_marks
 from chorus_cli.core.log.search_query import search_query
 from chorus_cli.services.log.transcript import numbers_of
-from chorus_cli.storage.sqlite.log import index_renewal, operation_rows, search_index
+from chorus_cli.storage.sqlite.log import index_renewal, operation_rows, search_index, thread_lists
 from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.search_query import SearchQuery
     from chorus_cli.ports import Clock
     from chorus_cli.storage.sqlite.log.search_index import Found, Hit, Progress, Scope
+    from chorus_cli.storage.sqlite.log.thread_lists import TitledThread
     from chorus_cli.storage.sqlite.store import Store
 
 _BREATH_SECONDS = 0.05
@@ -56,15 +57,30 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Results of a search, newest first; ``more`` were left out, at least that many if ``more_is_least``."""
+    """Results of a search, newest first; ``more`` were left out, at least that many if ``more_is_least``.
+
+    ``threads`` are those found by their titles, of which ``more_threads`` were left out.
+    """
 
     matches: tuple[Match, ...]
     more: int
     more_is_least: bool
+    threads: tuple[TitledThread, ...] = ()
+    more_threads: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether neither a message nor a title was found."""
+        return not self.matches and not self.threads
 
     def as_json(self) -> dict[str, object]:
         """Return the findings for a program."""
         return {
+            "threads": [
+                {"persona": each.persona, "thread": each.number, "closed": each.is_closed, "title": each.excerpt}
+                for each in self.threads
+            ],
+            "more_threads": self.more_threads,
             "results": [match.as_json() for match in self.matches],
             "more": self.more,
             "more_is_least": self.more_is_least,
@@ -80,7 +96,7 @@ class Search:
     _is_checked: bool = False
 
     async def find(self, text: str, scope: Scope, tell: Callable[[str], None]) -> Findings:
-        """Return the messages that contain every word of ``text``, after an update of the index.
+        """Return the messages and titles that contain every word of ``text``, after an update of the index.
 
         ``tell`` gets progress reports if the update takes over a second, and a sentence if it fails: then only the
         messages that are already indexed are searched.
@@ -89,9 +105,17 @@ class Search:
             CommandError: ``text`` has no words.
             StorageError: the log cannot be read.
         """
-        found = await self._found(search_query(text), scope, tell)
+        query = search_query(text)
+        found = await self._found(query, scope, tell)
+        threads = await self.store.read(thread_lists.titled, query, scope)
         more = min(found.more, search_index.COUNTED)
-        return Findings(await self._judged(found.hits), more, more_is_least=found.more > more)
+        return Findings(
+            await self._judged(found.hits),
+            more,
+            more_is_least=found.more > more,
+            threads=tuple(threads[: scope.limit]),
+            more_threads=max(0, len(threads) - scope.limit),
+        )
 
     async def catch_up(self, tell: Callable[[str], None] | None = None) -> None:
         """Update the index in batches; without ``tell`` there is a pause after each.

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 MOST_RECALLED = 20
 _LONGEST_INLINE = 20_000
+"""A text of more characters takes longer than a frame of the screen, so that it is looked through in a thread."""
 
 
 class Remembered(NamedTuple):
@@ -91,7 +92,11 @@ class Memory:
         ``title`` names the source to the user if it is no message. Known items stay as they are, forgotten ones too.
         The result is empty if there is nothing new.
         """
-        found = await _captured(text, is_output=is_output) if persona.settings.auto_memory else []
+        found: Sequence[Captured] = ()
+        if persona.settings.auto_memory and len(text) <= _LONGEST_INLINE:
+            found = captured(text, is_output=is_output)
+        elif persona.settings.auto_memory:
+            found = await asyncio.to_thread(captured, text, is_output=is_output)
         if not found:
             return Added((), frozenset(), None)
         items = [NewItem(each.item_type, each.content, None, source_message_id) for each in found]
@@ -242,13 +247,6 @@ class Memory:
     @property
     def _now(self) -> datetime:
         return self.access.clock.now()
-
-
-async def _captured(text: str, *, is_output: bool) -> list[Captured]:
-    """Return the items in a text; one that takes longer than a frame of the screen is read in a thread."""
-    if len(text) <= _LONGEST_INLINE:
-        return captured(text, is_output=is_output)
-    return await asyncio.to_thread(captured, text, is_output=is_output)
 
 
 def _of_one(change: str, item: Item, before: ItemState, after: ItemState) -> MemoryChange:

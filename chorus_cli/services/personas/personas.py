@@ -26,13 +26,22 @@ THIS_RUN = "this run"
 class Personas:
     """The personas of a folder, with the defaults that ``config.jsonc`` gives to all of them.
 
-    ``wall_clock_ns`` returns nanoseconds since 1970, as the times of the files do.
+    ``wall_clock_ns`` returns nanoseconds since 1970, as the times of the files do. If ``copies`` is given, settings
+    are changed in copies below the folder that it returns, and the personas' own files stay as they are.
     """
 
-    def __init__(self, folder: Path, config_file: Path, wall_clock_ns: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config_file: Path,
+        wall_clock_ns: Callable[[], int] = time.time_ns,
+        copies: Callable[[], Path] | None = None,
+    ) -> None:
         self.folder = folder
         self.config_file = config_file
         self._wall_clock_ns = wall_clock_ns
+        self._copies = copies
+        self._copied: dict[str, Path] = {}
         self._loaded: dict[str, tuple[Fingerprint, Persona]] = {}
         self._for_this_run: dict[str, dict[str, JsonValue]] = {}
 
@@ -153,13 +162,13 @@ class Personas:
         # Taken before reading, so that a change meanwhile is noticed by the next call.
         fingerprint = persona_files.fingerprint(self.folder, slug, self.config_file, self._wall_clock_ns())
         known = self._loaded.get(slug)
-        if known is not None and known[0] == fingerprint:
+        if known is not None and known[0] == fingerprint and slug not in self._copied:
             return known[1]
         if not persona_files.exists(self.folder, slug):
             raise UnknownPersonaError(slug, self.slugs())
         persona, all_read = self._read(slug)
         # An error in reading may be gone next time without a change of the file.
-        if fingerprint is not None and all_read:
+        if fingerprint is not None and all_read and slug not in self._copied:
             self._loaded[slug] = fingerprint, persona
         return persona
 
@@ -204,8 +213,20 @@ class Personas:
         return resolve([own]).settings
 
     def settings_path(self, slug: str) -> Path:
-        """Return the path of a persona's settings."""
-        return persona_files.settings_path(self.folder, slug)
+        """Return the path of a persona's settings, or of their copy if they were to be changed in one."""
+        return self._copied.get(slug) or persona_files.settings_path(self.folder, slug)
+
+    def changeable_settings_path(self, slug: str) -> Path:
+        """Return the path of the file in which the settings of a persona are changed.
+
+        Raises:
+            HomeError, SettingsError: it is to be a copy, which cannot be made.
+        """
+        if self._copies is not None and slug not in self._copied:
+            copy = persona_files.settings_path(self._copies(), slug)
+            settings_file.copied(self.settings_path(slug), copy)
+            self._copied[slug] = copy
+        return self.settings_path(slug)
 
     def _called(self, name: str, slugs: Iterable[str]) -> list[str]:
         """Return the slugs of personas with exactly that name; a slug takes precedence over names and aliases."""

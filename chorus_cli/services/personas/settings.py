@@ -117,7 +117,7 @@ class PersonaSettings:
         settings.check(key, value)
         checked = await asyncio.to_thread(self._checked_names, slug, key, value)
         before = await self._write(slug, key, checked)
-        change = Change(setting, _said(before), checked, changed=not settings_file.same(before, checked))
+        change = Change(setting, _said(before), checked, changed=not jsonc.same(before, checked))
         return self._noted(slug, change) if change.changed else change
 
     async def unset(self, slug: str, key: str) -> Change:
@@ -147,7 +147,7 @@ class PersonaSettings:
             SettingsError: the file cannot be changed.
         """
         default = self.personas.load(slug).defaults.context_hours
-        path, now = self.personas.settings_path(slug), self.clock.now()
+        path, now = self.personas.changeable_settings_path(slug), self.clock.now()
         with _mendable():
             before, choice = await self.store.write_in_steps(
                 window_changes.shift_window, path, default, choose, slug, now
@@ -162,7 +162,7 @@ class PersonaSettings:
             JsoncError: the file is not UTF-8.
             SettingsError: the file cannot be read.
         """
-        path = self.personas.settings_path(slug)
+        path = self.personas.changeable_settings_path(slug)
         text = await asyncio.to_thread(settings_file.read_text, path)
         draft = text.removeprefix(BYTE_ORDER_MARK)
         return OpenSettings(slug, path, text, draft if draft.strip() else template(slug))
@@ -196,7 +196,7 @@ class PersonaSettings:
 
     async def _write(self, slug: str, key: str, value: JsonValue | Absent) -> JsonValue | Absent:
         with _mendable():
-            path = self.personas.settings_path(slug)
+            path = self.personas.changeable_settings_path(slug)
             if key == window_changes.KEY:
                 hours = value if isinstance(value, int) else None
                 return await self.store.write_in_steps(
@@ -264,12 +264,12 @@ def _values(text: str) -> Mapping[str, JsonValue]:
 
 def _changes(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> tuple[Change, ...]:
     changes = (Change(each, before.get(each.key), after.get(each.key)) for each in SETTINGS)
-    return tuple(change for change in changes if not settings_file.same(change.before, change.after))
+    return tuple(change for change in changes if not jsonc.same(change.before, change.after))
 
 
 def _window_change(before: JsonValue | Absent, hours: int | None) -> Change:
     said = _said(before)
-    return Change(_WINDOW, said, hours, changed=not settings_file.same(said, hours))
+    return Change(_WINDOW, said, hours, changed=not jsonc.same(said, hours))
 
 
 def _said(value: JsonValue | Absent) -> JsonValue:

@@ -241,6 +241,13 @@ class IdleTimer:
         return self._periods[period.slug] is period and not self._busy and not self._is_closed
 
 
+class NoIdleTimer(IdleTimer):
+    """Saves nothing, however long the silence: the timer of a private chat."""
+
+    def arm(self) -> None:
+        """Begin no idle period."""
+
+
 def described(messages: Sequence[Message]) -> str:
     """Return the first line of the user in ``messages``, or of anyone if the user wrote nothing, shortened."""
     said = [message for message in messages if message.role is Role.USER] or messages

@@ -6,7 +6,6 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from chorus_cli.core import limits
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE
 from chorus_cli.core.errors import MessageRefusedError, SettingsError
 from chorus_cli.core.log.attachments import Kind
@@ -14,7 +13,6 @@ from chorus_cli.core.settings.table import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time.window import window_reaching
 from chorus_cli.services.attachments.attachments import refuse_untaken
-from chorus_cli.storage.sqlite.log import thread_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from chorus_cli.core.memory.checkpoint import FlashReport
     from chorus_cli.core.memory.items import Item
     from chorus_cli.core.personas.persona import Persona
-    from chorus_cli.storage.sqlite.store import Connection
 
 _ALTERED = "Some characters of your message are not valid text and were replaced."
 
@@ -38,22 +35,6 @@ def notices_of_message(attachments: Sequence[Attachment], *, altered: bool) -> t
     lines = [_ALTERED] if altered else []
     lines += [f"+ {', '.join(each.label for each in attachments)}"] if attachments else []
     return tuple(lines)
-
-
-def refuse_unreadable(content: str, *, is_alone: bool = True) -> None:
-    """Refuse a message that is empty or larger than anything is made for; one with attachments may have no words.
-
-    Raises:
-        MessageRefusedError: the message is empty or too large.
-    """
-    if is_alone and not content.strip():
-        raise MessageRefusedError("The message is empty, so there is nothing to send.")
-    size = len(content.encode())
-    if size > limits.MESSAGE.most:
-        raise MessageRefusedError(
-            f"The message has {size / 1e6:.1f} MB; the largest that is taken has {limits.MESSAGE.size}. "
-            "It was not stored. Put it in a file and send the part that matters."
-        )
 
 
 def refuse_unreadable_settings(persona: Persona) -> None:
@@ -118,11 +99,9 @@ def _unfitting(snapshot: ContextSnapshot, message_tokens: int) -> MessageRefused
     )
 
 
-def reopened(connection: Connection, target: Target) -> tuple[str, ...]:
-    """Open the thread of a turn again if it is closed, and return a sentence that says so; none if it was open."""
-    if not thread_rows.reopen(connection, target.persona.slug, target.thread_id):
-        return ()
-    return (f"Thread #{target.thread_number} was closed by another Chorus; it is open again.",)
+def reopened_notice(target: Target) -> str:
+    """Say that the thread of a turn was closed and is open again."""
+    return f"Thread #{target.thread_number} was closed by another Chorus; it is open again."
 
 
 def recall_notice(items: Sequence[Item]) -> str:

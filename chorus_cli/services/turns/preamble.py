@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.context.preamble import gap_line, job_lines, preamble, thread_lines
+from chorus_cli.core.context.preamble import job_lines, preamble, thread_lines
 from chorus_cli.core.memory.prompt import memory_lines
+from chorus_cli.services.jobs.news import News
 from chorus_cli.services.memory import recall
 from chorus_cli.services.turns.notices import fits
 from chorus_cli.storage.sqlite.log import active_threads
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from chorus_cli.core.log.messages import MessageContent
     from chorus_cli.core.memory.items import Item
     from chorus_cli.ports import TokenCounter
-    from chorus_cli.services.jobs.news import News
     from chorus_cli.storage.sqlite.store import Connection
 
 OTHER_TOKENS = 64
@@ -33,13 +33,15 @@ class JobsBeside(NamedTuple):
     news: News
 
 
+NO_JOBS = JobsBeside((), News(0))
+
+
 class Preamble(NamedTuple):
-    """A preamble with its tokens, the memory items recalled in it, and whether it tells of a gap in the talk."""
+    """A preamble with its tokens, and the memory items recalled in it."""
 
     text: str
     tokens: int
-    recalled: Sequence[Item]
-    has_gap: bool
+    recalled: Sequence[Item] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +53,18 @@ class PreambleWriter:
     counter: TokenCounter
 
     def written(
-        self, connection: Connection, in_progress: Sequence[int], beside: JobsBeside, *, has_memory: bool
+        self, connection: Connection, gap: str, in_progress: Sequence[int], beside: JobsBeside, *, has_memory: bool
     ) -> Preamble:
-        """Return the preamble; parts that do not fit the model are left out.
+        """Return the preamble, which begins with the line about the ``gap``; parts that do not fit are left out.
 
         ``in_progress`` are the rows that are being written in any thread.
         """
-        snapshot, question = self.snapshot, self.question
-        clock = snapshot.target.persona.settings.clock and bool(snapshot.view.messages)
-        gap = gap_line(snapshot.last_spoken, question.timestamp, clock=clock)
         active = self._active(connection, in_progress, beside.running) if in_progress or beside.running else ""
         if beside.news.ended:
             active = preamble(active, self._news(active, beside.news))
-        recalled = recall.recalled(connection, snapshot, question, self._tokens(active)) if has_memory else []
+        recalled = recall.recalled(connection, self.snapshot, self.question, self._tokens(active)) if has_memory else []
         text = preamble(gap, active, memory_lines(recalled) if recalled else "")
-        return Preamble(text, self.counter.at_most(text), recalled, has_gap=bool(gap))
+        return Preamble(text, self.counter.at_most(text), recalled)
 
     def _active(self, connection: Connection, in_progress: Sequence[int], jobs: Sequence[RunningJob]) -> str:
         """Return the lines about the other threads at work and the running jobs; empty if they do not fit the model."""

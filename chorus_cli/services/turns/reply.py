@@ -7,7 +7,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import ModelError, StorageError, ThreadBusyError, ToolsRefusedError
+from chorus_cli.core.errors import DatabaseReadOnlyError, ModelError, StorageError, ThreadBusyError, ToolsRefusedError
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.models.events import Asking, Notice, ReplyEnd, TextDelta, TurnDone
 from chorus_cli.core.models.outcome import PAUSES_SECONDS, Lengths, calls_to_answer, outcome, pause_before_retry
@@ -18,7 +18,6 @@ from chorus_cli.storage.sqlite.log import orphans
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-    from datetime import datetime
     from pathlib import Path
 
     from chorus_cli.core.context.target import Target
@@ -89,9 +88,8 @@ class Answering:
         Raises:
             StorageError: the end of the reply could not be stored; it is kept in a file that the sentence names.
         """
-        writer = ReplyWriter(self.rows, row)
-        end, calls, lengths = ReplyEnd(None), _NO_CALLS, Lengths()
-        failure: ModelError | None = None
+        writer = ReplyWriter(self.rows, row, self.outside.clock.monotonic())
+        end, calls, lengths, failure = ReplyEnd(None), _NO_CALLS, Lengths(), None
         try:
             async with aclosing(self._attempts(request, notices)) as events:
                 async for event in events:
@@ -102,7 +100,7 @@ class Answering:
                         writer.add(event.text)
                     yield event
                     lengths.take(event)
-            calls = await self._calls(request, end)
+            calls = await self._calls(request, end) if end.calls else ()
         except ModelError as error:
             failure = error
         except BaseException:
@@ -111,18 +109,16 @@ class Answering:
         if calls:
             yield Called(await self._called(writer, calls, end.usage), end.usage)
             return
-        ended = outcome(writer.text, end, failure)
-        await self._finish_in_spite_of_ctrl_c(writer, row, ended.status, end.usage)
+        ended = outcome("".join(writer.pieces), end, failure)
+        _, stopped = await run_to_completion(self._finish(writer, row, ended.status, end.usage))
+        if stopped:
+            raise asyncio.CancelledError
         yield TurnDone(row.id, ended.status, end.usage, ended.error)
 
     async def abandon(self, row: Message) -> None:
         """Mark a reply as interrupted that was stopped before it began."""
-        writer = ReplyWriter(self.rows, row)
+        writer = ReplyWriter(self.rows, row, self.outside.clock.monotonic())
         await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, {}))
-
-    def mend(self, connection: Connection, now: datetime) -> Sequence[int]:
-        """Mark replies and calls as interrupted that no process is writing; return the ids of those in progress."""
-        return orphans.mend(connection, self.outside.is_alive, now, frozenset(self.given_up)).in_progress
 
     def refuse_busy(self, connection: Connection, target: Target, run: str) -> None:
         """Check that no reply is being written in the thread of ``target``; ``run`` names this process.
@@ -149,7 +145,12 @@ class Answering:
         return next(filter(self.outside.is_alive, runs), None)
 
     def rescued(self, error: ChorusError, persona: str, role: str, content: str) -> ChorusError:
-        """Keep a text that the database refused in a file, and return the error that names the file."""
+        """Keep a text that the database refused in a file, and return the error that names the file.
+
+        A text that nothing can be stored beside is at the prompt again instead.
+        """
+        if isinstance(error, DatabaseReadOnlyError):
+            return error
         path = self.outside.rescue({"persona": persona, "role": role, "content": content, "error": str(error)})
         kept = f"The text is kept in {path}." if path else f"It could not be kept in a file either: {content}"
         return type(error)(f"{error} {kept}")
@@ -174,13 +175,6 @@ class Answering:
             self.given_up.add(reply.id)
             raise self.rescued(error, reply.persona, "assistant", writer.text) from error
         return called
-
-    async def _finish_in_spite_of_ctrl_c(
-        self, writer: ReplyWriter, row: Message, status: Status, usage: Mapping[str, int]
-    ) -> None:
-        _, stopped = await run_to_completion(self._finish(writer, row, status, usage))
-        if stopped:
-            raise asyncio.CancelledError
 
     async def _finish(self, writer: ReplyWriter, row: Message, status: Status, usage: Mapping[str, int]) -> None:
         try:

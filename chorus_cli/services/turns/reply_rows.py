@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import StorageError
@@ -33,7 +34,7 @@ class _Progress(NamedTuple):
 class ReplyRows:
     """Writes checkpoints of all replies of this process, so that a crash costs half a second of each at most.
 
-    Those that have grown are written in one transaction: however many there are, the end of a reply waits for one.
+    Those ``growing`` are written in one transaction: however many there are, the end of a reply waits for one.
     Checkpoints run beside the streams: a database that another process keeps locked delays them, never a reply.
     """
 
@@ -41,24 +42,20 @@ class ReplyRows:
         self.store = store
         self.counter = counter
         self.clock = clock
-        self._grown: dict[int, ReplyWriter] = {}
+        self.growing: dict[int, ReplyWriter] = {}
         self._checkpoint: asyncio.Task[None] | None = None
 
     def grown(self, writer: ReplyWriter) -> None:
         """Write a checkpoint if the last one of ``writer`` is half a second old, with all replies that have grown."""
-        self._grown[writer.reply.id] = writer
+        self.growing[writer.reply.id] = writer
         if self._checkpoint is not None and not self._checkpoint.done():
             return
         now = self.clock.monotonic()
         if now - writer.written_at >= CHECKPOINT_SECONDS:
-            writers, self._grown = tuple(self._grown.values()), {}
+            writers, self.growing = tuple(self.growing.values()), {}
             self._checkpoint = asyncio.create_task(self._save(writers))
             for each in writers:
                 each.written_at, each.checkpoint = now, self._checkpoint
-
-    def ended(self, writer: ReplyWriter) -> None:
-        """Write no more checkpoints of a reply."""
-        self._grown.pop(writer.reply.id, None)
 
     async def _save(self, writers: Sequence[ReplyWriter]) -> None:
         rows = await asyncio.to_thread(self._counted, [writer.progress() for writer in writers])
@@ -78,40 +75,41 @@ class ReplyRows:
         ]
 
 
+@dataclass(slots=True)
 class ReplyWriter:
-    """Takes one reply while it arrives. ``checkpoint`` is the newest one, ``written_at`` its monotonic time.
+    """Takes one reply while it arrives, in ``pieces``.
 
-    ``tokens`` are those up to there, ``None`` if they could not be counted yet.
+    ``checkpoint`` is the newest one, ``written_at`` its monotonic time, at first that of now. ``tokens`` are those up
+    to there, ``None`` if they could not be counted yet.
     """
 
-    def __init__(self, rows: ReplyRows, reply: Message) -> None:
-        self.reply = reply
-        self.written_at = rows.clock.monotonic()
-        self.checkpoint: asyncio.Task[None] | None = None
-        self.tokens: int | None = 0
-        self._rows = rows
-        self._pieces: list[str] = []
-        self._counted_pieces = 0
-        self._began_at: datetime | None = None
+    rows: ReplyRows
+    reply: Message
+    written_at: float
+    checkpoint: asyncio.Task[None] | None = None
+    tokens: int | None = 0
+    pieces: list[str] = field(default_factory=list)
+    _counted_pieces: int = 0
+    _began_at: datetime | None = None
 
     @property
     def text(self) -> str:
         """All that has arrived; half a character that a model may send could not be stored."""
-        return join_surrogates("".join(self._pieces))
+        return join_surrogates("".join(self.pieces))
 
     def add(self, text: str) -> None:
         """Take the next piece."""
-        self._pieces.append(text)
+        self.pieces.append(text)
         if self._began_at is None:
-            self._began_at = self._rows.clock.now()
-        self._rows.grown(self)
+            self._began_at = self.rows.clock.now()
+        self.rows.grown(self)
 
     def progress(self) -> _Progress:
         """Return the reply as far as it has come."""
         if self.tokens is None:
             self._counted_pieces = 0
-        uncounted = "".join(self._pieces[self._counted_pieces :])
-        self._counted_pieces = len(self._pieces)
+        uncounted = "".join(self.pieces[self._counted_pieces :])
+        self._counted_pieces = len(self.pieces)
         return _Progress(self._row(self.text, Status.STREAMING, self.tokens), uncounted)
 
     async def finish(self, status: Status, usage: Mapping[str, int]) -> None:
@@ -120,17 +118,17 @@ class ReplyWriter:
         Raises:
             StorageError: the database would not take it.
         """
-        await self._rows.store.write(message_rows.update_reply, await self.finished(status, usage))
+        await self.rows.store.write(message_rows.update_reply, await self.finished(status, usage))
 
     async def finished(self, status: Status, usage: Mapping[str, int]) -> Message:
         """Return the whole reply with its final status, to be written; no checkpoint comes after that."""
-        self._rows.ended(self)
+        self.rows.growing.pop(self.reply.id, None)
         if self.checkpoint is not None:
             await asyncio.wait({self.checkpoint})
         if self._began_at is None:
-            self._began_at = self._rows.clock.now()
+            self._began_at = self.rows.clock.now()
         text = self.text
-        counter = self._rows.counter
+        counter = self.rows.counter
         tokens = await asyncio.to_thread(counter.count, text) if counter.is_ready else None
         return self._row(text, status, tokens)._replace(usage=usage)
 

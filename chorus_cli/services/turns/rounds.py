@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import StorageError
-from chorus_cli.core.models.events import Notice, TurnDone
-from chorus_cli.core.tools.declaration import NO_OFFER
+from chorus_cli.core.memory.capture import capture_notice
+from chorus_cli.core.models.events import Notice, TextDelta, ToolStarted, TurnDone
 from chorus_cli.services.tools.built_in import Caller
 from chorus_cli.services.turns.calls import ENOUGH, MOST_ROUNDS
 from chorus_cli.services.turns.notices import flash_notice, shortfalls
@@ -27,28 +27,19 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.target import Target
     from chorus_cli.core.log.messages import Message
     from chorus_cli.core.models.events import TurnEvent
-    from chorus_cli.core.models.exchange import ModelRequest
     from chorus_cli.services.context.context import Context
     from chorus_cli.services.folding.schedule import FoldSchedule
-    from chorus_cli.services.memory.flash import FlashSaves
+    from chorus_cli.services.memory.memory import Memory
     from chorus_cli.services.tools.built_in import Answer
     from chorus_cli.services.tools.toolbox import ToolOffers
+    from chorus_cli.services.turns.opening import OpenedTurn
     from chorus_cli.services.turns.reply import Answering
     from chorus_cli.services.turns.unsent_files import UnsentFiles
 
 _FOLDING = "The conversation no longer fits its model; the older part is being summarised."
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedTurn:
-    """A turn that is stored: the context with its question, its empty reply, its time, and notices for the user."""
-
-    snapshot: ContextSnapshot
-    reply: Message
-    at: datetime
-    notices: tuple[str, ...] = ()
-
-
+@dataclass(slots=True)
 class _Turn:
     """A turn that is being answered: the context and the row in progress of its present round.
 
@@ -56,23 +47,17 @@ class _Turn:
     ``row`` is ``None`` when the turn is over.
     """
 
-    def __init__(self, opened: OpenedTurn, plan: RequestPlan) -> None:
-        self.plan = plan
-        self.row: Message | None = opened.reply
-        self.at = opened.at
-        self.notices = list(opened.notices)
-        self.rounds = 0
-        self.called: Called | None = None
+    plan: RequestPlan
+    row: Message | None
+    at: datetime
+    notices: list[str]
+    rounds: int = 0
+    called: Called | None = None
 
     @property
     def target(self) -> Target:
         """Persona, thread and model of the turn."""
         return self.plan.snapshot.target
-
-    @property
-    def request(self) -> ModelRequest:
-        """The request of this round; after the last round the model must answer without tools."""
-        return replace(self.plan.request, may_call=self.rounds <= MOST_ROUNDS)
 
     @property
     def next_snapshot(self) -> ContextSnapshot:
@@ -83,11 +68,6 @@ class _Turn:
         view = replace(snapshot.view, messages=(*snapshot.view.messages, *self.called.round.rows))
         return replace(snapshot, view=view, first_message_id=self.plan.begins_at)
 
-    def offer_nothing(self) -> None:
-        """Go on without tools."""
-        snapshot = self.plan.snapshot
-        self.plan = replace(self.plan, snapshot=replace(snapshot, frame=replace(snapshot.frame, offer=NO_OFFER)))
-
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
@@ -97,7 +77,7 @@ class Rounds:
     answering: Answering
     folds: FoldSchedule
     offers: ToolOffers
-    flashes: FlashSaves
+    memory: Memory
     unsent_files: UnsentFiles
 
     async def answered(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
@@ -108,15 +88,26 @@ class Rounds:
         """
         try:
             plan = await self.context.plan_turn(opened.snapshot)
-            unsent = await self.unsent_files.news(plan)
+            has_files = self.unsent_files.told or any(row.attachments for row in plan.sent)
+            unsent = await self.unsent_files.news(plan) if has_files else ()
         except BaseException:
             await self.answering.abandon(opened.reply)
             raise
-        turn = _Turn(replace(opened, notices=(*opened.notices, *unsent)), plan)
-        self.folds.turn_begins(turn.target, is_crowded=plan.is_crowded)
+        turn = _Turn(plan, opened.reply, opened.at, [*opened.notices, *unsent])
+        if self.folds.told and not plan.is_crowded:
+            self.folds.forget_crowded(turn.target)
+        said: list[str] = []
         while turn.row is not None:
             async with aclosing(self._round(turn, turn.row)) as events:
                 async for event in events:
+                    match event:
+                        case TextDelta(text):
+                            said.append(text)
+                        case ToolStarted():
+                            said.clear()
+                        case TurnDone():
+                            for notice in await self._captured(opened, event.message_id, "".join(said)):
+                                yield notice
                     yield event
 
     async def _round(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
@@ -126,7 +117,6 @@ class Rounds:
                 async with aclosing(self._make_room(turn)) as notices:
                     async for notice in notices:
                         yield notice
-            self.context.prefixes.hold(turn.plan, turn.at)
         except BaseException:
             await self.answering.abandon(row)
             raise
@@ -155,29 +145,46 @@ class Rounds:
             turn.notices += filter(None, [await self.folds.at_once(turn.target)])
         # A memory that cannot be written now is saved when a request is crowded again.
         with suppress(StorageError):
-            saved = await self.flashes.save_automatically(turn.target.persona.slug)
+            saved = await self.memory.flashes.save_automatically(turn.target.persona.slug)
             turn.notices += [flash_notice(saved.report)] if saved else []
         turn.plan = await self._replanned(turn.plan)
         turn.notices += self.folds.news(turn.target, shortfalls(turn.plan))
 
     async def _asked(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
         """Ask the model, and learn from the outcome."""
-        async with aclosing(self.answering.reply(row, turn.request, turn.notices)) as events:
+        self.context.prefixes.hold(turn.plan, turn.at)
+        request = turn.plan.request
+        if turn.rounds > MOST_ROUNDS:
+            # After the last round the model must answer without tools.
+            request = replace(request, may_call=False)
+        async with aclosing(self.answering.reply(row, request, turn.notices)) as events:
             async for event in events:
                 match event:
                     case ToolsRefused(model):
-                        turn.offer_nothing()
+                        turn.plan = turn.plan.without_tools()
                         yield Notice(await self.offers.refused(model))
                     case Called():
                         turn.called = event
                         turn.rounds += 1
                     case TurnDone():
-                        await self._learn(turn, event.usage)
+                        if event.usage:
+                            await self._learn(turn, event.usage)
                         if self.folds.has_background:
                             self.folds.begin_in_background(turn.target)
                         yield event
                     case _:
                         yield event
+
+    async def _captured(self, opened: OpenedTurn, reply_id: int, reply: str) -> list[Notice]:
+        """Capture memory items from a question and its reply, those of each in an operation of its own."""
+        question, persona = opened.question, opened.snapshot.frame.target.persona
+        notices: list[Notice] = []
+        # The turn is stored; a memory that cannot be written now must not spoil it.
+        with suppress(StorageError):
+            for message_id, text in ((question.id, question.content), (reply_id, reply)):
+                added = await self.memory.capture(persona, text, message_id)
+                notices += [Notice(capture_notice(added.items))] if added.operation else []
+        return notices
 
     async def _learn(self, turn: _Turn, usage: Mapping[str, int]) -> None:
         reported = usage.get("prompt_tokens")

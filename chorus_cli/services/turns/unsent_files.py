@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 class UnsentFiles:
     """Tells once which attachments a request has only by name; ``is_stored`` says whether the bytes of one are there.
 
-    It is told again when a thread has another model.
+    It is told again when a thread has another model. ``told`` holds the model and the files, by the thread.
     """
 
     def __init__(self, is_stored: Callable[[Attachment], bool]) -> None:
         self._is_stored = is_stored
-        self._told: dict[int, tuple[str, frozenset[Attachment]]] = {}
+        self.told: dict[int, tuple[str, frozenset[Attachment]]] = {}
 
     async def news(self, plan: RequestPlan) -> list[str]:
         """Return the sentences about attachments of a request that the one before it in the thread did not have."""
@@ -34,13 +34,13 @@ class UnsentFiles:
         target, accepted = plan.snapshot.target, plan.snapshot.frame.accepted
         thread_id, model = target.thread_id, target.choice.model
         if not files:
-            self._told.pop(thread_id, None)
+            self.told.pop(thread_id, None)
             return []
         taken = [each for each in files if each.kind in accepted]
         gone = set(await asyncio.to_thread(lambda: [each for each in taken if not self._is_stored(each)]))
         unsent = [each for each in files if each in gone or each.kind not in accepted]
-        known, told = self._told.get(thread_id, (model, frozenset()))
-        self._told[thread_id] = model, frozenset(unsent)
+        known, told = self.told.get(thread_id, (model, frozenset()))
+        self.told[thread_id] = model, frozenset(unsent)
         new = [each for each in unsent if known != model or each not in told]
         return [
             *_untaken(model, [each for each in new if each not in gone]),

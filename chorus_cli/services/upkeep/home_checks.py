@@ -14,6 +14,7 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.core.upkeep.findings import Finding, Mend, fine, note, wrong
 from chorus_cli.storage.backups import daily
 from chorus_cli.storage.files import rescued_files
+from chorus_cli.storage.sqlite.read_only import is_writable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,6 +39,8 @@ class Folders(NamedTuple):
 
 def check_home(places: Places, folders: Folders, personas: Personas, now: datetime) -> Iterator[Finding]:
     """Yield the findings about everything but the log."""
+    if places.database.exists() and not is_writable(places.database):
+        yield wrong("home", f"{folders.data} cannot be written: everything can be read, and nothing can be stored.")
     yield _permissions(folders)
     yield _room(places, folders)
     yield from _settings(personas)

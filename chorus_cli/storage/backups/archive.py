@@ -139,6 +139,20 @@ def unpack_log(path: Path, target: Path) -> None:
         shutil.copyfileobj(source, copy, _CHUNK_BYTES)
 
 
+def pack_again(folder: Path, target: Path) -> None:
+    """Pack the contents of a backup that was unpacked into a folder.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with target.open("xb") as file:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+                _pack(archive, path, path.relative_to(folder).as_posix(), lambda: False)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def set_aside(places: Places, stamp: str) -> Path:
     """Copy the log and its journal byte by byte into the folder of the backups and return the copy.
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from chorus_cli.storage.backups.archive import Manifest, Request
     from chorus_cli.storage.backups.places import Places
 
+LOCK = ".lock"
+"""The file in the folder of the backups that is locked while one of a day is made."""
+
 _DAILY = re.compile(r"daily-(\d{4}-\d{2}-\d{2})\.zip")
 
 
@@ -51,7 +54,7 @@ def make(places: Places, request: Request) -> Manifest | None:
     """
     try:
         places.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = None if request.target.exists() else try_lock(places.backups / ".lock")
+        lock = None if request.target.exists() else try_lock(places.backups / LOCK)
         if lock is None:
             return None
         with lock:

@@ -1,8 +1,12 @@
-"""The bytes of attachments: each file once, under the SHA-256 of its bytes, whichever messages name it."""
+"""The bytes of attachments: each file once, under the SHA-256 of its bytes, whichever messages name it.
+
+They are in a folder of the user's, or in memory for a chat that keeps nothing.
+"""
 
 from __future__ import annotations
 
 import stat
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -16,6 +20,60 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PREFIX_LENGTH = 2
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentFolder:
+    """Attachments in files below ``folder``."""
+
+    folder: Path
+
+    def store(self, data: bytes) -> str:
+        """Store ``data`` durably and return its SHA-256.
+
+        Raises:
+            AttachmentError: it cannot be written.
+        """
+        return store(self.folder, data)
+
+    def read(self, digest: str) -> bytes:
+        """Return the bytes whose SHA-256 is ``digest``.
+
+        Raises:
+            AttachmentError: they are gone, changed, or cannot be read.
+        """
+        return read(self.folder, digest)
+
+    def has(self, digest: str) -> bool:
+        """Return whether the bytes with this SHA-256 are stored."""
+        return path_of(self.folder, digest).is_file()
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentMemory:
+    """Attachments in memory, gone with the process."""
+
+    stored: dict[str, bytes] = field(default_factory=dict)
+
+    def store(self, data: bytes) -> str:
+        """Store ``data`` and return its SHA-256."""
+        digest = sha256(data).hexdigest()
+        self.stored[digest] = data
+        return digest
+
+    def read(self, digest: str) -> bytes:
+        """Return the bytes whose SHA-256 is ``digest``.
+
+        Raises:
+            AttachmentError: there are none.
+        """
+        if digest not in self.stored:
+            raise AttachmentError("The attachment is not in this private chat.")
+        return self.stored[digest]
+
+    def has(self, digest: str) -> bool:
+        """Return whether the bytes with this SHA-256 are stored."""
+        return digest in self.stored
 
 
 def store(folder: Path, data: bytes) -> str:

@@ -87,8 +87,14 @@ def kept(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> tuple[
     """
     oldest_kept = (now - _KEPT).timestamp()
     paths = [path for path in folder.glob(f"{_PREFIX}*") if not path.name.endswith(_BACKUP_SUFFIX)]
-    found = [(_changed_at(path), path) for path in paths if not _is_owned(path, is_alive)]
+    found = [(_changed_at(path), path) for path in paths if not is_owned(path, is_alive)]
     return tuple(path for changed_at, path in sorted(found) if changed_at >= oldest_kept)
+
+
+def is_owned(path: Path, is_alive: Callable[[str], bool]) -> bool:
+    """Return whether a draft belongs to a process that still runs."""
+    match = _OWNED.match(path.name)
+    return match is not None and is_alive(match[1])
 
 
 def sweep(folder: Path, now: datetime) -> None:
@@ -99,11 +105,6 @@ def sweep(folder: Path, now: datetime) -> None:
             # Another process may sweep the same folder.
             with suppress(OSError):
                 path.unlink()
-
-
-def _is_owned(path: Path, is_alive: Callable[[str], bool]) -> bool:
-    match = _OWNED.match(path.name)
-    return match is not None and is_alive(match[1])
 
 
 def _bytes_of(path: Path) -> bytes:

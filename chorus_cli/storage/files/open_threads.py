@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chorus_cli.storage.files.file_lock import is_locked
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _MAX_BYTES = 4_096
 
@@ -39,6 +36,21 @@ class OpenThreads:
         with suppress(OSError):
             others = (path for path in self._folder.iterdir() if path != self._own)
             return any(_content(path) == entry and is_locked(path) for path in others)
+        return False
+
+
+class UnannouncedThreads(OpenThreads):
+    """No lock file: no other Chorus learns of the threads of a private chat, nor shares them."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(), "")
+
+    def announce(self, persona: str, thread_id: int) -> None:
+        """Announce nothing."""
+
+    def is_shared(self, persona: str, thread_id: int) -> bool:
+        """Return false."""
+        del persona, thread_id
         return False
 
 

@@ -39,19 +39,30 @@ class Found(NamedTuple):
 
 def exist(folder: Path) -> bool:
     """Return whether there may be texts; it is asked at every start."""
-    return any(True for _ in _files(folder))
+    return any(True for _ in files(folder))
 
 
 def find(folder: Path) -> Found:
     """Return the texts in ``folder`` and in the system's temporary folder, where they go if that one is full."""
     texts: list[Rescued] = []
     unreadable = []
-    for path in sorted(_files(folder)):
+    for path in sorted(files(folder)):
         try:
             texts += _read(path)
         except (OSError, ValueError, KeyError, TypeError):
             unreadable.append(path)
     return Found(tuple(sorted(texts, key=lambda each: each.at)), tuple(unreadable))
+
+
+def files(folder: Path) -> Iterator[Path]:
+    """Yield the files of texts, in ``folder`` and in the system's temporary folder."""
+    own = _owner(folder)
+    for place in (folder, Path(tempfile.gettempdir())):
+        with suppress(OSError):
+            for path in place.iterdir():
+                # In the temporary folder of a machine, other users have files too.
+                if _NAME.fullmatch(path.name) and not path.is_symlink() and path.is_file() and _owner(path) == own:
+                    yield path
 
 
 def delete(paths: Iterable[Path]) -> None:
@@ -63,16 +74,6 @@ def delete(paths: Iterable[Path]) -> None:
     for path in {*paths}:
         path.unlink(missing_ok=True)
         sync_folder(path.parent)
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    own = _owner(folder)
-    for place in (folder, Path(tempfile.gettempdir())):
-        with suppress(OSError):
-            for path in place.iterdir():
-                # In the temporary folder of a machine, other users have files too.
-                if _NAME.fullmatch(path.name) and not path.is_symlink() and path.is_file() and _owner(path) == own:
-                    yield path
 
 
 def _owner(path: Path) -> int | None:

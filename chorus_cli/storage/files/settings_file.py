@@ -18,7 +18,7 @@ from chorus_cli.storage.files.durable_files import write_atomically
 from chorus_cli.storage.files.file_lock import locked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     from chorus_cli.core.settings.jsonc import Document, JsonValue
@@ -74,6 +74,20 @@ def read_text(path: Path) -> str:
         raise SettingsError(f"{path} cannot be read: {_reason(error)}.") from error
 
 
+def copied(path: Path, copy: Path) -> None:
+    """Copy a settings file, if there is one, into a folder that is made for the copy.
+
+    Raises:
+        SettingsError: the file cannot be read, or the copy not written.
+    """
+    try:
+        copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            copy.write_bytes(read_within(path, limits.SETTINGS_FILE))
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be copied to {copy}: {_reason(error)}.") from error
+
+
 def replace_text(path: Path, expected: str, text: str) -> bool:
     """Replace the whole text of a file if it still is ``expected``, and return whether it was.
 
@@ -106,11 +120,6 @@ def change_key(
         before, text = file.with_key(key, value, expected=expected)
         file.replace(text)
         return before
-
-
-def same(one: JsonValue | Absent, other: JsonValue | Absent) -> bool:
-    """Return whether two values are the same in JSON, where 1, 1.0 and true are three things."""
-    return type(one) is type(other) and one == other
 
 
 class HeldSettings:
@@ -202,14 +211,10 @@ def _with_key(
             f"{path} says {_shown(before)} for {key} by now, not {_shown(expected)}. "
             "It was changed since and is left as it is."
         )
-    if new != _expected(old, key, value):
+    added = {} if value is ABSENT else {key: value}
+    if new != {other: kept for other, kept in old.items() if other != key} | added:
         raise SettingsError(f"{path} cannot be changed without harm to its other settings. Please edit it by hand.")
-    return before, text if same(before, value) else new_text
-
-
-def _expected(old: Mapping[str, JsonValue], key: str, value: JsonValue | Absent) -> dict[str, JsonValue]:
-    rest = {other: kept for other, kept in old.items() if other != key}
-    return rest if value is ABSENT else {**rest, key: value}
+    return before, text if jsonc.same(before, value) else new_text
 
 
 def _replace(path: Path, text: str, new_text: str) -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import DatabaseBusyError, DatabaseDamagedError, DatabaseFullError, StorageError
+from chorus_cli.core.errors import (
+    DatabaseBusyError,
+    DatabaseDamagedError,
+    DatabaseFullError,
+    DatabaseReadOnlyError,
+    StorageError,
+)
+from chorus_cli.storage.sqlite.read_only import is_refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,8 +21,16 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-def storage_error(error: sqlite3.Error, path: Path) -> StorageError:
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""Errors of reading a damaged database; in one, the names of tables may be no text, so that no message names them."""
+
+
+def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StorageError:
     """Translate an error of SQLite about the database at ``path``."""
+    if isinstance(error, UnicodeDecodeError):
+        return damaged(path, "a name or a text in it is not UTF-8")
+    if is_refusal(error):
+        return DatabaseReadOnlyError(f"{path} cannot be written, so nothing was stored and nothing was sent.")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in _BUSY:
         return DatabaseBusyError(f"Another program is writing to {path} and did not finish in time. Try again.")

@@ -50,12 +50,16 @@ def carry_out(connection: Connection, intent: Intent, present: Callable[[], str]
     If that fails, the intent is withdrawn; but if the file is not as before, by its ``present`` hash, it is left to be
     settled.
     """
-    id_ = committed(connection, lambda c: _declare(c, intent))
+    row = (
+        *(intent.persona, intent.kind, json.dumps(dict(intent.detail))),
+        *(intent.before, intent.after, timestamps.to_text(intent.created_at)),
+    )
+    insert = "INSERT INTO intents(persona, kind, detail, before, after, created_at) VALUES (?, ?, ?, ?, ?, ?)"
+    id_ = committed(connection, lambda c: int(c.execute(insert, row).lastrowid or 0))
 
     def finish(connection: Connection) -> T:
-        result = work(connection)
         end(connection, id_)
-        return result
+        return work(connection)
 
     try:
         return committed(connection, finish)
@@ -83,14 +87,3 @@ def unfinished(connection: sqlite3.Connection, persona: str | None = None) -> li
 def end(connection: sqlite3.Connection, id_: int) -> None:
     """Delete an intent: it is carried out, or never will be."""
     connection.execute("DELETE FROM intents WHERE id = ?", (id_,))
-
-
-def _declare(connection: sqlite3.Connection, intent: Intent) -> int:
-    cursor = connection.execute(
-        "INSERT INTO intents(persona, kind, detail, before, after, created_at) VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            *(intent.persona, intent.kind, json.dumps(dict(intent.detail))),
-            *(intent.before, intent.after, timestamps.to_text(intent.created_at)),
-        ),
-    )
-    return int(cursor.lastrowid or 0)

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 LAST_PERSONA = "last_persona"
 BROKEN_OFF_THREADS = "broken_off_threads"
 """The key of the threads whose replies ended with their process and that no chat has named yet."""
+PURGE = "purge"
+"""The key of a purge that was decided and is not complete."""
 
 
 def last_thread_key(persona: str) -> str:

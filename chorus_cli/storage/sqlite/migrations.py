@@ -8,8 +8,9 @@ A recorded name that is not known here means that the file was made by a newer C
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -30,7 +31,7 @@ from chorus_cli.storage.sqlite.schema_additions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 APPLICATION_ID = 0x43484F52  # "CHOR"
 _ORIGIN_DIGITS = 16
@@ -75,6 +76,22 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backu
             backups = None
 
 
+def find_or_create(path: Path, connect: Callable[[Path], sqlite3.Connection]) -> None:
+    """Make a database with all tables unless there is one; ``connect`` opens the new file.
+
+    Raises:
+        DatabaseDamagedError: there is an empty file.
+        StorageError: it cannot be made.
+    """
+    if not path.exists():
+        _create(path, connect)
+    elif path.stat().st_size == 0:
+        raise DatabaseDamagedError(
+            f"{path} is empty (0 bytes), which Chorus never leaves behind. Put a backup in its place "
+            "with chorus doctor, or move the file away to begin anew."
+        )
+
+
 def applied(connection: sqlite3.Connection) -> list[str]:
     """Return the names of the steps that were applied to this file, in order."""
     if not _has_tables(connection):
@@ -86,6 +103,42 @@ def is_newer(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> b
     """Return whether a newer Chorus has changed this file."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return bool(_unknown(connection, steps)) or version > len(steps)
+
+
+def _create(path: Path, connect: Callable[[Path], sqlite3.Connection]) -> None:
+    """Make the database under a temporary name and link it, so that no other start meets a half-made one."""
+    draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}.new")
+    try:
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        connection = connect(draft)
+        try:
+            migrate(connection)
+        finally:
+            connection.close()
+        _link(draft, path)
+    except OSError as error:
+        raise StorageError(f"The database {path} cannot be made: {error.strerror}.") from error
+    finally:
+        for leftover in (draft, draft.with_name(f"{draft.name}-journal")):
+            with suppress(OSError):
+                leftover.unlink()
+
+
+def _link(draft: Path, path: Path) -> None:
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return  # another process was first; its database is equally new
+    except OSError:
+        # A file system without hard links: the rename must not replace what another process has made meanwhile.
+        if path.exists():
+            return
+        draft.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _unknown(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[str]:

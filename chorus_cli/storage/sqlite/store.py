@@ -8,25 +8,31 @@ write-ahead logging is avoided because it fails on network folders and races whe
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from chorus_cli.core.errors import DatabaseDamagedError, StorageError
-from chorus_cli.storage.sqlite import migrations
+from chorus_cli.core.errors import StorageError
+from chorus_cli.storage.sqlite import migrations, read_only
 from chorus_cli.storage.sqlite.errors import storage_error, unconfirmed
 from chorus_cli.storage.sqlite.finished_rows import FinishedRows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 BUSY_TIMEOUT_SECONDS = 10.0
+_GLANCE_SECONDS = 0.1
+IN_MEMORY = Path(":memory:")
+"""The path of a database that has no file: it is gone when it is closed, or with its process."""
+
 _TO_WRITE = "BEGIN IMMEDIATE"
 _PRAGMAS = (
     "PRAGMA journal_mode = TRUNCATE",
@@ -38,6 +44,7 @@ _PRAGMAS = (
     "PRAGMA mmap_size = 0",
     "PRAGMA secure_delete = ON",
 )
+_NO_TEMPORARY_FILES = "PRAGMA temp_store = MEMORY"
 
 
 class _Witness(NamedTuple):
@@ -60,13 +67,21 @@ class _Witness(NamedTuple):
 class Connection(sqlite3.Connection):
     """A connection whose transaction may change something outside the database too, such as a file.
 
-    ``finished_rows`` are the messages that it has read and that do not change any more. ``witness`` sees
-    whether a commit stands; a database in memory has none.
+    ``finished_rows`` are the messages that it has read and that do not change any more. ``has_begun`` says whether a
+    transaction is open, also while it waits to be committed. ``witness`` sees whether a commit stands; a database in
+    memory has none.
     """
 
     compensations: ExitStack
     finished_rows: FinishedRows
+    has_begun = False
     witness: _Witness | None = None
+
+    def close(self) -> None:
+        """Close it, and its witness."""
+        super().close()
+        if self.witness:
+            self.witness.connection.close()
 
     def unless_committed(self, compensation: Callable[[], object]) -> None:
         """Call ``compensation`` if the transaction does not commit; the last one registered is called first.
@@ -79,16 +94,27 @@ class Connection(sqlite3.Connection):
 class Store:
     """The open database; every call runs on its thread, one after the other.
 
-    Before its tables are changed it is copied to the folder ``backups``, if there is one.
+    Before its tables are changed it is copied to the folder ``backups``, if there is one. One at the path `IN_MEMORY`
+    has no file, no journal and no temporary files. One that ``is_read_only`` is read from a private copy;
+    ``was_cut_off`` if a killed process had left a write half-done, which is not in the copy.
     """
 
+    was_cut_off = False
+
     def __init__(
-        self, path: Path, backups: Path | None = None, *, busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS
+        self,
+        path: Path,
+        backups: Path | None = None,
+        *,
+        busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS,
+        is_read_only: bool = False,
     ) -> None:
+        self.is_read_only = is_read_only
         self._path = path
         self._backups = backups
         self._busy_timeout_seconds = busy_timeout_seconds
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+        self._resting = threading.Lock()
         self._connection: Connection | None = None
 
     async def open(self) -> None:
@@ -101,7 +127,7 @@ class Store:
 
     async def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work`` on one snapshot of the database and return what it returns; it must not write."""
-        return await self._on_thread(lambda: _transaction(self._opened, "BEGIN", lambda c: work(c, *args, **kwargs)))
+        return await self.write_in_steps(lambda c: _transaction(c, "BEGIN", lambda c: work(c, *args, **kwargs)))
 
     async def write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work`` in one transaction: all of it is committed, or nothing.
@@ -109,7 +135,7 @@ class Store:
         Changes outside the database are taken back by the compensations that ``work`` registers. A caller that is
         cancelled while it waits may find the work done: it is never left half-way.
         """
-        return await self._on_thread(lambda: committed(self._opened, lambda c: work(c, *args, **kwargs)))
+        return await self.write_in_steps(lambda c: committed(c, lambda c: work(c, *args, **kwargs)))
 
     async def write_in_steps(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -118,7 +144,33 @@ class Store:
 
         No other work of this process comes between the steps, and a caller that is cancelled does not end them.
         """
-        return await self._on_thread(lambda: work(self._opened, *args, **kwargs))
+
+        def steps() -> T:
+            with self._resting:
+                return work(self._opened, *args, **kwargs)
+
+        return await self._on_thread(steps)
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Keep the thread between two transactions, so that a process that is stopped keeps none waiting for its locks.
+
+        It waits for the end of a transaction, but not for one that waits for another process to begin.
+        """
+        gives_up_at = time.monotonic() + self._busy_timeout_seconds + 1
+        while not (is_resting := self._resting.acquire(timeout=_GLANCE_SECONDS)):
+            if not self._opened.has_begun or time.monotonic() > gives_up_at:
+                break
+        try:
+            yield
+        finally:
+            if is_resting:
+                self._resting.release()
+
+    async def seal(self) -> None:
+        """Refuse to add to a log that is read-only from now on, with a `DatabaseReadOnlyError`."""
+        if self.is_read_only:
+            await self._on_thread(lambda: read_only.seal(self._opened))
 
     async def compact(self) -> None:
         """Return unused pages to the file system.
@@ -126,7 +178,7 @@ class Store:
         Raises:
             StorageError: there is no room for a temporary copy, or another program uses the file.
         """
-        await self._on_thread(lambda: self._opened.execute("VACUUM"))
+        await self.write_in_steps(lambda connection: connection.execute("VACUUM"))
 
     async def close(self) -> None:
         """Finish the pending work and close the file."""
@@ -136,7 +188,7 @@ class Store:
     async def _on_thread(self, work: Callable[[], T]) -> T:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise storage_error(error, self._path) from error
 
     @property
@@ -147,24 +199,31 @@ class Store:
         return self._connection
 
     def _open(self) -> None:
-        if not self._path.exists():
-            _create(self._path, self._busy_timeout_seconds)
-        elif self._path.stat().st_size == 0:
-            raise DatabaseDamagedError(
-                f"{self._path} is empty (0 bytes), which Chorus never leaves behind. Put a backup in its place "
-                "with chorus doctor, or move the file away to begin anew."
-            )
-        connection = _connect(self._path, self._busy_timeout_seconds)
+        if self._path != IN_MEMORY:
+            migrations.find_or_create(self._path, partial(_connect, busy_timeout_seconds=self._busy_timeout_seconds))
+        connection = self._copy() if self.is_read_only else _connect(self._path, self._busy_timeout_seconds)
         try:
-            migrations.migrate(connection, backups=self._backups)
+            migrations.migrate(connection, backups=None if self.is_read_only else self._backups)
         except BaseException:
-            _close(connection)
+            connection.close()
             raise
         self._connection = connection
 
+    def _copy(self) -> Connection:
+        connection = _connect("", self._busy_timeout_seconds)
+        try:
+            self.was_cut_off = read_only.copy_into(connection, self._path, self._busy_timeout_seconds)
+        except OSError as error:
+            connection.close()
+            raise StorageError(f"{self._path} cannot be read: {error.strerror}.") from error
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
     def _close(self) -> None:
         if self._connection is not None:
-            _close(self._connection)
+            self._connection.close()
             self._connection = None
 
 
@@ -174,64 +233,24 @@ def committed(connection: Connection, work: Callable[[Connection], T]) -> T:
     return _transaction(connection, _TO_WRITE, work)
 
 
-def _connect(path: Path, busy_timeout_seconds: float) -> Connection:
+def _connect(path: Path | str, busy_timeout_seconds: float) -> Connection:
     connection = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None, factory=Connection)
     connection.finished_rows = FinishedRows()
     try:
-        for pragma in _PRAGMAS:
+        for pragma in (*_PRAGMAS, _NO_TEMPORARY_FILES) if path == IN_MEMORY else _PRAGMAS:
             connection.execute(pragma).fetchall()
-        other = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None)
+        if isinstance(path, Path) and path != IN_MEMORY:
+            other = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None)
+            connection.witness = _Witness(path, other)
     except BaseException:
         connection.close()
         raise
-    connection.witness = _Witness(path, other)
     return connection
-
-
-def _close(connection: Connection) -> None:
-    connection.close()
-    if connection.witness:
-        connection.witness.connection.close()
-
-
-def _create(path: Path, busy_timeout_seconds: float) -> None:
-    """Make the database under a temporary name and link it, so that no other start meets a half-made one."""
-    draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}.new")
-    try:
-        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        connection = _connect(draft, busy_timeout_seconds)
-        try:
-            migrations.migrate(connection)
-        finally:
-            _close(connection)
-        _link(draft, path)
-    except OSError as error:
-        raise StorageError(f"The database {path} cannot be made: {error.strerror}.") from error
-    finally:
-        for leftover in (draft, draft.with_name(f"{draft.name}-journal")):
-            with suppress(OSError):
-                leftover.unlink()
-
-
-def _link(draft: Path, path: Path) -> None:
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return  # another process was first; its database is equally new
-    except OSError:
-        # A file system without hard links: the rename must not replace what another process has made meanwhile.
-        if path.exists():
-            return
-        draft.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _transaction(connection: Connection, begin: str, work: Callable[[Connection], T]) -> T:
     connection.execute(begin)
+    connection.has_begun = True
     try:
         with ExitStack() as connection.compensations:
             # Only this transaction can change the file until it is over.
@@ -247,6 +266,8 @@ def _transaction(connection: Connection, begin: str, work: Callable[[Connection]
             connection.execute("ROLLBACK")
         connection.finished_rows.forget()
         raise
+    finally:
+        connection.has_begun = False
     return result
 
 

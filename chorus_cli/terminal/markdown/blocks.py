@@ -31,9 +31,10 @@ _CODE = ("fence", "code_block")
 _LISTS = ("bullet_list_open", "ordered_list_open")
 _TABLE_HEAD_LINES = 2
 # Limits for an open block, which is drawn again and again, in characters of plain text. The parser looks for the
-# counterpart of each bracket, and rich measures each cell.
+# counterpart of each bracket and of each mark of emphasis, and rich measures each line and each cell.
 _HEAVIEST_BLOCK, _HEAVIEST_TABLE = 16_384, 32_768
-_BRACKET_WEIGHT, _CELL_WEIGHT = 6, 10
+_WEIGHTS = {"\n": 16, "[": 16, "!": 8, "*": 8, "_": 8, "~": 6, "<": 8}
+_CELL_WEIGHT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class MarkdownBlocks:
     @property
     def open_weight(self) -> int:
         """The most that drawing the open block may cost, in characters of plain text."""
-        return len(self._open) + _BRACKET_WEIGHT * self._open.count("[") + _CELL_WEIGHT * self._open.count("|")
+        return weight_of(self._open) + _CELL_WEIGHT * self._open.count("|")
 
     def feed(self, text: str) -> None:
         """Add arrived text."""
@@ -137,7 +138,7 @@ class MarkdownBlocks:
     def _is_too_heavy(self, kind: str) -> bool:
         if kind == "table_open":
             return self.open_weight >= _HEAVIEST_TABLE
-        return self.open_weight - _CELL_WEIGHT * self._open.count("|") >= _HEAVIEST_BLOCK
+        return weight_of(self._open) >= _HEAVIEST_BLOCK
 
     def _seam(self, complete: int) -> int:
         places = (complete, self._open.rfind(" ") + 1)
@@ -219,6 +220,11 @@ class MarkdownBlocks:
         tokens: list[Token] = []
         self._parser.block.parse("".join(lines), self._parser, {"references": dict(self._references)}, tokens)
         return tokens
+
+
+def weight_of(text: str) -> int:
+    """Return the work that drawing a text without tables may be, in characters of plain text."""
+    return len(text) + sum(weight * text.count(mark) for mark, weight in _WEIGHTS.items())
 
 
 def _complete_lines(text: str) -> list[str]:

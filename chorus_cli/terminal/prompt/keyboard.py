@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from contextlib import AbstractContextManager
 
+    AtRest = Callable[[], AbstractContextManager[None]]
+
 HANG_UPS: tuple[type[Exception], ...] = (OSError, termios.error)
 """Errors raised by a terminal that is closed, or that belongs to another process group now."""
 
@@ -136,17 +138,19 @@ def _unechoed(*, for_nobody_else: bool = False) -> Iterator[None]:
 
 
 @contextmanager
-def suspendable(take_down: Callable[[], None], feed: Callable[[str], None] | None = None) -> Iterator[None]:
+def suspendable(
+    take_down: Callable[[], None], at_rest: AtRest, feed: Callable[[str], None] | None = None
+) -> Iterator[None]:
     """Let Ctrl-Z suspend the program and hand a sane terminal to the shell.
 
-    ``take_down`` erases temporary rows, so that the shell does not write into them. ``feed`` takes the keys typed
-    ahead, if there may be any: otherwise the shell would read them.
+    ``take_down`` erases temporary rows, so that the shell does not write into them. ``at_rest`` is entered while the
+    program is stopped. ``feed`` takes the keys typed ahead, if there may be any: otherwise the shell would read them.
     """
     if signal.getsignal(signal.SIGTSTP) is signal.SIG_IGN:
         yield
         return
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTSTP, _suspend, take_down, feed)
+    loop.add_signal_handler(signal.SIGTSTP, _suspend, take_down, at_rest, feed)
     try:
         yield
     finally:
@@ -171,10 +175,10 @@ def _waiting_keys() -> str:
     return data.decode(errors="replace")
 
 
-def _suspend(take_down: Callable[[], None], feed: Callable[[str], None] | None) -> None:
+def _suspend(take_down: Callable[[], None], at_rest: AtRest, feed: Callable[[str], None] | None) -> None:
     """Stop as the signal's default action would, with the terminal restored for the shell."""
     take_down()
-    with nullcontext() if feed is None else _shell_typing(feed):
+    with at_rest(), nullcontext() if feed is None else _shell_typing(feed):
         handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         signal.raise_signal(signal.SIGTSTP)
         signal.signal(signal.SIGTSTP, handler)

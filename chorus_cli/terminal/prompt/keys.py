@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.application import get_app, run_in_terminal
+from prompt_toolkit.application.current import set_app
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import (
     Condition,
@@ -31,10 +33,13 @@ from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
 from chorus_cli.terminal.prompt.output import is_too_tall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
+    from prompt_toolkit.application import Application
     from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.key_binding import KeyPressEvent
+
+    from chorus_cli.terminal.prompt.keyboard import AtRest
 
 _LEAVING_SECONDS = 3.0
 _TYPING = has_focus(DEFAULT_BUFFER) & ~is_searching
@@ -66,10 +71,11 @@ class Line:
     ``is_over``: Ctrl-C was pressed on an empty line less than ``leaving_seconds`` ago and nothing was typed since, so
     that a second one quits. ``offered``: the text that "/" replaces. ``is_too_tall``: the sent message does not fit
     into the window. ``at_signs``: those that were typed. ``dropped``: a pasted text that is the path of a file, and
-    that path.
+    that path. ``at_rest`` is entered while the program is stopped.
     """
 
-    def __init__(self, leaving_seconds: float = _LEAVING_SECONDS) -> None:
+    def __init__(self, leaving_seconds: float = _LEAVING_SECONDS, at_rest: AtRest = nullcontext) -> None:
+        self.at_rest = at_rest
         self.is_over = False
         self.offered = ""
         self.is_too_tall = False
@@ -115,7 +121,7 @@ def key_bindings(line: Line) -> KeyBindings:
     _bind_pasting(bindings, line)
     _bind_editor(bindings)
     _bind_leaving(bindings, line)
-    _bind_suspending(bindings)
+    _bind_suspending(bindings, line)
     return bindings
 
 
@@ -215,17 +221,40 @@ def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
             line.end(event.app.invalidate)
 
 
-def _bind_suspending(bindings: KeyBindings) -> None:
+def _bind_suspending(bindings: KeyBindings, line: Line) -> None:
     """Bind Ctrl-Z here, because prompt_toolkit's own binding would leave pastes marked for the shell."""
-
-    def suspend() -> None:
-        with pastes_unmarked():
-            # The shell waits for all processes of its job.
-            os.kill(0, signal.SIGTSTP)
 
     @bindings.add("c-z", filter=Condition(suspend_to_background_supported))
     def _suspend(_event: KeyPressEvent) -> None:
-        run_in_terminal(suspend)
+        # The shell waits for all processes of its job.
+        run_in_terminal(lambda: _stop(0, line.at_rest))
+
+
+@contextmanager
+def suspended_by_others(application: Application[str], at_rest: AtRest) -> Iterator[None]:
+    """Let another program suspend a prompt as Ctrl-Z does: with the terminal given back, and taken again afterwards."""
+    if not suspend_to_background_supported() or signal.getsignal(signal.SIGTSTP) is signal.SIG_IGN:
+        yield
+        return
+
+    def suspend() -> None:
+        with set_app(application):
+            run_in_terminal(lambda: _stop(os.getpid(), at_rest))
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTSTP, suspend)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGTSTP)
+
+
+def _stop(process_id: int, at_rest: AtRest) -> None:
+    """Stop a process, or with 0 the whole group, as the signal's default action does, until it is continued."""
+    with pastes_unmarked(), at_rest():
+        handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(process_id, signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, handler)
 
 
 def presses(keys: str) -> list[KeyPress]:

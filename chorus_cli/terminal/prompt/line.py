@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
@@ -17,13 +17,12 @@ from prompt_toolkit.output import create_output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import is_dumb_terminal
 
-from chorus_cli.core.attachments.mentions import begun_mention, mention_of
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import safe_line, safe_text
-from chorus_cli.storage.files import export_files
+from chorus_cli.terminal.prompt.at_signs import file_completions
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
-from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses, text_of
-from chorus_cli.terminal.prompt.output import Echo, draw_whole, prompt_output
+from chorus_cli.terminal.prompt.keys import Compose, Leave, Line, key_bindings, presses, suspended_by_others, text_of
+from chorus_cli.terminal.prompt.output import Echo, draw_sent, prompt_output
 from chorus_cli.terminal.prompt.pastes import bound_pastes
 from chorus_cli.terminal.prompt.revealing import Revealing, reveal_searches
 from chorus_cli.terminal.screen.terminal import knows_unicode
@@ -40,13 +39,13 @@ if TYPE_CHECKING:
 
     from chorus_cli.commands.framework.services import Services
     from chorus_cli.core.personas.persona import Persona
+    from chorus_cli.terminal.prompt.keyboard import AtRest
 
+    Act = Callable[[], None]
     Toolbar = Callable[[int], list[tuple[str, str]]]
     """Returns pieces of style and text for so many columns."""
 
-
-_SIGN = "❯"
-_PLAIN_SIGN = ">"
+_SIGN, _PLAIN_SIGN = "❯", ">"
 _ANSWERS = ("y", "yes", "n", "no", "t", "text", "d", "discard")
 _OFFERS = {"t": ", t to keep it as text", "d": ", or d to discard it"}
 _ATTACHES = " Tab attaches this file"
@@ -85,7 +84,7 @@ class LineCompleter(Completer):
         del complete_event
         line = document.text_before_cursor
         if not line.startswith("/") or "\n" in document.text:
-            yield from _files(line)
+            yield from file_completions(line)
             return
         from chorus_cli.commands.framework.command_line import completions  # noqa: PLC0415 - not at the first prompt
 
@@ -95,15 +94,6 @@ class LineCompleter(Completer):
             yield Completion(candidate.text, found.start - len(line), display_meta=candidate.description)
 
 
-def _files(before_cursor: str) -> Iterator[Completion]:
-    """Yield the completions of a file's name behind an at sign; that of a folder can be gone on with."""
-    begun = begun_mention(before_cursor) if "@" in before_cursor else None
-    for path in export_files.offered(begun.path, None) if begun else ():
-        is_quoted = begun is not None and (begun.is_quoted or " " in path)
-        written = f'@"{path}' if is_quoted and path.endswith("/") else mention_of(path)
-        yield Completion(written, -begun.length if begun else 0, display=path)
-
-
 class Prompt:
     """The input lines of the chat.
 
@@ -111,14 +101,19 @@ class Prompt:
     """
 
     def __init__(
-        self, services: Callable[[], Services], toolbar: Toolbar, begun: Callable[[], None] = lambda: None
+        self,
+        services: Callable[[], Services],
+        toolbar: Toolbar,
+        begun: Act = lambda: None,
+        at_rest: AtRest = nullcontext,
     ) -> None:
         self._toolbar = toolbar
         self._begun = begun
+        self._sign = ""
         self._is_empty = True
         self._is_reading = False
         self._drawn: Callable[[], None] | None = None
-        self._line = Line()
+        self._line = Line(at_rest=at_rest)
         self._echo = Echo(create_output()) if is_dumb_terminal() else None
         self._session: PromptSession[str] = PromptSession(
             multiline=True,
@@ -162,6 +157,10 @@ class Prompt:
         store_typeahead(self.keyboard, keys)
         return text_of(keys)
 
+    def drop_typed_ahead(self) -> None:
+        """Drop the keys that wait for the next prompt."""
+        get_typeahead(self.keyboard)
+
     def escaped(self, line: str) -> str:
         """Return the line read last, with a backslash before each at sign that would attach and was not typed here."""
         return self._line.at_signs.escaped(line)
@@ -187,13 +186,14 @@ class Prompt:
         self._session.default_buffer.history = history
         self._session.app.erase_when_done = False
         self._use_keys_of(persona.settings.editing_mode)
-        sign = f"{safe_line(persona.name)} {_SIGN if knows_unicode() else _PLAIN_SIGN} "
+        sign = self._sign = f"{safe_line(persona.name)} {_SIGN if knows_unicode() else _PLAIN_SIGN} "
         message = FormattedText([("bold", sign)])
         if self._echo:
             self._echo.sign = sign
         self._is_reading = self._is_empty = True
         try:
-            line = await self._session.prompt_async(message, default=typed, handle_sigint=False)
+            with suspended_by_others(self._session.app, self._line.at_rest):
+                line = await self._session.prompt_async(message, default=typed, handle_sigint=False)
         except HANG_UPS as error:
             raise EOFError from error
         except (Leave, Compose):
@@ -288,7 +288,7 @@ class Prompt:
             self._echo.show(self._session.default_buffer.text)
         if self._line.is_too_tall:
             self._line.is_too_tall = False
-            draw_whole(application)
+            draw_sent(application, self._sign)
         if self._drawn is not None:
             drawn, self._drawn = self._drawn, None
             drawn()

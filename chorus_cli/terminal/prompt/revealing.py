@@ -1,4 +1,4 @@
-"""Shows invisible and misleading characters at the prompt as their code points."""
+"""Shows invisible and misleading characters at the prompt as their code points, and of a very long line both ends."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from prompt_toolkit.layout.processors import TransformationInput
 
 _REVEALED = "class:control-character"
+_END_CHARACTERS = 5_000
+"""The length of each end: the library draws a line character by character, again with each key."""
+
+_LEFT_OUT = " … "
 
 
 class Revealing(Processor):
@@ -27,6 +31,8 @@ class Revealing(Processor):
         """Draw one line."""
         fragments = transformation_input.fragments
         line = transformation_input.document.lines[transformation_input.lineno]
+        if len(line) > 2 * _END_CHARACTERS:
+            return _both_ends(line)
         if not may_hide(line):
             return Transformation(fragments)
         signs = revealed(line)
@@ -36,6 +42,22 @@ class Revealing(Processor):
         ]
         places = [0, *accumulate(map(len, signs))]
         return Transformation(drawn, places.__getitem__, lambda place: bisect_right(places, place) - 1)
+
+
+def _both_ends(line: str) -> Transformation:
+    """Draw the beginning and the end of a line; a cursor between them is drawn after the beginning."""
+    signs = [*revealed(line[:_END_CHARACTERS]), _LEFT_OUT, *revealed(line[-_END_CHARACTERS:])]
+    places = [0, *accumulate(map(len, signs))]
+    hidden = len(line) - len(signs) + 1
+
+    def drawn_at(place: int) -> int:
+        return places[place if place <= _END_CHARACTERS else max(_END_CHARACTERS, place - hidden + 1)]
+
+    def source_of(place: int) -> int:
+        number = bisect_right(places, place) - 1
+        return number if number <= _END_CHARACTERS else number + hidden - 1
+
+    return Transformation([("", "".join(signs))], drawn_at, source_of)
 
 
 def reveal_searches(layout: Layout) -> None:

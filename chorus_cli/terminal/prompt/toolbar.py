@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _RENEWED_SECONDS = 60.0
 _SEPARATOR, _PLAIN_SEPARATOR = " · ", " | "
 _GAUGE_WIDTH = 8
-_PRICE_RANK = 8
+_PRICE_RANK, _MARK_RANK = 8, -2
 
 
 class Background(NamedTuple):
@@ -58,7 +58,7 @@ class Toolbar:
 
     Tokens are counted with each new prompt, and once a minute because the window slides; the first count waits for
     ``settling_seconds``, because it needs a vocabulary that the first message does without. The model is named once
-    ``names_model`` is set, when it is settled.
+    ``names_model`` is set, when it is settled. ``mark`` stands before all else.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class Toolbar:
         settling_seconds: float = 0.0,
     ) -> None:
         self.names_model = False
+        self.mark: tuple[str, ...] = ()
         self._background = background
         self._settling_seconds = settling_seconds
         self._measure = measure
@@ -110,6 +111,8 @@ class Toolbar:
         unicode = knows_unicode()
         separator = _SEPARATOR if unicode else _PLAIN_SEPARATOR
         pieces = ranked(self._target, self._meter, self._background(), unicode=unicode, names_model=self.names_model)
+        if self.mark:
+            pieces = ((_MARK_RANK, separator.join(self.mark)), *pieces)
         if self._price is not None:
             pieces = (*pieces, (_PRICE_RANK, dollars(self._price)))
         is_full = self._meter is not None and self._meter.is_full

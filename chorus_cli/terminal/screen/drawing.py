@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from chorus_cli.commands.framework.replies import Drawing, Exit, Refill, Report, Table, Text, plain
+from chorus_cli.commands.framework.replies import Drawing, Exit, PrivateChat, Refill, Report, Table, Text, plain
 
 if TYPE_CHECKING:
     from chorus_cli.commands.framework.replies import Reply
@@ -18,7 +18,7 @@ _READABLE_CUT_WIDTH = 10
 def draw(reply: Reply, screen: Screen) -> None:
     """Show the answer of a command."""
     match reply:
-        case Exit():
+        case Exit() | PrivateChat():
             return
         case Table() if screen.is_terminal:
             _draw_table(reply, screen)

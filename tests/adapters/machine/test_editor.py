@@ -34,7 +34,7 @@ async def edit(folder, manner):
         for number in (signal.SIGINT, signal.SIGQUIT):
             asyncio.get_running_loop().add_signal_handler(number, stops.append, number)
     try:
-        edited = await Editing(UserEditor(os.environ), folder, SystemClock()).edit("system.jsonc", "old\\n")
+        edited = await Editing(UserEditor(os.environ), lambda: folder, SystemClock()).edit("system.jsonc", "old\\n")
         told = {"text": edited.text, "doubt": edited.doubt}
     except EditorError as error:
         told = {"error": str(error)}

@@ -10,6 +10,7 @@ import pytest
 
 from chorus_cli.core.text.phrases import counted
 from tests.terminal.driver import Home
+from tests.terminal.editors import editor
 
 KEPT = (
     "chorus.db", "personas", "personas/chorus", "personas/chorus/system.jsonc", "personas/chorus/docs", "state",
@@ -83,6 +84,28 @@ def test_the_chat_tells_it_too_and_goes_on(home: Home) -> None:
     with home.chat() as chat:
         chat.await_text(" folders and ")
         chat.ask("I am tired", "tired?")
+    assert too_wide(home) == []
+
+
+def test_everything_that_chorus_makes_is_for_its_user_only(tmp_path: Path) -> None:
+    home, picture = Home(tmp_path / "new"), tmp_path / "note.txt"
+    picture.write_text("A note.")
+    before = os.umask(0)
+    try:
+        with home.chat(EDITOR=editor(tmp_path, 'echo "unread" > "$file"; exit 1')) as chat:
+            chat.ask(f"/attach {picture}", "note.txt")
+            chat.ask("I am tired", "tired?")
+            chat.ask("/settings set temperature 0.5", "temperature is now 0.5")
+            chat.ask("/context save evening", "evening")
+            chat.ask("/backup", "1 attachment")
+            chat.say("/context edit")
+            chat.await_text("Use what was saved?")
+            chat.ask("n", "draft-")
+    finally:
+        os.umask(before)
+    made = {path.relative_to(home.path).parts[0] for path in home.path.rglob("*") if path.is_file()}
+    assert made >= {"chorus.db", "personas", "state", "attachments", "backups"}
+    assert list(home.path.glob("state/drafts/draft-*"))
     assert too_wide(home) == []
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.core.context.budget import Budget, Limit, Room, budget, stretched
+from chorus_cli.core.context.budget import Budget, Limit, Room, budget
 from chorus_cli.core.context.calibration import Calibration, differ, learned, read, written
 
 LIMIT = Limit(10_000, "a test")
@@ -25,7 +25,7 @@ LIMIT = Limit(10_000, "a test")
 def test_room_is_left_for_the_reply(threshold: float, output: int | None, tokens: int, aside: int, undone: int) -> None:
     allowed = budget(LIMIT, threshold, output)
     assert (allowed.tokens, allowed.background_fold_tokens) == (tokens, aside)
-    assert stretched(allowed, output).tokens == undone
+    assert budget(LIMIT, threshold, output, fold_is_undone=True).tokens == undone
 
 
 def test_a_model_that_counts_more_leaves_less_room() -> None:

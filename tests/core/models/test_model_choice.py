@@ -166,3 +166,4 @@ def test_eliza_alone_is_the_embedded_model(typed: str) -> None:
     assert Naming(None, {"CHORUS_MODEL": typed}, lambda: None).named(None, {}) == ModelChoice(
         ELIZA, "from CHORUS_MODEL"
     )
+    assert Naming(None, {}, lambda: None).named(typed, {"model": "system.jsonc:3"}) == BY_FILE

@@ -53,6 +53,11 @@ BAD = {
 }
 
 
+def test_a_name_is_kept_as_it_is_composed() -> None:
+    """Two names that look alike are one, whichever way the keyboard composed their letters."""
+    assert checked_name("Rene\u0301") == "Ren\u00e9"
+
+
 @pytest.mark.parametrize(("name", "slug"), GOOD.items())
 def test_a_good_name_stays_and_names_its_folder(name: str, slug: str) -> None:
     assert checked_name(name) == name.strip()

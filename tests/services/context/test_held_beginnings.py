@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.context.plan import RequestPlan
 from chorus_cli.core.log.messages import Message, Role
+from chorus_cli.core.models.exchange import ModelRequest
 from chorus_cli.services.context.prefix import Prefixes
 from tests.fakes import START
 
@@ -22,7 +23,7 @@ async def snapshot_of(world: World) -> ContextSnapshot:
 
 
 def sending(snapshot: ContextSnapshot, *sent: Message, without: tuple[Message, ...] = ()) -> RequestPlan:
-    return RequestPlan(snapshot, (), sent, None, 0, without)
+    return RequestPlan(snapshot, ModelRequest("", ()), sent, None, 0, 0, without)
 
 
 async def test_a_beginning_is_held_while_something_has_no_room(world: World) -> None:

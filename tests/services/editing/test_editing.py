@@ -23,11 +23,11 @@ def editor(clock: FakeClock) -> ScriptedEditor:
 
 @pytest.fixture
 def editing(editor: ScriptedEditor, clock: FakeClock, tmp_path: Path) -> Editing:
-    return Editing(editor, tmp_path / "drafts", clock)
+    return Editing(editor, lambda: tmp_path / "drafts", clock)
 
 
 def kept(editing: Editing) -> list[Path]:
-    return sorted(editing.folder.iterdir())
+    return sorted(editing.folder().iterdir())
 
 
 async def test_the_user_changes_the_text_and_the_draft_goes_when_it_is_finished(
@@ -104,7 +104,7 @@ async def test_the_editor_is_told_where_to_open_the_text(editing: Editing, edito
 async def test_a_draft_is_kept_from_the_eyes_of_others_while_its_process_lives(
     editor: ScriptedEditor, clock: FakeClock, tmp_path: Path
 ) -> None:
-    edited = await Editing(editor, tmp_path, clock, "4711-0a1b2c3d").edit("text.md", "old")
+    edited = await Editing(editor, lambda: tmp_path, clock, "4711-0a1b2c3d").edit("text.md", "old")
     alive = {"4711-0a1b2c3d"}
     assert drafts.kept(tmp_path, clock.now(), lambda run: run in alive) == ()
     alive.clear()
@@ -181,7 +181,7 @@ async def test_who_is_cancelled_meanwhile_waits_for_the_editor_and_keeps_the_dra
     tmp_path: Path, clock: FakeClock
 ) -> None:
     editor = PatientEditor()
-    editing = Editing(editor, tmp_path / "drafts", clock)
+    editing = Editing(editor, lambda: tmp_path / "drafts", clock)
     task = asyncio.create_task(editing.edit("text.md", "text"))
     await editor.opened.wait()
     task.cancel()
@@ -202,7 +202,7 @@ async def test_what_an_editor_saved_that_was_ended_is_doubtful_and_more_may_come
     tmp_path: Path, clock: FakeClock, complaint: str, doubt: str
 ) -> None:
     editor = PatientEditor(complaint=complaint)
-    editing = Editing(editor, tmp_path / "drafts", clock)
+    editing = Editing(editor, lambda: tmp_path / "drafts", clock)
     task = asyncio.create_task(editing.edit("text.md", "text"))
     await editor.opened.wait()
     editing.end()

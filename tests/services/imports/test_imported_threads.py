@@ -44,11 +44,31 @@ async def test_a_thread_is_opened_by_its_title_with_an_empty_context(world: Worl
     assert await world.seen() == []
 
 
+async def test_its_title_is_found_until_the_import_is_undone(world: World) -> None:
+    await taken_in(world, {**ROME, "title": "Capitals"}, WHERE)
+    assert await world.told("/search capitals") == "Thread #2 of chorus: «Capitals»  [closed]"
+    await world.carry_out("/context undo")
+    assert await world.told("/search capitals") == "Nothing was found."
+
+
 async def test_messages_that_the_window_reaches_are_in_context_but_for_other_branches(world: World) -> None:
     await taken_in(world, ROME, at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8))
     await world.carry_out("/thread rome")
     assert await world.seen() == ["Where is Rome?", "In Latium"]
     assert [row.content for row in (await world.view()).taken_back] == ["In Italy"]
+
+
+async def test_a_saved_session_of_it_is_restored_as_it_was_also_after_the_import_was_undone(world: World) -> None:
+    await taken_in(world, ROME, at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8))
+    await world.carry_out("/thread rome")
+    world.model.say("It is about Rome.")
+    await world.carry_out("/context save Rome")
+    for emptying in ("/new", "/context undo 1"):
+        await world.carry_out(emptying)
+        assert await world.seen() == []
+        await world.carry_out("/context restore Rome")
+        assert await world.seen() == ["Where is Rome?", "In Latium"]
+        await world.carry_out("/undo")
 
 
 async def test_a_newer_export_may_go_on_from_another_branch(world: World) -> None:
@@ -82,6 +102,23 @@ async def test_an_older_export_moves_nothing_back(world: World) -> None:
     await world.carry_out("/thread rome")
     older = await reported(world, ROME, question, {**italy, "superseded": False})
     assert (older.switched, await world.seen()) == (0, ["Where is Rome?", "In Latium"])
+
+
+async def test_an_older_export_of_the_same_messages_moves_nothing_back_until_the_newer_import_is_undone(
+    world: World,
+) -> None:
+    question, italy, latium = at(world, WHERE, 2), at(world, ITALY, 1.9), at(world, LATIUM, 1.8)
+    older = (ROME, question, italy, latium)
+    newer = (ROME, question, {**italy, "superseded": False}, {**latium, "superseded": True})
+    await taken_in(world, *older)
+    await world.carry_out("/thread rome")
+    await taken_in(world, *newer)
+    for export in (older, newer, older):
+        assert "nothing was changed" in (await reported(world, *export)).text()
+        assert await world.seen() == ["Where is Rome?", "In Italy"]
+    await world.carry_out("/context undo")
+    assert (await reported(world, *newer)).switched == 1
+    assert await world.seen() == ["Where is Rome?", "In Italy"]
 
 
 async def test_messages_of_other_branches_and_undone_imports_are_not_counted(world: World) -> None:

@@ -97,7 +97,7 @@ class UserMachine(RuleBasedStateMachine):
 
 @pytest.mark.timeout(900)  # only for finding the shortest story that fails
 def test_the_contexts_are_as_expected() -> None:
-    run_state_machine_as_test(UserMachine, settings=settings(max_examples=6, stateful_step_count=40))
+    run_state_machine_as_test(UserMachine, settings=settings(max_examples=3, stateful_step_count=40))
 
 
 @pytest.mark.slow

@@ -168,5 +168,7 @@ ACTS = tuple(act for act, weight in WEIGHTS.items() for _ in range(weight))
 
 
 @pytest.mark.timeout(300)
-def test_the_memory_is_as_expected_whatever_is_done_and_undone() -> None:
-    run_state_machine_as_test(MemoryMachine, settings=settings(max_examples=30, stateful_step_count=50, deadline=None))
+@pytest.mark.parametrize("stories", [10, pytest.param(30, marks=pytest.mark.slow)])
+def test_the_memory_is_as_expected_whatever_is_done_and_undone(stories: int) -> None:
+    few = settings(max_examples=stories, stateful_step_count=50, deadline=None)
+    run_state_machine_as_test(MemoryMachine, settings=few)

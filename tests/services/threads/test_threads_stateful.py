@@ -101,7 +101,7 @@ class ThreadsMachine(RuleBasedStateMachine):
 @pytest.mark.timeout(600)  # only for finding the shortest story that fails
 def test_the_threads_are_as_expected() -> None:
     # The same stories in each run; those under the mark slow are always others.
-    few = settings(max_examples=18, stateful_step_count=30, derandomize=True, database=None)
+    few = settings(max_examples=7, stateful_step_count=30, derandomize=True, database=None)
     run_state_machine_as_test(ThreadsMachine, settings=few)
 
 

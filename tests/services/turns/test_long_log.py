@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
 from chorus_cli.core.time import timestamps
 
 if TYPE_CHECKING:
@@ -12,10 +14,9 @@ if TYPE_CHECKING:
 
     from tests.services.world import World
 
-OLD_ROWS = 100_000
 
-
-async def test_a_hundred_thousand_old_rows_change_no_byte_of_the_request(world: World) -> None:
+@pytest.mark.parametrize("old_rows", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+async def test_a_hundred_thousand_old_rows_change_no_byte_of_the_request(world: World, old_rows: int) -> None:
     await world.say("Hello")
     await world.say("Again")
     before = world.model.requests[-1]
@@ -24,7 +25,7 @@ async def test_a_hundred_thousand_old_rows_change_no_byte_of_the_request(world: 
     insert = "INSERT INTO messages(persona, thread_id, role, content, timestamp) VALUES ('chorus', 1, 'user', 'old', ?)"
 
     def fill(connection: Connection) -> None:
-        connection.executemany(insert, [(old,)] * OLD_ROWS)
+        connection.executemany(insert, [(old,)] * old_rows)
 
     await world.store.write(fill)
     await world.say("And again")

@@ -13,6 +13,7 @@ import pytest
 from chorus_cli.core.jobs.states import RunningJob
 from chorus_cli.core.log.messages import MessageContent, Role
 from chorus_cli.core.models.events import ReplyEnd, TextDelta, ToolStarted, TurnDone
+from chorus_cli.services.jobs.jobs import Jobs
 from chorus_cli.storage.sqlite.log import message_rows
 from tests.services.turns.tool_talk import call, calls
 from tests.services.world import MODEL, World, another_thread, built, words_come
@@ -29,6 +30,23 @@ if TYPE_CHECKING:
 
 JOB = "Running jobs:\n  #1 pytest -q (12 s), last line: 3 passed"
 WAITING = "currently: waiting for the model"
+
+
+class JobsAtWork(Jobs):
+    """Jobs of which those run that a test says."""
+
+    states: Callable[[str], Sequence[RunningJob]]
+
+    def running(self, slug: str) -> tuple[RunningJob, ...]:
+        return tuple(self.states(slug))
+
+
+def with_jobs(world: World, states: Callable[[str], Sequence[RunningJob]]) -> Conversation:
+    """Return the conversation of a world with these jobs beside it."""
+    known = world.services.jobs
+    jobs = JobsAtWork(known.shell, known.clock, known.memory, known.in_focus, known.done, known.report_bug)
+    jobs.states, jobs.has_any = states, True
+    return replace(world.conversation, jobs=jobs)
 
 
 @asynccontextmanager
@@ -142,7 +160,7 @@ async def test_a_retry_is_as_old_as_itself_and_counts_its_own_steps(world: World
 
 
 async def test_running_jobs_are_told_after_the_pause_and_before_the_memory(world: World) -> None:
-    at_work = replace(world.conversation, jobs=running("chorus"))
+    at_work = with_jobs(world, running("chorus"))
     await world.say("Hello")
     await world.told("/memory add TASK water the fuchsia")
     await finished(at_work, world.focus.target(), "Is the fuchsia fine?")
@@ -154,7 +172,7 @@ async def test_running_jobs_are_told_after_the_pause_and_before_the_memory(world
 
 
 async def test_jobs_of_another_persona_are_not_told(world: World) -> None:
-    await finished(replace(world.conversation, jobs=running("frodo")), world.focus.target(), "Hello")
+    await finished(with_jobs(world, running("frodo")), world.focus.target(), "Hello")
     assert world.asked() == [("user", "Hello")]
 
 
@@ -163,7 +181,7 @@ async def test_a_model_that_has_no_room_for_the_lines_is_asked_without_them(
 ) -> None:
     small = await built(tmp_path, store, clock, model, limit_tokens=1_000)
     commands = tuple(RunningJob(number, "a b c d e f g h i j k l m n o p", 1, "") for number in range(10))
-    at_work = replace(small.conversation, jobs=lambda _persona: commands)
+    at_work = with_jobs(small, lambda _persona: commands)
     for words, is_told in ((100, True), (530, False)):
         await finished(at_work, small.focus.target(), "word " * words)
         assert (small.asked()[-1][1].startswith("Running jobs:")) is is_told

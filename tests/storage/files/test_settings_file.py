@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.errors import JsoncError, SettingsError
-from chorus_cli.core.settings.jsonc import parse_object
+from chorus_cli.core.settings.jsonc import parse_object, same
 from chorus_cli.core.settings.layers import Layer, resolve
 from chorus_cli.storage.files.durable_files import sweep_stale
 from chorus_cli.storage.files.file_lock import locked
-from chorus_cli.storage.files.settings_file import ABSENT, Absent, change_key, read_defaults, read_layer, same
+from chorus_cli.storage.files.settings_file import ABSENT, Absent, change_key, read_defaults, read_layer
 from tests.storage.files.frodos_settings import DATA
 
 if TYPE_CHECKING:

@@ -6,7 +6,9 @@ import asyncio
 import os
 import sqlite3
 import stat
+import threading
 import time
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -152,6 +154,23 @@ async def test_two_programs_that_read_and_then_write_never_lose_an_update(store:
     await asyncio.gather(*(each.write(increment) for _ in range(10) for each in (store, other)))
     assert await other.read(meta_rows.value, "counter") == "20"
     await other.close()
+
+
+async def test_a_write_waits_for_another_program_before_it_reads(store: Store, path: Path) -> None:
+    """A transaction that first reads and then asks for the lock would be refused at once, without any wait."""
+    entered = threading.Event()
+
+    def begin_and_increment(connection: sqlite3.Connection) -> int:
+        entered.set()
+        return increment(connection)
+
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        writing = asyncio.ensure_future(store.write(begin_and_increment))
+        assert not await asyncio.to_thread(entered.wait, 0.2)
+        note(other, "first")
+        other.execute("COMMIT")
+    assert await writing == 1
 
 
 async def test_a_read_sees_one_state_of_the_database_from_its_beginning_to_its_end(store: Store, path: Path) -> None:

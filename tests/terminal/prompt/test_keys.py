@@ -159,7 +159,7 @@ def test_what_is_pasted_during_a_reply_is_one_message(home: Home) -> None:
         chat.await_text("word49?")
         chat.await_text("and no command")
         chat.press("enter")
-        chat.await_line(PROMPT)
+        chat.until(lambda: len(home.replies()) == 2, "the reply to what was pasted")
     assert home.said() == [LONG_MESSAGE, "/new\nand no command"]
 
 
@@ -206,8 +206,7 @@ def test_a_slash_takes_the_place_of_a_text_that_came_back(home: Home) -> None:
         chat.await_line(f"{PROMPT} I am one")
         chat.type(" and a half")
         chat.press("enter")
-        chat.await_line(PROMPT)
-        chat.watch(0.5)
+        chat.until(lambda: len(home.replies()) == 3, "the reply to the longer text")
     assert home.said() == ["I am one", "I am two", "I am one and a half"]
     assert "I am one" not in home.seen()
 

@@ -137,3 +137,15 @@ def test_tmux_keeps_each_row_once(home: Home, tmux: Callable[..., str], tmp_path
     tmux("send-keys", "C-l", "short", "Enter")
     await_pane(tmux, "And then?")
     assert await_pane(tmux, f"{PROMPT}\n").count("short\n") == 1
+
+
+def test_of_one_that_takes_long_to_draw_the_beginning_stands(home: Home) -> None:
+    lines = [f"row {number} of very many" for number in range(2_000)]
+    with low_window(home) as chat:
+        pasted(chat, lines)
+        chat.press("enter")
+        chat.await_text("… 1,985 more lines")
+        chat.await_text(ANSWER)
+        assert chat.screen_text().count(f"{PROMPT} {lines[0]}\n  {lines[1]}\n") == 1
+        assert lines[LINES] not in chat.screen_text()
+    assert home.said() == ["\n".join(lines)]

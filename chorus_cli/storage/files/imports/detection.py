@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,21 +39,29 @@ FORMATS: tuple[Format, ...] = (
 
 _BEGINNING_BYTES = 1 << 16
 _UNKNOWN = "file of no known format"
+_OF_THE_KERNEL = (Path("/proc"), Path("/sys"))
+"""Folders whose files are made up when they are read; those of open files lead to files of other programs."""
+_EMPTY = frozenset({b"", b"[]", b"{}"})
 
 
 def sources(path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = FORMATS) -> Iterator[Source | Skipped]:
     """Yield the source of a file, or those below a folder in the order of their names.
 
     Raises:
-        ImportFormatError: the file does not exist, cannot be read, or is of no known format.
+        ImportFormatError: the file does not exist, cannot be read, is empty, or is of no known format; or the folder
+            is the kernel's.
     """
     if not path.is_dir():
-        found = _opened(Opening(path, _beginning(path), zone), formats)
+        beginning = _beginning(path)
+        found = _opened(Opening(path, beginning, zone), formats)
         if found is None:
-            known = enumerated([format_.title for format_ in formats])
-            raise ImportFormatError(f"{path} is of no known format. Known are {known}.")
+            raise _unknown(path, beginning, formats)
         yield found
         return
+    if any(path.resolve().is_relative_to(folder) for folder in _OF_THE_KERNEL):
+        raise ImportFormatError(
+            f"{path} is a folder of the system, which holds no conversations. Name a file or folder of an export."
+        )
     whole = _opened(Opening(path, b"", zone), formats)
     if whole is not None:
         yield whole
@@ -62,6 +71,15 @@ def sources(path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = 
             yield _opened(Opening(file, _beginning(file), zone), formats) or Skipped(_UNKNOWN)
         except ImportFormatError:
             yield Skipped("file that cannot be read")
+
+
+def _unknown(path: Path, beginning: bytes, formats: Sequence[Format]) -> ImportFormatError:
+    if b"".join(beginning.removeprefix(BOM_UTF8).split()) in _EMPTY:
+        return ImportFormatError(
+            f"{path} is empty: it holds no conversations. Export them again, or name another file."
+        )
+    known = enumerated([format_.title for format_ in formats])
+    return ImportFormatError(f"{path} is of no known format. Known are {known}.")
 
 
 def _opened(opening: Opening, formats: Sequence[Format]) -> Source | None:
@@ -80,7 +98,7 @@ def _beginning(path: Path) -> bytes:
 
 def _files_below(folder: Path) -> Iterator[Path]:
     for where, folders, files in os.walk(folder):
-        folders.sort()
+        folders[:] = sorted(name for name in folders if Path(where, name) not in _OF_THE_KERNEL)
         paths = (Path(where, name) for name in sorted(files))
         yield from (path for path in paths if not own_files.is_attachment(path) and not _is_empty(path))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.cards.macros import sent_items
 from chorus_cli.core.context import calibration
+from chorus_cli.core.context.budget import budget
 from chorus_cli.core.context.calibration import Calibration
 from chorus_cli.core.context.memory import MOST_HOT, chosen_hot, contents, ids_held, without_forgotten
 from chorus_cli.core.context.snapshot import ContextSnapshot, Frame, RequestStart
@@ -61,7 +62,9 @@ def read_snapshot(
         last_spoken = max((row.timestamp for row in seen.messages), default=None)
     stored = meta_rows.value(connection, meta_rows.calibration_key(target.choice.model))
     learned = calibration.read(stored) if stored else Calibration()
-    allowed = frame.budget(learned, fold_is_undone=known.fold_is_undone)
+    chosen = target.persona.settings
+    usage, most_output = chosen.context_usage_threshold, chosen.max_output_tokens
+    allowed = budget(frame.limit, usage, most_output, learned, fold_is_undone=known.fold_is_undone)
     return ContextSnapshot(
         frame=frame,
         view=seen,

@@ -112,7 +112,7 @@ def _change_window(
 
 def _both(connection: Connection, file: HeldSettings, text: str, change: Window, new: NewOperation) -> None:
     """Write the file and store the operation, unless the window stays as it is: then the file alone is written."""
-    if settings_file.same(change.before, change.after):
+    if jsonc.same(change.before, change.after):
         file.replace(text)
         return
 
@@ -160,7 +160,7 @@ def _settle(connection: Connection, intent: Intent, path: Path) -> str:
     try:
         text = settings_file.read_text(path)
         present, value = intents.hash_of(text), jsonc.parse_object(text).values.get(KEY)
-        is_done = present == intent.after or settings_file.same(value, change.after)
+        is_done = present == intent.after or jsonc.same(value, change.after)
     except (JsoncError, SettingsError):
         present, is_done = "", False
     if is_done and present != intent.before:

@@ -11,7 +11,7 @@ import sqlite3
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.storage.sqlite.errors import damaged
+from chorus_cli.storage.sqlite.errors import UNREADABLE, damaged
 from chorus_cli.storage.sqlite.schema import ITEM_WORDS, MESSAGE_WORDS
 
 if TYPE_CHECKING:
@@ -45,15 +45,16 @@ def damage_told() -> Iterator[None]:
     """Turn errors that may mean damage of an index into one class; a full disk or a lock is none."""
     try:
         yield
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         if is_damage(error):
             raise IndexDamagedError from error
         raise
 
 
-def is_damage(error: sqlite3.DatabaseError) -> bool:
+def is_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> bool:
     """Return whether an error may mean damage, unlike a full disk or another program's lock."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _SIGNS_OF_DAMAGE
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return isinstance(error, UnicodeDecodeError) or code in _SIGNS_OF_DAMAGE
 
 
 def require_sound_pages(connection: sqlite3.Connection, index: WordIndex) -> None:
@@ -98,7 +99,7 @@ def _fault(connection: sqlite3.Connection, condition: str) -> str:
     for (table,) in tables:
         try:
             [(found,), *_] = connection.execute(f"PRAGMA quick_check({table})").fetchall()
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
             if not is_damage(error):
                 raise
             return str(error)

@@ -56,7 +56,7 @@ def _message(row: tuple[Any, ...]) -> Message:
             introduced_by,
             revises,
             dict(json.loads(usage)) if usage else {},
-            attachments.from_text(attached),
+            attachments.from_text(attached) if attached else (),
             bool(superseded),
         )
     except (ValueError, TypeError) as error:

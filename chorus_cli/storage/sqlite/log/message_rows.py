@@ -273,7 +273,7 @@ def _columns_of(persona: str, content: MessageContent) -> tuple[str, tuple[objec
         content.token_count,
         content.revises,
         checksum(content.role, content.thread_id, persona, timestamp, content.content),
-        attachments.to_text(content.attachments),
+        attachments.to_text(content.attachments) if content.attachments else None,
         content.reasoning,
         content.superseded,
     )

@@ -138,6 +138,16 @@ def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int 
     return read[::-1]
 
 
+def boundary(connection: sqlite3.Connection, persona: str, thread_id: int) -> Operation | None:
+    """Return the boundary of a thread, ``None`` if it has none; only boundaries and their undos and redos are read."""
+    kinds = (*(kind for kind, act in ACTS.items() if act.is_boundary), Undo.kind, Redo.kind)
+    found = connection.execute(
+        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} AND kind IN (SELECT value FROM json_each(?))",
+        (persona, thread_id, thread_id, json.dumps(kinds)),
+    ).fetchall()
+    return journal.boundary([_operation(connection, row) for row in found]) if found else None
+
+
 def _is_undone(reversal: Operation | None) -> bool:
     return reversal is not None and isinstance(reversal.act, Undo)
 

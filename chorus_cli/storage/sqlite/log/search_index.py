@@ -149,10 +149,10 @@ def find(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> Fo
     with damage_told() if query.expression else nullcontext():
         ids = _matching(connection, query, scope)
     shown = message_rows.rows(connection, ids[: scope.limit])[::-1]
-    excerpts = _excerpts({message.id: words_of(message) for message in shown}, query)
-    if len(excerpts) < len(shown):
+    found = excerpts({message.id: words_of(message) for message in shown}, query)
+    if len(found) < len(shown):
         raise IndexDamagedError
-    hits = tuple(Hit(message, excerpts[message.id]) for message in shown)
+    hits = tuple(Hit(message, found[message.id]) for message in shown)
     return Found(hits, max(0, len(ids) - scope.limit))
 
 
@@ -192,7 +192,7 @@ def _matching(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) 
     return [id_ for (id_,) in found]
 
 
-def _excerpts(contents: Mapping[int, str], query: SearchQuery) -> Mapping[int, str]:
+def excerpts(contents: Mapping[int, str], query: SearchQuery) -> Mapping[int, str]:
     """Return an excerpt of each text, by id; a text that no longer matches has none.
 
     They come from an index of these texts in memory, which has the same tokenizer as the large one.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.log.marks import log_marks
+from chorus_cli.core.log.marks import NO_MARKS, log_marks
 from chorus_cli.core.log.messages import Status
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.log import operation_rows
@@ -63,7 +63,8 @@ def moments(connection: sqlite3.Connection, persona: str, thread_id: int, since:
 
     Other wordings of it do not count, nor what was taken back or replaced.
     """
-    marks = log_marks(operation_rows.all_of(connection, persona, thread_id), thread_id)
+    operations = operation_rows.all_of(connection, persona, thread_id)
+    marks = log_marks(operations, thread_id) if operations else NO_MARKS
     found = connection.execute(
         "SELECT timestamp FROM messages INDEXED BY messages_of_thread "
         f"WHERE thread_id = :thread AND timestamp > :since AND revises IS NULL AND {LIVE}",

@@ -6,19 +6,21 @@ A closed thread whose every message came in by imports that are undone is in no 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.log.acts import ACTS, Fork, Restore
 from chorus_cli.core.log.threads import Thread
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.sqlite import meta_rows
-from chorus_cli.storage.sqlite.log import live_rows, operation_rows
+from chorus_cli.storage.sqlite.log import live_rows, operation_rows, search_index
 from chorus_cli.storage.sqlite.log.thread_rows import FIRST_WORDS, OWN, ThreadKey
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
     from datetime import datetime
+
+    from chorus_cli.core.log.search_query import SearchQuery
+    from chorus_cli.storage.sqlite.log.search_index import Scope
 
 
 def all_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
@@ -31,6 +33,41 @@ def all_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
 def open_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
     """Return the open threads of a persona, oldest first."""
     return _threads(connection, persona, "AND closed_at IS NULL")
+
+
+class TitledThread(NamedTuple):
+    """A thread whose title was found, and the title with the matches marked."""
+
+    id: int
+    persona: str
+    number: int
+    is_closed: bool
+    excerpt: str
+
+
+def titled(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> list[TitledThread]:
+    """Return the threads whose title contains all words and literals of the query, newest first.
+
+    With a time of the scope only those in which there was a message since.
+    """
+    rows = connection.execute(
+        "SELECT id, persona, COALESCE(number, id), closed_at IS NOT NULL, title FROM threads "
+        "WHERE title <> '' AND (:persona IS NULL OR persona = :persona) AND (:since IS NULL OR EXISTS ("
+        "SELECT 1 FROM messages WHERE thread_id = threads.id AND timestamp > :since)) ORDER BY id DESC",
+        {"persona": scope.persona, "since": timestamps.to_text(scope.since) if scope.since else None},
+    ).fetchall()
+    withdrawn = {
+        id_
+        for persona in {row[1] for row in rows}
+        for id_ in withdrawn_threads(connection, persona, operation_rows.undone_imports(connection, persona))
+    }
+    titles = {id_: title for id_, *_, title in rows if all(literal in title for literal in query.literals)}
+    found = search_index.excerpts(titles, query)
+    return [
+        TitledThread(id_, persona, number, bool(is_closed), found[id_])
+        for id_, persona, number, is_closed, _ in rows
+        if id_ in found and not (is_closed and id_ in withdrawn)
+    ]
 
 
 def withdrawn_threads(connection: sqlite3.Connection, persona: str, undone: Iterable[int]) -> set[int]:
@@ -90,7 +127,7 @@ def _threads(connection: sqlite3.Connection, persona: str, condition: str = "") 
         "(SELECT MAX(timestamp) FROM messages WHERE thread_id = threads.id) "
         f"FROM threads WHERE persona = :persona AND {OWN} {condition} "
         "ORDER BY id",
-        {"persona": persona, "before": meta_rows.threads_before_key(persona)},
+        {"persona": persona},
     ).fetchall()
     left_out = live_rows.left_out_by_imports(connection, persona) if found else {}
     threads = (_thread(*row) for row in found)

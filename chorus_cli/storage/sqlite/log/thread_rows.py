@@ -21,7 +21,7 @@ FIRST_WORDS = (
     "WHERE thread_id = {thread} AND role = 'user' AND purged_by IS NULL ORDER BY timestamp, id LIMIT 1)"
 )
 """The beginning of a thread's first message: the name of a thread without a title."""
-OWN = "id > COALESCE((SELECT value FROM meta WHERE key = :before), 0) + 0"
+OWN = f"id > COALESCE((SELECT value FROM meta WHERE key = '{meta_rows.threads_before_key('')}' || persona), 0) + 0"
 """The threads of a persona, without those of an earlier one of its folder."""
 
 
@@ -70,7 +70,7 @@ def numbered(connection: sqlite3.Connection, persona: str, number: int) -> Threa
     """
     row = connection.execute(
         f"SELECT id, number FROM threads WHERE persona = :persona AND number = :number AND {OWN}",
-        {"persona": persona, "number": number, "before": meta_rows.threads_before_key(persona)},
+        {"persona": persona, "number": number},
     ).fetchone()
     if row is None:
         raise UnknownThreadError(f"#{number}")
@@ -146,11 +146,11 @@ def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadK
     return _key(connection, thread_id)
 
 
-def reopen(connection: sqlite3.Connection, persona: str, thread_id: int) -> bool:
+def reopen(connection: sqlite3.Connection, thread_id: int) -> bool:
     """Open a closed thread of a persona again, unless it is one of an earlier persona; return whether it was closed."""
     cursor = connection.execute(
         f"UPDATE threads SET closed_at = NULL WHERE id = :id AND closed_at IS NOT NULL AND {OWN}",
-        {"id": thread_id, "before": meta_rows.threads_before_key(persona)},
+        {"id": thread_id},
     )
     return cursor.rowcount > 0
 

@@ -88,6 +88,17 @@ def check(connection: sqlite3.Connection) -> None:
         raise IndexDamagedError
 
 
+def remove(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
+    """Remove items from the index, with all that it keeps of deleted ones.
+
+    Raises:
+        IndexDamagedError: the index cannot be written.
+    """
+    with damage_told():
+        connection.executemany("DELETE FROM context_item_words WHERE rowid = ?", [(id_,) for id_ in ids])
+        connection.execute("INSERT INTO context_item_words(context_item_words) VALUES ('rebuild')")
+
+
 def make_again(connection: sqlite3.Connection) -> None:
     """Make the index again in new pages, from the items; the old pages stay behind unused."""
     replace(connection, ITEMS)

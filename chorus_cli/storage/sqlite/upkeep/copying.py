@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError
+from chorus_cli.storage.sqlite import read_only
 from chorus_cli.storage.sqlite.errors import storage_error
 from chorus_cli.storage.sqlite.migrations import APPLICATION_ID
 
@@ -68,6 +69,11 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
     """
     if not path.is_file():
         raise DatabaseDamagedError(f"There is no database {path}.")
+    if not read_only.is_writable(path):
+        with _told(path), closing(sqlite3.connect("", isolation_level=None)) as connection:
+            read_only.copy_into(connection, path, _BUSY_TIMEOUT_SECONDS)
+            yield connection
+        return
     # Only a connection that may write rolls back the transaction of a killed process, which must not be read.
     with (
         _told(path),
@@ -95,7 +101,7 @@ def facts(connection: sqlite3.Connection) -> Facts:
 def _told(path: Path) -> Iterator[None]:
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise storage_error(error, path) from error
 
 

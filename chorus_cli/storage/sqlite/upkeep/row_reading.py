@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from chorus_cli.storage.sqlite.errors import UNREADABLE
+
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterator, Sequence
 
 Row = tuple[Any, ...]
@@ -28,7 +30,7 @@ class RowReader:
 
     def columns(self, table: str) -> tuple[str, ...]:
         """Return the names of a table's columns, none if it cannot be read."""
-        with suppress(sqlite3.DatabaseError):
+        with suppress(*UNREADABLE):
             return tuple(name for _, name, *_ in self._connection.execute(f"PRAGMA table_info({table})").fetchall())
         return ()
 
@@ -53,7 +55,7 @@ class RowReader:
     def _in_order(self, table: str, chosen: str, upper: int) -> Iterator[Row]:
         last = 0
         while True:
-            with suppress(sqlite3.DatabaseError):
+            with suppress(*UNREADABLE):
                 for row in self._connection.execute(
                     f"SELECT rowid, {chosen} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid", (last,)
                 ):
@@ -75,7 +77,7 @@ class RowReader:
         chosen, seen = ", ".join(columns), set()
         for direction in ("", " DESC"):
             order = ", ".join(f"{column}{direction}" for column in key)
-            with suppress(sqlite3.DatabaseError):
+            with suppress(*UNREADABLE):
                 for row in self._connection.execute(f"SELECT {chosen} FROM {table} ORDER BY {order}"):
                     if row not in seen:
                         seen.add(row)
@@ -83,7 +85,7 @@ class RowReader:
 
     def newest_number(self, table: str) -> int:
         """Return the largest number that was given to a row of a table, 0 if that cannot be read or is impossible."""
-        with suppress(sqlite3.DatabaseError):
+        with suppress(*UNREADABLE):
             row = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
             if row is not None and isinstance(row[0], int) and row[0] <= self._most_rows:
                 return row[0]
@@ -91,14 +93,14 @@ class RowReader:
 
     def _largest_number(self, table: str) -> int:
         known = self.newest_number(table)
-        with suppress(sqlite3.DatabaseError):
+        with suppress(*UNREADABLE):
             (largest,) = self._connection.execute(f"SELECT MAX(rowid) FROM {table} NOT INDEXED").fetchone()
             return max(known, min(largest or 0, self._most_rows))
         return known if known or self._is_empty(table) else self._most_rows
 
     def _is_empty(self, table: str) -> bool:
         """Return whether no number was ever given to a row of a table, as far as other tables' numbers are known."""
-        with suppress(sqlite3.DatabaseError):
+        with suppress(*UNREADABLE):
             numbered = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_sequence").fetchall()}
             return bool(numbered) and table not in numbered
         return False
@@ -106,9 +108,9 @@ class RowReader:
     def _one(self, table: str, chosen: str, number: int) -> Row | None:
         try:
             return self._at(table, chosen, number)
-        except sqlite3.DatabaseError:
+        except UNREADABLE:
             pass
-        with suppress(sqlite3.DatabaseError):
+        with suppress(*UNREADABLE):
             # Where the number itself cannot be reached, no column can.
             if self._at(table, "rowid", number):
                 return self._in_pieces(table, chosen.split(", "), number)
@@ -119,7 +121,7 @@ class RowReader:
         values: list[object] = []
         for column in columns:
             found: Row | None = None
-            with suppress(sqlite3.DatabaseError):
+            with suppress(*UNREADABLE):
                 found = self._at(table, column, number)
             values.append(found[1] if found else None)
         return (number, *values) if any(value is not None for value in values) else None

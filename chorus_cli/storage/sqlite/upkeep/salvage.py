@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import StorageError
 from chorus_cli.storage.sqlite import migrations
+from chorus_cli.storage.sqlite.errors import UNREADABLE
 from chorus_cli.storage.sqlite.upkeep import soundness
 from chorus_cli.storage.sqlite.upkeep.new_log import MESSAGES, NewLog
 from chorus_cli.storage.sqlite.upkeep.row_reading import RowReader
@@ -87,7 +88,7 @@ def _state_size(path: Path, page_bytes: int) -> None:
 
 def _has_tables(path: Path) -> bool:
     """Return whether the list of tables can be read."""
-    with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(path)) as connection:
+    with suppress(*UNREADABLE), closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA writable_schema = ON")
         return bool(connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0])
     return False
@@ -106,7 +107,7 @@ def _page_bytes(path: Path) -> int:
 def _steps(damaged: Path, backup: Path | None) -> int:
     """Return the number of steps that were applied to the damaged file, or else to its backup."""
     for path in filter(None, (damaged, backup)):
-        with suppress(sqlite3.DatabaseError, StorageError), closing(sqlite3.connect(path)) as connection:
+        with suppress(*UNREADABLE, StorageError), closing(sqlite3.connect(path)) as connection:
             number = len(migrations.applied(connection))
             if 0 < number <= len(migrations.STEPS):
                 return number

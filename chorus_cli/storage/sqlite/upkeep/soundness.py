@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import TYPE_CHECKING
 
+from chorus_cli.storage.sqlite.errors import UNREADABLE
 from chorus_cli.storage.sqlite.log.index_renewal import ITEMS, MESSAGES, is_damage
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Sequence
 
 _MOST_FAULTS = 20
@@ -35,7 +36,7 @@ def concerns_log(connection: sqlite3.Connection) -> bool:
     try:
         kept = f"type = 'table' AND NOT {MESSAGES.condition} AND NOT {ITEMS.condition}"
         tables = connection.execute(f"SELECT name FROM sqlite_master WHERE {kept}").fetchall()
-    except sqlite3.DatabaseError:
+    except UNREADABLE:
         return True
     return not tables or any(_checked(connection, f"integrity_check('{name}')") for (name,) in tables)
 
@@ -43,7 +44,7 @@ def concerns_log(connection: sqlite3.Connection) -> bool:
 def _checked(connection: sqlite3.Connection, check: str) -> Sequence[str]:
     try:
         found = connection.execute(f"PRAGMA {check}").fetchall()
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         if not is_damage(error):
             raise
         return [str(error)]

@@ -83,7 +83,7 @@ def everything_is_salvaged(log: Path, backup: Path, folder: Path, number: int) -
             assert {id_ for id_ in known if found.get(id_) != original[id_]} == set()
 
 
-@pytest.mark.parametrize("number", range(20))
+@pytest.mark.parametrize("number", range(10))
 def test_every_message_that_could_be_read_is_in_the_salvaged_log(
     log: Path, backup: Path, tmp_path: Path, number: int
 ) -> None:

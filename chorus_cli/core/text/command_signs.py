@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
+_PRIVATE = "/private"
+_SHORTEST_PRIVATE = len("/pr")
+
 
 def is_command(text: str) -> bool:
     """Return whether a line is a command; a message that begins with a slash is written with two."""
@@ -21,3 +26,14 @@ def unescaped(text: str) -> str:
 def unescaped_line(text: str) -> str:
     """Return the message in a line of the chat: without the first of two slashes or of two ``!``."""
     return text[1:] if text.startswith("!!") else unescaped(text)
+
+
+def begins_private(line: str) -> bool:
+    """Return whether a line begins a private chat, or may be meant to, so that it and the next ones are not kept."""
+    word = line.split(maxsplit=1)[0].casefold() if line.strip() else ""
+    return len(word) >= _SHORTEST_PRIVATE and _PRIVATE.startswith(word)
+
+
+def before_private(typed: str) -> str:
+    """Return the lines before the one that begins a private chat: those after it are typed for that."""
+    return "".join(takewhile(lambda line: not begins_private(line), typed.splitlines(keepends=True)))

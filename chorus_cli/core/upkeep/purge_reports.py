@@ -1,0 +1,139 @@
+"""The extent of a purge, for the user to agree to, and its result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.text.phrases import counted, enumerated, shortened, size_in_words
+from chorus_cli.core.time import timestamps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from chorus_cli.core.settings.jsonc import JsonValue
+
+MOST_SHOWN = 5
+
+
+class ShownMessage(NamedTuple):
+    """A message that would be purged, for a list."""
+
+    id: int
+    persona: str
+    timestamp: datetime
+    content: str
+
+    def line(self) -> str:
+        """Return its line in the list."""
+        return f"  #{self.id} {_local(self.timestamp)} {self.persona}: {shortened(self.content)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """All that a purge overwrites or deletes.
+
+    ``shown`` are the first messages, ``first`` and ``last`` the times of the oldest and the newest one. ``repeated``
+    are other messages that have one of the texts; they stay. ``items`` are the memory items with their numbers,
+    ``drafts`` and ``sessions`` files by their names, ``backups`` those that hold some of it.
+    """
+
+    messages: int
+    shown: tuple[ShownMessage, ...] = ()
+    first: datetime | None = None
+    last: datetime | None = None
+    repeated: tuple[int, ...] = ()
+    titles: int = 0
+    summaries: int = 0
+    preambles: int = 0
+    items: tuple[tuple[int, str], ...] = ()
+    inputs: int = 0
+    sessions: tuple[str, ...] = ()
+    attachments: int = 0
+    attachment_bytes: int = 0
+    drafts: tuple[str, ...] = ()
+    backups: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to purge but in backups."""
+        found = (self.messages, self.titles, self.summaries, self.preambles, self.items, self.inputs)
+        return not any((*found, self.sessions, self.attachments, self.drafts))
+
+    def text(self) -> str:
+        """Return the lines that show it to the user."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        if self.messages and self.first and self.last:
+            span = f"{_local(self.first)} to {_local(self.last)}"
+            yield f"{counted(self.messages, 'message')}, {span}:"
+            yield from (each.line() for each in self.shown)
+            if self.messages > len(self.shown):
+                yield f"  and {self.messages - len(self.shown):,} more"
+        if derived := self._derived():
+            yield f"{'With them' if self.messages else 'Concerned'}: {enumerated(derived)}."
+        for number, content in self.items[:MOST_SHOWN]:
+            yield f"  memory item #{number}: {shortened(content)}"
+        if self.repeated:
+            yield (
+                f"{_numbers(self.repeated)} {'has' if len(self.repeated) == 1 else 'have'} the same words and would "
+                "stay; name them too, or purge what a search finds."
+            )
+        if self.backups:
+            yield f"{_files(self.backups)} would still have it."
+
+    def _derived(self) -> list[str]:
+        size = f" ({size_in_words(self.attachment_bytes)})" if self.attachments else ""
+        numbers = {
+            "thread title": self.titles,
+            "summary": self.summaries,
+            "preamble": self.preambles,
+            "memory item": len(self.items),
+            "line of the input history": self.inputs,
+            "saved session": len(self.sessions),
+            "attachment": self.attachments,
+            "draft": len(self.drafts),
+        }
+        irregular = {"summary": "summaries", "line of the input history": "lines of the input history"}
+        found = [counted(number, thing, irregular.get(thing, "")) for thing, number in numbers.items() if number]
+        return [f"{each}{size}" if "attachment" in each else each for each in found]
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Return it for a program."""
+        return {
+            "messages": self.messages,
+            "first": timestamps.to_text(self.first) if self.first else None,
+            "last": timestamps.to_text(self.last) if self.last else None,
+            "repeated_by": [*self.repeated],
+            "titles": self.titles,
+            "summaries": self.summaries,
+            "preambles": self.preambles,
+            "items": [number for number, _ in self.items],
+            "inputs": self.inputs,
+            "sessions": [*self.sessions],
+            "attachments": self.attachments,
+            "drafts": [*self.drafts],
+            "backups": [*self.backups],
+        }
+
+
+def backups_sentence(backups: Sequence[str]) -> str:
+    """Return the sentence about backups that still hold what was purged."""
+    return f"{_files(backups)} still {'has' if len(backups) == 1 else 'have'} it."
+
+
+def _files(names: Sequence[str]) -> str:
+    more = [f"{len(names) - MOST_SHOWN:,} more"] if len(names) > MOST_SHOWN else []
+    kind = "The backup" if len(names) == 1 else "The backups"
+    return f"{kind} {enumerated([*names[:MOST_SHOWN], *more])}"
+
+
+def _numbers(ids: Sequence[int]) -> str:
+    more = [f"{len(ids) - MOST_SHOWN:,} more"] if len(ids) > MOST_SHOWN else []
+    return enumerated([*(f"#{id_}" for id_ in ids[:MOST_SHOWN]), *more])
+
+
+def _local(moment: datetime) -> str:
+    return f"{timestamps.local(moment):%Y-%m-%d %H:%M}"

@@ -1,0 +1,214 @@
+"""Purges: their extent, carrying one out, and the backups that still hold it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from contextlib import ExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import BackupError, HomeError, PurgeError, SessionError, StorageError
+from chorus_cli.core.text.phrases import counted, size_in_words
+from chorus_cli.core.upkeep.purge_reports import backups_sentence
+from chorus_cli.services.cancellation import run_to_completion
+from chorus_cli.storage.backups import daily
+from chorus_cli.storage.files import file_lock
+from chorus_cli.storage.purges import backups, carrying_out
+from chorus_cli.storage.purges.selection import selected
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from chorus_cli.core.upkeep.purge_reports import Extent
+    from chorus_cli.core.upkeep.purging import AskedPurge, WantedPurge
+    from chorus_cli.ports import Clock
+    from chorus_cli.services.log.search import Search
+    from chorus_cli.services.personas.roster import Roster
+    from chorus_cli.storage.backups.places import Places
+    from chorus_cli.storage.purges.backups import PurgedRows
+    from chorus_cli.storage.purges.carrying_out import PurgedHome
+    from chorus_cli.storage.sqlite.store import Store
+
+_ROOM = 2
+"""Times the size of the log that making it anew may take besides."""
+
+LOCK = ".purge.lock"
+"""The file in the folder of the backups that is locked while a purge is carried out."""
+
+
+class Found(NamedTuple):
+    """A purge with its extent, before it is decided; ``rows`` are those that backups may have."""
+
+    wanted: WantedPurge
+    extent: Extent
+    rows: PurgedRows
+
+
+class Purged(NamedTuple):
+    """The result of a purge: a sentence, and the names of the backups that still hold it."""
+
+    sentence: str
+    backups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Purging:
+    """Purges the log of a store, the files of ``home``, and the backups in ``places``.
+
+    Another program's purge or daily backup is waited for, ``patience_seconds`` at most.
+    """
+
+    store: Store
+    clock: Clock
+    search: Search
+    roster: Roster
+    places: Places
+    home: PurgedHome
+    patience_seconds: float = 10.0
+
+    async def find(self, asked: AskedPurge, focus: str) -> Found:
+        """Return the extent of a purge; a thread without a persona is one of the persona ``focus``.
+
+        Raises:
+            PersonaError: there is no such persona.
+            ThreadError: there is no such thread.
+            PurgeError: there is no such message, one is still being written, or there is no room.
+        """
+        with suppress(StorageError):
+            # Without an index, the search reads the whole log.
+            await self.search.catch_up(lambda _progress: None)
+        slug = (await self.roster.logged(asked.persona, focus))[0] if asked.persona else ""
+        wanted = await self.store.read(selected, asked, slug or (focus if asked.thread else ""))
+        self._require_room()
+        extent = await self.store.read(carrying_out.extent, self.home, wanted)
+        rows = await self.store.read(backups.rows_concerned, wanted)
+        held = () if extent.is_empty else await self._holding(rows)
+        return Found(wanted, replace(extent, backups=held), rows)
+
+    async def carry_out(self, found: Found) -> Purged:
+        """Purge; from the decision on, a purge that fails or is killed is carried on by `finish`.
+
+        Raises:
+            PurgeError: another Chorus is at it, or it is not complete.
+            StorageError: it could not be decided; nothing was purged.
+        """
+        async with self._alone(self.patience_seconds):
+            await self.store.write(carrying_out.decide, found.wanted)
+            await self._to_its_end()
+        amount = counted(found.extent.messages, "message") if found.extent.messages else "The texts"
+        verb = "is" if found.extent.messages == 1 else "are"
+        # A backup may have been made since the extent was shown.
+        return Purged(f"{amount} {verb} purged, for good.", await self._holding(found.rows))
+
+    async def finish(self) -> bool:
+        """Carry on a purge that was interrupted, and return whether there was one; not if another Chorus is at it.
+
+        Raises:
+            PurgeError: it is not complete yet.
+        """
+        if not await self.store.read(carrying_out.is_pending):
+            return False
+        try:
+            async with self._alone(patience_seconds=0):
+                await self._to_its_end()
+        except _BusyError:
+            return False
+        return True
+
+    async def in_backups(self) -> tuple[str, ...]:
+        """Return the names of the backups that hold something of any purge so far."""
+        return await self._holding(await self.store.read(backups.rows_purged))
+
+    async def rewrite_backups(self, tell: Callable[[str], None]) -> str:
+        """Rewrite the backups that hold something of any purge so far, and return a sentence.
+
+        ``tell`` gets a sentence for each that cannot be rewritten.
+
+        Raises:
+            PurgeError: another Chorus is at it.
+        """
+        rows = await self.store.read(backups.rows_purged)
+        async with self._alone(self.patience_seconds):
+            told, _ = await run_to_completion(asyncio.to_thread(self._rewrite, rows))
+        for sentence in told.failures:
+            tell(sentence)
+        if not told.rewritten and not told.failures:
+            return "No backup holds anything that was purged."
+        return f"Rewrote {counted(told.rewritten, 'backup')}."
+
+    def _rewrite(self, rows: PurgedRows) -> _Rewritten:
+        held = backups.holding(self.places, rows)
+        failures = [
+            f"{path} cannot be read, so it may still have it; delete it if it must not." for path in held.unreadable
+        ]
+        rewritten = 0
+        for path in held.backups:
+            try:
+                backups.rewrite(self.places, path, rows, self.clock.now())
+                rewritten += 1
+            except (BackupError, StorageError) as error:
+                failures.append(f"{path} still has it. {error}")
+        return _Rewritten(rewritten, tuple(failures))
+
+    async def _to_its_end(self) -> None:
+        """Carry the purge on to its end, even if the caller is cancelled."""
+        try:
+            _, is_stopped = await run_to_completion(self._steps())
+        except (StorageError, PurgeError, SessionError) as error:
+            raise PurgeError(f"The purge is not complete. {error} The next start of Chorus carries it on.") from error
+        if is_stopped:
+            raise asyncio.CancelledError
+
+    async def _steps(self) -> None:
+        await self.store.write(carrying_out.overwrite, self.home, self.clock.now())
+        await self.store.compact()
+        await self.store.write(carrying_out.complete)
+
+    async def _holding(self, rows: PurgedRows) -> tuple[str, ...]:
+        held = await asyncio.to_thread(backups.holding, self.places, rows)
+        return tuple(path.name for path in (*held.backups, *held.unreadable))
+
+    @asynccontextmanager
+    async def _alone(self, patience_seconds: float) -> AsyncIterator[None]:
+        """Keep other purges away, and daily backups, which would have what is being purged.
+
+        Raises:
+            PurgeError: the folder of the backups cannot be written, or another Chorus is at one of them.
+        """
+        with ExitStack() as locks:
+            try:
+                self.places.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
+                for name in (LOCK, daily.LOCK):
+                    path = self.places.backups / name
+                    locks.enter_context(await asyncio.to_thread(file_lock.hold, path, patience_seconds))
+            except HomeError as error:
+                raise _BusyError("Another Chorus is purging or making a backup. Try again in a moment.") from error
+            except OSError as error:
+                raise PurgeError(f"{self.places.backups} cannot be written: {error.strerror or error}.") from error
+            yield
+
+    def _require_room(self) -> None:
+        if not self.places.database.exists():
+            return
+        size = self.places.database.stat().st_size
+        free = shutil.disk_usage(self.places.database.parent).free
+        if free < _ROOM * size:
+            raise PurgeError(
+                f"There is too little room on the disk of {self.places.database.parent}: a purge makes the log anew, "
+                f"which takes up to {size_in_words(_ROOM * size)} there. Nothing was purged."
+            )
+
+
+class _BusyError(PurgeError):
+    """Another process is purging."""
+
+
+class _Rewritten(NamedTuple):
+    rewritten: int
+    failures: tuple[str, ...]
+
+
+def still_there(names: Sequence[str]) -> str:
+    """Return the question about backups that still hold what was purged."""
+    return f"{backups_sentence(names)} Rewrite {'it' if len(names) == 1 else 'them'} without it?"

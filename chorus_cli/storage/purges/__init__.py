@@ -1,0 +1,1 @@
+"""Purges: the rows and files that hold a text, and overwriting them."""

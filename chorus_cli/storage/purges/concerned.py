@@ -1,0 +1,280 @@
+"""The rows that a purge concerns: messages with their copies, and all rows that repeat them or were made of them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.context.preamble import THREADS_HEADING
+from chorus_cli.core.errors import PurgeError
+from chorus_cli.core.log.acts import ACTS, Fold, Fork
+from chorus_cli.core.log.purges import NO_IDS, PurgedIds
+from chorus_cli.core.log.search_query import set_apart
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.upkeep.traces import Traces, is_part, words_in_line
+from chorus_cli.storage.purges.selection import in_words, matching
+from chorus_cli.storage.sqlite.log import message_rows
+from chorus_cli.storage.sqlite.log.message_rows import THERE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from chorus_cli.core.upkeep.purging import WantedPurge
+
+_AMONG = "IN (SELECT value FROM json_each(:ids))"
+_MOST_PHRASES = 500
+_TITLE_CHARACTERS = 40
+"""The beginning of a first message that other programs may have been told as the title of its thread."""
+
+
+class _SummaryRow(NamedTuple):
+    id: int
+    operation_id: int
+    persona: str
+    base: tuple[int, int | None]
+    content: str
+    covered: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Concerned:
+    """The rows of a purge by their ids, and the traces by which files that repeat them are recognised."""
+
+    ids: PurgedIds
+    wanted: WantedPurge
+    traces: Traces
+
+    def repeats(self, text: str) -> bool:
+        """Return whether a text of a file repeats what is purged, or has the words of the search."""
+        return self.traces.are_in(text) or self.has_words(text)
+
+    def has_words(self, text: str) -> bool:
+        """Return whether a text has the words of the search."""
+        return bool(matching({1: text}, self.wanted.words))
+
+
+def concerned(connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedIds = NO_IDS) -> Concerned:
+    """Return all rows that a purge concerns; those of ``also`` are known already.
+
+    Raises:
+        PurgeError: one of the messages is still being written.
+    """
+    ids = _with_copies(connection, wanted.messages | also.messages)
+    _refuse_unfinished(connection, ids)
+    said = _texts(connection, ids)
+    ids |= _quoting(connection, ids, Traces(said.values()), wanted.words)
+    said = _texts(connection, ids)
+    items = {**_items(connection, wanted, ids, Traces(said.values())), **_contents(connection, also.items)}
+    traces = Traces([*said.values(), *items.values()])
+    texts = PurgedIds(
+        messages=ids,
+        items=frozenset(items),
+        summaries=also.summaries | _summaries(connection, wanted, ids, traces),
+        inputs=also.inputs | _inputs(connection, wanted, traces),
+        titles=also.titles | _titles(connection, wanted, ids, traces),
+        preambles=also.preambles | _preambles(connection, wanted, ids, traces),
+    )
+    return Concerned(texts, wanted, traces)
+
+
+def repeated(connection: sqlite3.Connection, found: Concerned) -> list[int]:
+    """Return other messages that repeat what is purged, which stay; none if a large part of the log is purged.
+
+    Only messages that the index of the search has are looked at.
+    """
+    phrases = [f'"{set_apart(phrase)}"' for phrase in found.traces.phrases(_MOST_PHRASES)]
+    ids: set[int] = set()
+    with suppress(sqlite3.DatabaseError):
+        for phrase in phrases:
+            hits = connection.execute("SELECT rowid FROM message_words WHERE message_words MATCH ?", (phrase,))
+            ids |= {id_ for (id_,) in hits} - found.ids.messages
+    rows = message_rows.rows(connection, ids)
+    return [row.id for row in rows if found.traces.are_in(row.content)]
+
+
+def _with_copies(connection: sqlite3.Connection, chosen: frozenset[int]) -> frozenset[int]:
+    """Return messages with their wordings, and with rows of the same words and time, as a restore puts in."""
+    ids = set(chosen)
+    wordings = connection.execute("SELECT id, revises FROM messages WHERE revises IS NOT NULL ORDER BY id").fetchall()
+    for _ in range(2):
+        before = 0
+        while before != len(ids):
+            before = len(ids)
+            ids |= {id_ for pair in wordings if ids.intersection(pair) for id_ in pair}
+        copies = connection.execute(
+            "SELECT other.id FROM messages AS chosen JOIN messages AS other INDEXED BY messages_of_persona "
+            "ON other.persona = chosen.persona AND other.timestamp = chosen.timestamp AND other.role = chosen.role "
+            f"AND other.content = chosen.content WHERE chosen.id {_AMONG} AND chosen.content <> ''",
+            {"ids": json.dumps([*ids])},
+        )
+        ids |= {id_ for (id_,) in copies}
+    there = connection.execute(
+        f"SELECT id FROM messages WHERE id {_AMONG} AND {THERE}", {"ids": json.dumps([*ids])}
+    ).fetchall()
+    return frozenset(id_ for (id_,) in there)
+
+
+def _refuse_unfinished(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
+    row = connection.execute(
+        f"SELECT id FROM messages WHERE id {_AMONG} AND status = 'streaming'", {"ids": json.dumps([*ids])}
+    ).fetchone()
+    if row is not None:
+        raise PurgeError(f"Message #{row[0]} is still being written. Wait for its end, or stop it; nothing was purged.")
+
+
+def _texts(connection: sqlite3.Connection, ids: frozenset[int]) -> dict[tuple[int, int], str]:
+    """Return the texts of messages: what was said, thoughts, and arguments of tools."""
+    cursor = connection.execute(
+        f"SELECT id, content, COALESCE(reasoning, ''), COALESCE(tool_calls, '') FROM messages WHERE id {_AMONG}",
+        {"ids": json.dumps([*ids])},
+    )
+    return {
+        (id_, place): text
+        for id_, content, reasoning, calls in cursor
+        for place, text in enumerate((content, reasoning, in_words(calls) if calls else ""))
+        if text
+    }
+
+
+def _quoting(connection: sqlite3.Connection, ids: frozenset[int], traces: Traces, words: str) -> frozenset[int]:
+    """Return the calls and results of tools that quote what is purged, as those of the search in the log do."""
+    cursor = connection.execute(
+        "SELECT id, CASE role WHEN 'tool_use' THEN tool_calls ELSE content END FROM messages "
+        f"WHERE role IN ('tool_use', 'tool_result') AND {THERE} AND id > :first AND id NOT {_AMONG}",
+        {"ids": json.dumps([*ids]), "first": min(ids, default=0)},
+    )
+    texts = {id_: in_words(text) for id_, text in cursor if text}
+    return frozenset(id_ for id_, text in texts.items() if traces.are_in(text)) | matching(texts, words)
+
+
+def _items(connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces) -> dict[int, str]:
+    """Return the contents of the memory items that come from what is purged, or repeat it, by their ids."""
+    found = connection.execute(
+        "SELECT id, persona, content, source_message_id, created_at FROM context_items WHERE purged_by IS NULL"
+    ).fetchall()
+    matches = matching({row[0]: row[2] for row in found if _is_of(wanted, row[1])}, wanted.words)
+    return {
+        id_: content
+        for id_, persona, content, source, created_at in found
+        if id_ in matches
+        or source in ids
+        or persona in wanted.personas
+        or _is_in_span(wanted, persona, created_at)
+        or traces.are_in(content)
+    }
+
+
+def _contents(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, str]:
+    found = connection.execute(
+        f"SELECT id, content FROM context_items WHERE id {_AMONG} AND purged_by IS NULL", {"ids": json.dumps([*ids])}
+    )
+    return dict(found.fetchall())
+
+
+def _summaries(
+    connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces
+) -> frozenset[int]:
+    """Return the summaries of what is purged, those that later ones were made of, and their copies in forks."""
+    rows = _summary_rows(connection)
+    matches = matching({row.id: row.content for row in rows if _is_of(wanted, row.persona)}, wanted.words)
+    gone = {
+        row
+        for row in rows
+        if row.id in matches
+        or row.persona in wanted.personas
+        or not ids.isdisjoint(row.covered)
+        or traces.are_in(row.content)
+    }
+    before = -1
+    while before != len(gone):
+        before = len(gone)
+        contents = {row.content for row in gone}
+        oldest: dict[tuple[int, int | None], int] = {}
+        for row in gone:
+            oldest[row.base] = min(oldest.get(row.base, row.operation_id), row.operation_id)
+        gone |= {
+            row for row in rows if row.content in contents or row.operation_id > oldest.get(row.base, row.operation_id)
+        }
+    return frozenset(row.id for row in gone)
+
+
+def _summary_rows(connection: sqlite3.Connection) -> list[_SummaryRow]:
+    found = connection.execute(
+        "SELECT summaries.id, operation_id, summaries.persona, summaries.thread_id, base_operation_id, content, kind, "
+        "detail FROM summaries JOIN operations ON operations.id = operation_id WHERE content <> ''"
+    ).fetchall()
+    rows = []
+    for id_, operation_id, persona, thread_id, base, content, kind, detail in found:
+        members = connection.execute(
+            "SELECT message_id FROM operation_members WHERE operation_id = ? ORDER BY position", (operation_id,)
+        ).fetchall()
+        act = ACTS[kind].from_detail(json.loads(detail), tuple(member for (member,) in members))
+        covered = act.folded if isinstance(act, Fold | Fork) else ()
+        ids = frozenset(number for first, last in covered for number in range(first, last + 1))
+        rows.append(_SummaryRow(id_, operation_id, persona, (thread_id, base), content, ids))
+    return rows
+
+
+def _inputs(connection: sqlite3.Connection, wanted: WantedPurge, traces: Traces) -> frozenset[int]:
+    found = connection.execute("SELECT id, persona, content, created_at FROM input_history").fetchall()
+    matches = matching({row[0]: row[2] for row in found if _is_of(wanted, row[1])}, wanted.words)
+    return frozenset(
+        id_
+        for id_, persona, content, created_at in found
+        if id_ in matches
+        or persona in wanted.personas
+        or _is_in_span(wanted, persona, created_at)
+        or traces.are_in(content)
+    )
+
+
+def _titles(connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces) -> frozenset[int]:
+    """Return the threads whose titles repeat what is purged, or are words of it, and those that have nothing left."""
+    found = connection.execute("SELECT id, persona, title FROM threads WHERE title <> ''").fetchall()
+    titles = {id_: title for id_, _, title in found}
+    matches = matching({id_: title for id_, persona, title in found if _is_of(wanted, persona)}, wanted.words)
+    said = connection.execute(
+        f"SELECT DISTINCT thread_id, content FROM messages WHERE id {_AMONG}", {"ids": json.dumps([*ids])}
+    ).fetchall()
+    made_of = {id_ for id_, content in said if id_ in titles and is_part(titles[id_], words_in_line([content]))}
+    left = connection.execute(
+        f"SELECT DISTINCT thread_id FROM messages WHERE {THERE} AND id NOT {_AMONG}", {"ids": json.dumps([*ids])}
+    ).fetchall()
+    emptied = {id_ for id_, _ in said} - {id_ for (id_,) in left}
+    named = {id_ for id_, persona, title in found if persona in wanted.personas or traces.are_in(title)}
+    return frozenset(matches | made_of | named | ((wanted.threads | emptied) & titles.keys()))
+
+
+def _preambles(
+    connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces
+) -> frozenset[int]:
+    """Return other messages whose preambles repeat what is purged; one may name a thread by its first words."""
+    firsts = connection.execute(
+        f"SELECT substr(content, 1, 400) FROM messages WHERE id {_AMONG} AND role = 'user'", {"ids": json.dumps([*ids])}
+    )
+    names = Traces(shortened(content, _TITLE_CHARACTERS).rstrip("…") for (content,) in firsts)
+    preambles: Mapping[int, str] = dict(
+        connection.execute(
+            f"SELECT id, preamble FROM messages WHERE preamble <> '' AND {THERE} AND id NOT {_AMONG}",
+            {"ids": json.dumps([*ids])},
+        ).fetchall()
+    )
+    repeating = {
+        id_
+        for id_, text in preambles.items()
+        if traces.are_in(text) or (THREADS_HEADING in text and names.are_in(text))
+    }
+    return frozenset(repeating | matching(preambles, wanted.words))
+
+
+def _is_of(wanted: WantedPurge, persona: str) -> bool:
+    return wanted.persona in {"", persona}
+
+
+def _is_in_span(wanted: WantedPurge, persona: str, moment: str) -> bool:
+    if not wanted.since or not _is_of(wanted, persona):
+        return False
+    return wanted.since <= moment and (not wanted.until or moment <= wanted.until)

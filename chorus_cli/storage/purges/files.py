@@ -1,0 +1,125 @@
+"""Files beside the log that hold what is purged: attachments, drafts, and texts that could not be stored."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core.errors import PurgeError
+from chorus_cli.core.log import attachments as log_attachments
+from chorus_cli.storage.files import attachments, drafts, rescued_files
+from chorus_cli.storage.files.durable_files import sync_folder, write_atomically
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from chorus_cli.storage.purges.concerned import Concerned
+
+_MOST_BYTES = 100_000_000
+
+
+class StateFolders(NamedTuple):
+    """The folders of drafts and of texts that could not be stored; ``is_alive`` tells of a run whether it goes on."""
+
+    drafts: Path
+    rescue: Path
+    is_alive: Callable[[str], bool]
+
+
+def lonely_attachments(connection: sqlite3.Connection, found: Concerned) -> dict[str, int]:
+    """Return the attachments that only purged messages name: their sizes by their SHA-256."""
+    among = "IN (SELECT value FROM json_each(?))"
+    gone, kept = (
+        {
+            each.sha256: each.size_bytes
+            for (text,) in connection.execute(
+                f"SELECT attachments FROM messages WHERE attachments IS NOT NULL AND id {negation} {among}",
+                (json.dumps([*found.ids.messages]),),
+            )
+            for each in _read(text)
+        }
+        for negation in ("", "NOT")
+    )
+    return {digest: size for digest, size in gone.items() if digest not in kept}
+
+
+def unsent_attachments(connection: sqlite3.Connection, folder: Path, found: Concerned) -> dict[str, int]:
+    """Return the stored attachments that no message names and whose text repeats what is purged."""
+    stored = connection.execute("SELECT attachments FROM messages WHERE attachments IS NOT NULL")
+    named = {each.sha256 for (text,) in stored for each in _read(text)}
+    unnamed = [path for path in sorted(folder.glob("[0-9a-f][0-9a-f]/*")) if path.name not in named]
+    return {path.name: path.stat().st_size for path in unnamed if found.repeats(_text(path))}
+
+
+def delete_attachments(folder: Path, digests: Iterable[str]) -> None:
+    """Delete attachments that are there.
+
+    Raises:
+        PurgeError: one cannot be deleted.
+    """
+    for digest in digests:
+        path = attachments.path_of(folder, digest)
+        if path.exists():
+            _delete(path)
+
+
+def texts_in_files(folders: StateFolders, found: Concerned) -> Iterator[Path]:
+    """Yield drafts, and files of texts that could not be stored, that repeat what is purged.
+
+    A draft that a running Chorus has open is left to it.
+    """
+    for path in sorted(folders.drafts.glob("*")):
+        if not drafts.is_owned(path, folders.is_alive) and found.repeats(_text(path)):
+            yield path
+    for path in sorted(rescued_files.files(folders.rescue)):
+        if any(_is_purged(line, found) for line in _text(path).splitlines()):
+            yield path
+
+
+def take_out(path: Path, found: Concerned) -> None:
+    """Delete a draft, or the texts of a file that repeat what is purged.
+
+    Raises:
+        PurgeError: it cannot be written.
+    """
+    lines = _text(path).splitlines() if path.suffix == ".jsonl" else []
+    kept = [line for line in lines if not _is_purged(line, found)]
+    if not kept:
+        _delete(path)
+        return
+    try:
+        write_atomically(path, "".join(f"{line}\n" for line in kept))
+    except OSError as error:
+        raise PurgeError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+
+def _delete(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise PurgeError(f"{path} cannot be deleted: {error.strerror or error}.") from error
+
+
+def _read(text: str) -> tuple[log_attachments.Attachment, ...]:
+    with suppress(ValueError, TypeError):
+        return log_attachments.from_text(text)
+    return ()
+
+
+def _text(path: Path) -> str:
+    with suppress(OSError):
+        if path.is_file() and not path.is_symlink() and path.stat().st_size <= _MOST_BYTES:
+            return path.read_text(encoding="utf-8", errors="replace")
+    return ""
+
+
+def _is_purged(line: str, found: Concerned) -> bool:
+    """Return whether a record of a text that could not be stored is of a purged persona, or repeats what is purged."""
+    with suppress(ValueError, TypeError, KeyError):
+        record = json.loads(line)
+        return record["persona"] in found.wanted.personas or found.repeats(str(record["content"]))
+    return found.repeats(line)

@@ -1,0 +1,122 @@
+"""The messages that a purge is asked for, and texts that a search finds."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import PurgeError
+from chorus_cli.core.log.search_query import search_query, set_apart
+from chorus_cli.core.text.phrases import enumerated
+from chorus_cli.core.time import timestamps
+from chorus_cli.core.upkeep.purging import WantedPurge
+from chorus_cli.storage.sqlite.log import search_index, thread_rows
+from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError, damage_told
+from chorus_cli.storage.sqlite.log.message_rows import THERE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from chorus_cli.core.upkeep.purging import AskedPurge
+
+_BATCH_ROWS = 2_000
+_OF_PERSONA = "(:persona = '' OR persona = :persona)"
+
+
+def selected(connection: sqlite3.Connection, asked: AskedPurge, persona: str) -> WantedPurge:
+    """Return the purge with the messages that are meant now.
+
+    ``persona`` is a slug: whose thread or which persona is meant, or the limit of a span or a search, which may be
+    empty.
+
+    Raises:
+        PurgeError: there is no such message.
+        ThreadError: the persona never had such a thread.
+    """
+    if asked.messages:
+        return WantedPurge(_there(connection, asked.messages))
+    if asked.thread:
+        thread_id = thread_rows.had(connection, persona, asked.thread).id
+        return WantedPurge(_ids(connection, "thread_id = :thread", thread=thread_id), threads=frozenset({thread_id}))
+    if asked.words:
+        found = _found(connection, asked.words, persona)
+        return WantedPurge(found, words=asked.words, persona=persona)
+    if asked.since is not None:
+        since, until = timestamps.to_text(asked.since), timestamps.to_text(asked.until) if asked.until else ""
+        condition = f"timestamp >= :since AND (:until = '' OR timestamp <= :until) AND {_OF_PERSONA}"
+        found = _ids(connection, condition, since=since, until=until, persona=persona)
+        return WantedPurge(found, since=since, until=until, persona=persona)
+    return WantedPurge(_ids(connection, "persona = :persona", persona=persona), personas=frozenset({persona}))
+
+
+def matching(texts: Mapping[int, str], words: str) -> set[int]:
+    """Return the keys of the texts that a search for ``words`` finds; none without words."""
+    if not words or not texts:
+        return set()
+    query = search_query(words)
+    found = {key for key, text in texts.items() if all(literal in text for literal in query.literals)}
+    if not query.expression or not found:
+        return found
+    # Such an index in memory has the same tokenizer as that of the log.
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
+        memory.execute("CREATE VIRTUAL TABLE shown USING fts5(content, tokenize='unicode61 remove_diacritics 2')")
+        memory.executemany("INSERT INTO shown(rowid, content) VALUES (?, ?)", [(k, set_apart(texts[k])) for k in found])
+        return {key for (key,) in memory.execute("SELECT rowid FROM shown WHERE shown MATCH ?", (query.expression,))}
+
+
+def in_words(tool_calls: str) -> str:
+    """Return the words of calls of tools, without the escapes of JSON."""
+    try:
+        calls = json.loads(tool_calls)
+        return " ".join(f"{call['function']['name']} {call['function']['arguments']}" for call in calls).replace(
+            "\\n", " "
+        )
+    except (ValueError, TypeError, KeyError):
+        return tool_calls
+
+
+def _found(connection: sqlite3.Connection, words: str, persona: str) -> frozenset[int]:
+    """Return the messages with the words in their text, their thoughts, or the arguments of tools."""
+    query = search_query(words)
+    condition = f"{THERE} AND {_OF_PERSONA}"
+    found: set[int] = set()
+    if query.expression and not query.literals and search_index.progress(connection).is_whole:
+        with suppress(IndexDamagedError), damage_told():
+            hits = connection.execute(
+                "SELECT id FROM message_words CROSS JOIN messages ON id = message_words.rowid "
+                f"WHERE message_words MATCH :expression AND {condition}",
+                {"expression": query.expression, "persona": persona},
+            )
+            found = {id_ for (id_,) in hits}
+            condition = f"(reasoning IS NOT NULL OR tool_calls IS NOT NULL) AND {condition}"
+    # Without the index, and for all that is not in it, every row is looked at.
+    cursor = connection.execute(
+        "SELECT id, content, COALESCE(reasoning, ''), COALESCE(tool_calls, ''), COALESCE(attachments, '') "
+        f"FROM messages WHERE {condition}",
+        {"persona": persona},
+    )
+    while batch := cursor.fetchmany(_BATCH_ROWS):
+        found |= matching(_texts(batch), words)
+    return frozenset(found)
+
+
+def _texts(batch: Iterable[Sequence[str]]) -> dict[int, str]:
+    return {
+        int(id_): "\n".join(filter(None, (content, reasoning, in_words(calls) if calls else "", attached)))
+        for id_, content, reasoning, calls, attached in batch
+    }
+
+
+def _there(connection: sqlite3.Connection, ids: Collection[int]) -> frozenset[int]:
+    found = _ids(connection, "id IN (SELECT value FROM json_each(:ids))", ids=json.dumps([*ids]))
+    if unknown := sorted(set(ids) - found):
+        named = enumerated([f"#{id_}" for id_ in unknown], "or")
+        raise PurgeError(f"There is no message {named}, or it is purged already. /search shows the numbers.")
+    return found
+
+
+def _ids(connection: sqlite3.Connection, condition: str, **values: object) -> frozenset[int]:
+    found = connection.execute(f"SELECT id FROM messages WHERE {condition} AND {THERE}", values).fetchall()
+    return frozenset(id_ for (id_,) in found)

@@ -1,0 +1,189 @@
+"""Saved sessions without what is purged: their files, and then their rows.
+
+A session loses the messages, and with one of them its summary; one that has none left is deleted.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import SessionError
+from chorus_cli.core.log.messages import Role
+from chorus_cli.core.memory.prompt import without_items
+from chorus_cli.core.sessions.names import candidates
+from chorus_cli.core.time import timestamps
+from chorus_cli.core.upkeep.traces import is_part, words_in_line
+from chorus_cli.storage.files import session_files
+from chorus_cli.storage.files.durable_files import sync_folder
+from chorus_cli.storage.purges.selection import in_words
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from chorus_cli.core.log.messages import MessageContent
+    from chorus_cli.core.sessions.format import SavedThread, Session
+    from chorus_cli.storage.purges.concerned import Concerned
+
+_PURGED = "purged"
+_TOOLS = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTexts:
+    """Recognises what is purged in sessions.
+
+    ``messages`` are role, time and text of the purged messages, ``line`` the words of all of them, and ``summaries``
+    the texts of purged summaries.
+    """
+
+    found: Concerned
+    messages: frozenset[tuple[str, str, str]]
+    line: str
+    summaries: frozenset[str]
+
+    def purged(self, session: Session) -> Session:
+        """Return a session without what is purged; the same one if nothing of it is."""
+        kept = tuple(self._message(each) for each in session.messages if not self._is_gone(each))
+        touched = {each.thread_id for each in session.messages if self._is_gone(each)}
+        lost = len(kept) < len(session.messages) or self._is_named(session.summary)
+        result = replace(
+            session,
+            messages=kept,
+            summary="" if lost else session.summary,
+            description="" if self._is_named(session.description) else session.description,
+            threads=tuple(self._thread(each, is_touched=each.id in touched) for each in session.threads),
+            token_estimate=session.token_estimate * len(kept) // max(1, len(session.messages)),
+        )
+        if result.description != session.description or self._is_named(_name_in_words(session.session_id)):
+            result = replace(result, session_id=f"{session.session_id.partition('_')[0]}_{_PURGED}")
+        return result
+
+    def _is_gone(self, message: MessageContent) -> bool:
+        if (message.role, timestamps.to_text(message.timestamp), message.content) in self.messages:
+            return True
+        if message.role in _TOOLS:
+            return self.found.repeats(f"{message.content} {in_words(message.tool_calls or '')}")
+        return self.found.has_words(message.content)
+
+    def _message(self, message: MessageContent) -> MessageContent:
+        if not message.preamble:
+            return message
+        rest = without_items(message.preamble, self.found.ids.items)
+        return replace(message, preamble="" if self.found.repeats(rest) else rest)
+
+    def _thread(self, thread: SavedThread, *, is_touched: bool) -> SavedThread:
+        title = "" if self._is_named(thread.title) else thread.title
+        if is_touched or thread.summary in self.summaries or self._is_named(thread.summary):
+            return replace(thread, title=title, summary="", summarised=0)
+        return replace(thread, title=title)
+
+    def _is_named(self, text: str) -> bool:
+        return self.found.repeats(text) or is_part(text, self.line)
+
+
+def saved_texts(connection: sqlite3.Connection, found: Concerned) -> SavedTexts:
+    """Read the texts by which sessions are recognised, before their rows are overwritten."""
+    ids, summaries = json.dumps([*found.ids.messages]), json.dumps([*found.ids.summaries])
+    among = "IN (SELECT value FROM json_each(?))"
+    messages = connection.execute(f"SELECT role, timestamp, content FROM messages WHERE id {among}", (ids,)).fetchall()
+    texts = connection.execute(f"SELECT content FROM summaries WHERE id {among}", (summaries,)).fetchall()
+    keys = {
+        (role, timestamps.to_text(timestamps.from_text(timestamp)), content) for role, timestamp, content in messages
+    }
+    line = words_in_line(content for _, _, content in messages)
+    return SavedTexts(found, frozenset(keys), line, frozenset(text for (text,) in texts if text))
+
+
+@dataclass(frozen=True, slots=True)
+class SessionChange:
+    """A session that holds something of a purge, and the one in its place; ``None`` if it is to be deleted."""
+
+    persona: str
+    session_id: str
+    after: Session | None
+
+
+def changes(personas: Path, texts: SavedTexts) -> Iterator[SessionChange]:
+    """Yield the sessions below a folder of personas that hold something of a purge.
+
+    One that cannot be read is deleted if its text repeats it.
+    """
+    for path in sorted(personas.glob(f"*/{session_files.SESSIONS_FOLDER}")):
+        persona = path.parent.name
+        for session_id in sorted(session_files.ids(personas, persona)):
+            if persona in texts.found.wanted.personas:
+                yield SessionChange(persona, session_id, None)
+                continue
+            try:
+                before = session_files.read(personas, persona, session_id)
+            except SessionError:
+                if texts.found.repeats(_raw(session_files.path_of(personas, persona, session_id))):
+                    yield SessionChange(persona, session_id, None)
+                continue
+            after = texts.purged(before)
+            if after != before:
+                yield SessionChange(persona, session_id, after if after.messages else None)
+
+
+def write(personas: Path, change: SessionChange) -> str | None:
+    """Carry out a change of a file, and return the name that the session has then, ``None`` if it is deleted.
+
+    Raises:
+        SessionError: it cannot be written.
+    """
+    path = session_files.path_of(personas, change.persona, change.session_id)
+    after = change.after
+    if after is not None and after.session_id == change.session_id:
+        session_files.rewrite(personas, after)
+        return after.session_id
+    named = session_files.create(personas, after, candidates(after.session_id)).session_id if after else None
+    try:
+        path.unlink(missing_ok=True)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise SessionError(f"{path} cannot be deleted: {error.strerror or error}.") from error
+    return named
+
+
+def store(connection: sqlite3.Connection, change: SessionChange, named: str | None) -> None:
+    """Bring the row of a session into line with its file; the idle timer begins a new one."""
+    key = (change.persona, change.session_id)
+    after = change.after
+    if after is None or named is None:
+        connection.execute("DELETE FROM sessions WHERE persona = ? AND session_id = ?", key)
+    else:
+        connection.execute(
+            "UPDATE sessions SET session_id = ?, description = ?, summary = ?, message_count = ?, token_estimate = ?, "
+            "file_path = ? WHERE persona = ? AND session_id = ?",
+            (
+                *(named, after.description, after.summary, len(after.messages), after.token_estimate),
+                f"{change.persona}/{session_files.SESSIONS_FOLDER}/{named}.json",
+                *key,
+            ),
+        )
+    connection.execute("DELETE FROM meta WHERE key = ?", (f"idle_session:{change.persona}",))
+    connection.execute("UPDATE summaries SET model = NULL WHERE model = ?", (f"session {change.session_id}",))
+
+
+def forget_lost(connection: sqlite3.Connection, personas: Path, texts: SavedTexts) -> None:
+    """Delete the rows of sessions whose files are gone, if they repeat what is purged."""
+    found = connection.execute("SELECT persona, session_id, description, summary FROM sessions").fetchall()
+    for persona, session_id, description, summary in found:
+        is_named = persona in texts.found.wanted.personas or texts.found.repeats(f"{description}\n{summary}")
+        if is_named and session_id not in session_files.ids(personas, persona):
+            connection.execute("DELETE FROM sessions WHERE persona = ? AND session_id = ?", (persona, session_id))
+
+
+def _name_in_words(session_id: str) -> str:
+    return session_id.partition("_")[2].replace("-", " ")
+
+
+def _raw(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

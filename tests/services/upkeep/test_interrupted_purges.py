@@ -1,0 +1,112 @@
+"""A purge that was decided is carried on to its end, wherever it stopped."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.errors import PurgeError, StorageError
+from chorus_cli.core.upkeep.purging import asked_purge
+from chorus_cli.services.upkeep.purging import LOCK
+from chorus_cli.storage.files import file_lock
+from chorus_cli.storage.purges import carrying_out
+from chorus_cli.storage.sqlite.log import operation_rows
+from chorus_cli.storage.sqlite.store import Store
+from tests.services.attached_talk import say
+from tests.services.upkeep.canary_talk import CANARY, holding
+from tests.services.world import World, built
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chorus_cli.services.upkeep.purging import Found, Purging
+    from tests.fakes import FakeClock, ScriptedModel
+
+SAID = [f"The word for the gate is {CANARY}.", "Is the weather fine?"]
+
+
+async def found(world: World) -> Found:
+    """Say something, and return the purge of the first message."""
+    for text in SAID:
+        await world.say(text)
+    await world.told("/context save")
+    return await purging(world).find(asked_purge("search", CANARY, world.clock.now()), "chorus")
+
+
+def purging(world: World) -> Purging:
+    return world.services.upkeep.purging
+
+
+async def operations(world: World) -> list[str]:
+    return [each.act.kind for each in await world.store.read(operation_rows.all_of, "chorus", 1)]
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3])
+async def test_each_step_is_done_once_whichever_was_the_last(world: World, steps: int) -> None:
+    wanted = (await found(world)).wanted
+    for number in range(steps):
+        match number:
+            case 0:
+                await world.store.write(carrying_out.decide, wanted)
+            case 1:
+                await world.store.write(carrying_out.overwrite, purging(world).home, world.clock.now())
+            case _:
+                await world.store.compact()
+    assert await purging(world).finish() is (steps > 0)
+    assert await purging(world).finish() is False
+    assert holding(world.folder) == ([] if steps else holding(world.folder))
+    assert await operations(world) == (["purge"] if steps else [])
+    assert [row.content for row in await world.log()][-2:] == [SAID[1], "ok"]
+
+
+async def test_a_file_that_cannot_be_deleted_leaves_the_log_as_it_was_until_it_is_carried_on(world: World) -> None:
+    note = world.folder / "note.txt"
+    note.write_text("a note", encoding="utf-8")
+    await say(world, f"Here is {CANARY}: @{note}")
+    purge = await found(world)
+    stored = next((world.folder / "attachments").glob("*/*"))
+    stored.unlink()
+    stored.mkdir()
+    before = await world.log()
+    with pytest.raises(
+        PurgeError, match=r"not complete\. .* cannot be deleted: .* The next start of Chorus carries it on"
+    ):
+        await purging(world).carry_out(purge)
+    assert await world.log() == before
+    stored.rmdir()
+    assert await purging(world).finish() is True
+    assert holding(world.folder) == []
+
+
+async def test_another_program_that_purges_is_waited_for_and_then_told(world: World) -> None:
+    purge = await found(world)
+    hurried = replace(purging(world), patience_seconds=0)
+    (world.folder / "backups").mkdir()
+    with (
+        file_lock.hold(world.folder / "backups" / LOCK),
+        pytest.raises(PurgeError, match=r"Another Chorus is purging or making a backup\. Try again"),
+    ):
+        await hurried.carry_out(purge)
+    assert len(await world.log()) == 4
+
+
+async def test_a_program_that_has_the_log_open_for_reading_only_delays_it(
+    tmp_path: Path, clock: FakeClock, model: ScriptedModel
+) -> None:
+    store = Store(tmp_path / "chorus.db", busy_timeout_seconds=0.05)
+    await store.open()
+    world = await built(tmp_path, store, clock, model, 10_000)
+    purge = await found(world)
+    with closing(sqlite3.connect(tmp_path / "chorus.db", isolation_level=None)) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT COUNT(*) FROM messages").fetchone()
+        with pytest.raises(StorageError, match="did not finish in time"):
+            await purging(world).carry_out(purge)
+    assert len(await world.log()) == 4
+    assert (await purging(world).carry_out(purge)).sentence == "1 message is purged, for good."
+    assert holding(tmp_path) == []
+    await store.close()

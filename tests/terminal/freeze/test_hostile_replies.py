@@ -1,0 +1,85 @@
+"""No reply holds up the event loop: keys are read, Ctrl-C acts, the half-second write goes on, nothing is obeyed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.terminal.driver import PROMPT, Home
+from tests.terminal.freeze.hostile_replies import hostile_replies
+from tests.terminal.freeze.watched import HEARTBEAT_SECONDS
+from tests.terminal.freeze.watched_chat import END, WatchedChat, watching
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+STOP_SECONDS = 0.1
+MIXED = (
+    "a fence of empty lines",
+    "a table of empty rows",
+    "emphasis",
+    "brackets",
+    "a title that goes on",
+    "marks",
+    "all controls",
+)
+HUGE = (
+    "a line",
+    "lines",
+    "marks alone",
+    "families",
+    "blanks",
+    "empty lines",
+    "carriage returns",
+    "overrides",
+    "quotes",
+)
+
+
+def complaints(chat: WatchedChat, names: Iterable[str], seconds: float) -> list[str]:
+    """Have replies shown and return what was wrong with each."""
+    found: list[str] = []
+    for name in names:
+        chat.terminal.ask("/thread new", "Thread #")
+        taken = chat.shown(name, seconds)
+        if taken is not None and taken > STOP_SECONDS:
+            found.append(f"{name}: Ctrl-C took {taken:.3f} s")
+        found += [f"{name}: {step}" for step in chat.long_steps() if step.seconds > HEARTBEAT_SECONDS]
+        found += [f"{name}: the terminal was sent {sign!r}" for sign in set(chat.obeyed())]
+    return found
+
+
+def test_hostile_replies_hold_up_neither_ctrl_c_nor_the_heartbeat(home: Home) -> None:
+    texts = hostile_replies(5_000)
+    mixed = "\n\n".join(texts[name] for name in MIXED)
+    with watching(home, {"mixed": mixed, "signs": texts["all controls"]}) as chat:
+        assert complaints(chat, ["signs", "mixed"], 2) == []
+        chat.terminal.type("the keyboard is alive")
+        chat.terminal.await_line(f"{PROMPT} the keyboard is alive")
+    stored = [content for content, _ in home.replies()]
+    assert stored[1] == f"{texts['all controls']}\n\n{END}\n"
+    assert mixed.startswith(stored[2]) or stored[2] == f"{mixed}\n\n{END}\n"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+def test_the_whole_corpus_does_not_either(home: Home) -> None:
+    texts = hostile_replies(100_000)
+    with watching(home, texts) as chat:
+        assert complaints(chat, texts, 2) == []
+    status = dict(
+        home.sql(
+            "SELECT user.content, reply.content FROM messages user JOIN messages reply ON reply.id = user.id + 1 "
+            "WHERE user.role = 'user'"
+        )
+    )
+    assert {name for name, text in texts.items() if not f"{text}\n\n{END}\n".startswith(status[name])} == {"halves"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+def test_eight_megabytes_do_not_either(home: Home) -> None:
+    texts = {name: text for name, text in hostile_replies(7_900_000).items() if name in HUGE}
+    with watching(home, texts) as chat:
+        assert complaints(chat, texts, 8) == []

@@ -1,0 +1,121 @@
+"""Lexers in a process of their own give the same colours, have a limit, know no keys, and do not outlive the chat."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]
+
+from chorus_cli.terminal.markdown.lexing import ROOT, LexingLimit
+from chorus_cli.terminal.markdown.lexing_process import LexingProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CODE = 'def f(x: int) -> str:\n    """Say\n\n    more."""\n    return f"{x}\u20ac"\n\n\nf(1)\n'
+PATIENCE_SECONDS = 30.0
+RUNS = (" ", "\t", "\n", "a", "1", '"', "'", "(", "[", "{", "<", "/*", "#", "\\", "=", ".", "{{", "$", "%", "-")
+STARTER = """
+import sys, time
+from chorus_cli.terminal.markdown.lexing import ROOT
+from chorus_cli.terminal.markdown.lexing_process import LexingProcess
+lexing = LexingProcess()
+lexing.tokens("python", "x = 1", ROOT)
+print(lexing.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def until(seen: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not seen():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process runs; one that has ended but was not waited for does not."""
+    state = Path(f"/proc/{pid}/stat")
+    return state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_the_colours_are_those_of_this_process() -> None:
+    with closing(LexingProcess(PATIENCE_SECONDS)) as lexing:
+        for stack in (ROOT, (*ROOT, "tdqs")):
+            assert list(lexing.tokens("python", CODE, stack) or ()) == list(
+                LexingLimit().tokens("python", CODE, stack) or ()
+            )
+        assert lexing.points("python", CODE, ROOT) == LexingLimit().points("python", CODE, ROOT)
+
+
+def test_text_and_code_that_costs_too_much_need_no_process() -> None:
+    lexing = LexingProcess()
+    assert lexing.tokens("text", "x", ROOT) is lexing.tokens("c", "\n" * 12_000, ROOT) is None
+    assert set(lexing.points("c", "\n" * 300, ROOT)) == set(range(1, 301))
+    assert lexing.pid is None
+
+
+def test_one_that_does_not_answer_is_killed_and_not_asked_again() -> None:
+    with closing(LexingProcess(PATIENCE_SECONDS)) as lexing:
+        assert lexing.tokens("python", CODE, ROOT)
+        pid = lexing.pid or 0
+        os.kill(pid, signal.SIGSTOP)
+        lexing.hurry()
+        begun = time.monotonic()
+        assert lexing.tokens("python", CODE, ROOT) is None
+        assert lexing.tokens("python", CODE, ROOT) is None
+        assert time.monotonic() - begun < 5
+        assert lexing.pid is None
+        assert not is_running(pid)
+
+
+def test_while_it_starts_code_that_is_drawn_again_soon_has_no_colours() -> None:
+    with closing(LexingProcess(PATIENCE_SECONDS)) as lexing:
+        lexing.waits = False
+        assert lexing.tokens("python", CODE, ROOT) is None
+        lexing.waits = True
+        assert lexing.tokens("python", CODE, ROOT) is not None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_it_knows_no_keys_and_does_not_hear_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
+    with closing(LexingProcess(PATIENCE_SECONDS)) as lexing:
+        lexing.tokens("python", CODE, ROOT)
+        pid = lexing.pid or 0
+        assert b"OPENAI_API_KEY" not in Path(f"/proc/{pid}/environ").read_bytes()
+        assert os.getsid(pid) == pid
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_it_ends_with_its_starter_even_if_that_is_killed() -> None:
+    with subprocess.Popen([sys.executable, "-c", STARTER], stdout=subprocess.PIPE) as starter:
+        assert starter.stdout is not None
+        pid = int(starter.stdout.readline())
+        assert is_running(pid)
+        starter.kill()
+    until(lambda: not is_running(pid))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_600)
+def test_every_lexer_answers_or_is_stopped_whatever_it_is_given() -> None:
+    slowest, lexing = ("", "", 0.0), LexingProcess()
+    for name in sorted(aliases[0] for _, aliases, _, _ in get_all_lexers() if aliases):
+        for run in RUNS:
+            for code in (run * 150 + "!", f"a{run}\n" * 300, f'"{run * 60}\n' * 40):
+                begun = time.monotonic()
+                if lexing.tokens(name, code.expandtabs(4), ROOT) is None:
+                    lexing.close()
+                    lexing = LexingProcess()
+                slowest = max(slowest, (name, run, time.monotonic() - begun), key=lambda found: found[2])
+    lexing.close()
+    assert slowest[2] < 5, slowest

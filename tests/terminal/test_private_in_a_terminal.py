@@ -1,0 +1,187 @@
+"""Private chats of the real program: what they leave behind, and the way into and out of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.recording_server import recording
+from tests.terminal.driver import FIRST_WORD, LONG_MESSAGE, PROMPT, Terminal
+from tests.terminal.editors import editor, replacing
+from tests.terminal.private_user import (
+    IN_MEMORY,
+    OVER,
+    PRIVATE,
+    WORD,
+    PrivateUser,
+    begin_private,
+    end_private,
+    private_user,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SLOW = pytest.mark.slow
+OTHER_ENDS = (signal.SIGHUP, signal.SIGTERM)
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Iterator[PrivateUser]:
+    with private_user(tmp_path) as made:
+        assert made.home.run("ask", "I am public").code == 0
+        yield made
+
+
+def use_everything(chat: Terminal, user: PrivateUser) -> None:
+    """Say the word, remember it, attach a file with it, run a command and set a window."""
+    chat.ask(f"I am {WORD}", "seen.")
+    (user.temporary / "notes.txt").write_text(f"notes of {WORD}\n")
+    chat.ask(f"look at @{user.temporary}/notes.txt please", "+ notes.txt")
+    (user.temporary / "notes.txt").unlink()
+    chat.ask(f"/remember {WORD}", "This holds until the private chat ends.")
+    chat.ask(f"!echo {WORD}", "1 line goes with your next message")
+    chat.ask(f"/run echo {WORD} behind", "behind")
+    chat.ask("/context 24h", "24h")
+    chat.ask(f"/settings set user_name {WORD}", "user_name is now")
+    chat.ask(f"/search {WORD}", "canary")
+
+
+@pytest.mark.skipif(not IN_MEMORY.is_dir(), reason="the editor needs a file system in memory")
+@pytest.mark.parametrize("end", [None, signal.SIGKILL, *(pytest.param(each, marks=SLOW) for each in OTHER_ENDS)])
+def test_a_private_chat_leaves_nothing_however_it_ends(
+    user: PrivateUser, tmp_path: Path, end: signal.Signals | None
+) -> None:
+    before = user.tree()
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    edited = {"EDITOR": editor(tools, replacing(f"I am {WORD}", f"I was {WORD}"), f'echo {WORD} >> "$file"; sleep 60')}
+    with recording() as server, user.chat("--private", **server.environment(), **edited) as chat:
+        chat.await_bottom_line(PRIVATE)
+        use_everything(chat, user)
+        chat.ask("/context edit", "1 reworded")
+        chat.say("really?")
+        chat.await_text("seen.", times=3)
+        chat.await_line(PROMPT)
+        assert f"I was {WORD}" in str(server.bodies[-1]["messages"])
+        chat.press("up")
+        chat.await_line(f"{PROMPT} really?")
+        if end is None:
+            chat.press("ctrl-c", "ctrl-d")
+            assert chat.await_end() == 0
+        elif end is signal.SIGHUP:
+            chat.type(f"unsent {WORD}")
+            chat.hang_up()
+        else:
+            chat.press("ctrl-c")
+            chat.type(f"/editor {WORD}")
+            chat.press("enter")
+            chat.until(lambda: bool(user.traces()), "a draft in memory")
+            assert all(trace.startswith(str(user.runtime)) for trace in user.traces())
+            os.kill(chat.pid, end)
+            chat.await_end()
+    user.await_empty_memory()
+    assert user.traces() == []
+    assert user.tree() == before
+
+
+def test_a_private_chat_within_a_chat_ends_where_the_user_left(user: PrivateUser) -> None:
+    with user.chat() as chat:
+        chat.ask("I am happy", "happy")
+        before = user.home.said()
+        begin_private(chat)
+        assert chat.screen_text().count("nothing of your log is sent") == 1
+        chat.ask(f"I am {WORD}", f"you {WORD}?")
+        chat.ask("/search happy", "Nothing was found.")
+        chat.ask("/private", "This chat is private")
+        chat.ask("/persona frodo", "Frodo", "Frodo ❯")
+        chat.say("/private off")
+        chat.await_text(OVER)
+        chat.await_line(PROMPT)
+        chat.until(lambda: PRIVATE not in chat.bottom_line(), "the ordinary chat")
+        assert user.home.said() == before
+        chat.press("up", "up")
+        chat.await_line(f"{PROMPT} I am happy")
+        chat.press("ctrl-c")
+        chat.ask("I am sad", "sad?")
+        chat.press("ctrl-d")
+        assert chat.await_end() == 0
+    assert user.home.said() == [*before, "I am sad"]
+    assert user.home.sql("SELECT content FROM input_history ORDER BY id") == ["I am happy", "I am sad"]
+    assert user.traces() == []
+
+
+def test_lines_typed_before_the_private_chat_is_there_belong_to_it(user: PrivateUser) -> None:
+    """Typed in one go, and while a reply is shown: neither is a draft on the disk meanwhile."""
+    with user.chat() as chat:
+        chat.type(f"/private\rI am {WORD}\r/quit\r")
+        chat.await_text(f"you {WORD}?")
+        chat.await_text(OVER)
+        chat.await_line(PROMPT)
+        assert user.traces() == []
+        chat.say(LONG_MESSAGE)
+        chat.await_text(FIRST_WORD, times=2)
+        chat.type(f"/private\rMy name is {WORD}\r")
+        chat.await_text(f"waiting: My name is {WORD}")
+        assert user.traces() == []
+        chat.await_bottom_line(PRIVATE)
+        chat.await_text(f"{PROMPT} My name is {WORD}")
+        end_private(chat)
+    assert user.traces() == []
+    assert WORD not in str(user.home.said())
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=SLOW)])
+def test_a_signal_in_a_private_chat_keeps_no_key_typed_there(user: PrivateUser, end: signal.Signals) -> None:
+    """Neither the line being typed, nor one that waits for the end of a reply, is a draft of the chat around it."""
+    with user.chat() as chat:
+        begin_private(chat)
+        chat.say(LONG_MESSAGE)
+        chat.await_text(FIRST_WORD, times=2)
+        chat.type(f"I am {WORD}\rand {WORD}")
+        chat.await_text(f"waiting: I am {WORD}")
+        os.kill(chat.pid, end)
+        chat.await_end()
+    assert user.traces() == []
+    with user.chat() as chat:
+        assert WORD not in chat.screen_text()
+
+
+@SLOW
+def test_replies_of_the_chat_around_it_go_on_meanwhile(user: PrivateUser) -> None:
+    with user.chat() as chat:
+        chat.say(LONG_MESSAGE)
+        chat.await_text(FIRST_WORD, times=2)
+        chat.press("ctrl-b")
+        chat.await_line(PROMPT)
+        begin_private(chat)
+        chat.ask(f"I am {WORD}", f"you {WORD}?")
+        chat.until(lambda: user.home.replies()[-1][1] == "complete", "the end of the reply in the background")
+        end_private(chat)
+        chat.await_text("in thread #1 is done;")
+    assert user.traces() == []
+
+
+def test_a_session_is_saved_on_purpose_after_a_sentence(user: PrivateUser) -> None:
+    with user.chat("--private") as chat:
+        chat.ask(f"I am {WORD}", f"you {WORD}?")
+        chat.ask("/context save a talk", "This goes to a file, which is kept.")
+        chat.await_text("Saved")
+        chat.press("ctrl-d")
+        assert chat.await_end() == 0
+    assert len(user.traces()) == 1
+    assert "a talk" in user.home.run("ask", "/context history").output
+
+
+@SLOW
+def test_on_a_new_machine_no_session_is_saved_beside_the_shipped_personas(tmp_path: Path) -> None:
+    with private_user(tmp_path) as new, new.chat("--private") as chat:
+        chat.ask(f"I am {WORD}", f"you {WORD}?")
+        chat.ask("/context save a talk", "cannot be written to")
+        chat.press("ctrl-d")
+        assert chat.await_end() == 0
+        assert not new.home.path.exists()

@@ -1,0 +1,173 @@
+"""Purges by the real program: agreed to, carried on wherever they are killed, in backups, and beside another chat."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.calling_provider import calling
+from tests.killed_program import killed_at_each_step
+from tests.services.upkeep.canary_talk import CANARY, holding
+from tests.terminal.driver import PROMPT, Home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECRET = f"The word for the gate is {CANARY}."
+OTHERS = ["Good morning to you", "Shall we talk about the weather?"]
+SECONDS_FOR_ALL = 1800
+KILLED_EVERY_SECONDS = 0.03
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home in which the word was said once, between other messages, and saved in a session."""
+    home = Home(tmp_path_factory.mktemp("template") / "home")
+    for text in (OTHERS[0], SECRET, OTHERS[1], f"/remember {CANARY} opens it", "/context save"):
+        assert home.run("ask", text).code == 0
+    assert holding(home.path) == ["chorus.db", next(name for name in holding(home.path) if "sessions" in name)]
+    return home
+
+
+@pytest.fixture
+def home(tmp_path: Path, template: Home) -> Home:
+    return Home(shutil.copytree(template.path, tmp_path / "home"))
+
+
+def assert_purged(home: Home) -> None:
+    """The word is nowhere, and every message without it is as it was."""
+    assert holding(home.path) == []
+    assert [text for text in home.said() if text] == OTHERS
+    assert home.sql("SELECT COUNT(*) FROM messages") == [6]
+    findings = json.loads(home.run("doctor", "--json").output)["findings"]
+    wrong = {each["subject"]: each["sentence"] for each in findings if each["state"] == "wrong"}
+    assert not {"log", "checksums", "rows", "index", "sessions"} & wrong.keys(), wrong
+
+
+def test_without_a_terminal_nothing_is_purged_unless_yes_is_said(home: Home) -> None:
+    asked = home.run("purge", "search", CANARY)
+    assert (asked.code, asked.output) == (1, "")
+    assert asked.errors.splitlines()[-1] == "Nothing was purged: agree at a terminal, or add --yes."
+    assert CANARY in asked.errors
+    dry = home.run("purge", "search", CANARY, "--dry-run")
+    assert (dry.code, dry.output.splitlines()[-1]) == (0, "Nothing was purged.")
+    assert home.said() == [OTHERS[0], SECRET, OTHERS[1]]
+
+
+def test_a_script_purges_and_reads_json(home: Home) -> None:
+    done = home.run("purge", "search", CANARY, "--yes", "--json")
+    report = json.loads(done.output)
+    assert (done.code, report["purged"], report["messages"], report["items"]) == (0, True, report["messages"], [1])
+    assert report["backups"] == []
+    assert_purged(home)
+    again = json.loads(home.run("purge", "search", CANARY, "--yes", "--json").output)
+    assert (again["purged"], again["messages"]) == (False, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("message", "77"), 1, "There is no message #77"),
+        (("thread", "x"), 1, "'x' is not a number"),
+        (("since", "tomorrow"), 1, "future"),
+        (("backups", "x"), 1, "purge backups takes no words"),
+        (("everything",), 2, "invalid choice"),
+        (("search",), 1, "After purge search comes words"),
+        (("search", CANARY, "--persona", "nobody"), 1, "nobody"),
+    ],
+)
+def test_a_purge_that_cannot_be_done_says_why(home: Home, arguments: tuple[str, ...], code: int, sentence: str) -> None:
+    done = home.run("purge", *arguments, "--yes")
+    assert (done.code, done.output) == (code, "")
+    assert sentence in done.errors
+
+
+def test_backups_that_still_have_it_are_named_and_rewritten_on_demand(home: Home) -> None:
+    assert home.run("backup").code == 0
+    shutil.copyfile(home.path / "chorus.db", home.path / "backups" / "old.db")
+    names = {path.name for path in (home.path / "backups").glob("*.*")}
+    told = home.run("purge", "search", CANARY, "--yes")
+    assert all(name in told.output for name in names), told.output
+    assert set(holding(home.path)) == {f"backups/{name}" for name in names}
+    rewritten = home.run("purge", "backups", "--backups")
+    assert (rewritten.code, rewritten.output) == (0, "Rewrote 2 backups.\n"), rewritten.errors
+    assert_purged(home)
+    backup = next(name for name in names if name.endswith(".zip"))
+    assert home.run("restore", str(home.path / "backups" / backup), "--yes").code == 0
+    assert_purged(home)
+
+
+def test_a_purge_with_its_backups_leaves_the_word_nowhere(home: Home) -> None:
+    assert home.run("backup").code == 0
+    done = home.run("purge", "search", CANARY, "--yes", "--backups")
+    assert (done.code, done.output.splitlines()[-1]) == (0, "Rewrote 1 backup.")
+    assert_purged(home)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(SECONDS_FOR_ALL)
+def test_a_purge_that_is_killed_is_carried_on_by_the_next_start_or_was_not_begun(
+    template: Home, tmp_path: Path
+) -> None:
+    killed = killed_at_each_step(template.path, tmp_path, "purge", "search", CANARY, "--yes", "--home", "HOME")
+    assert sum(is_carried_on(Home(path)) for path in killed.homes)
+    assert_purged(Home(killed.ended))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(SECONDS_FOR_ALL)
+def test_a_purge_that_is_killed_at_any_moment_is_carried_on_or_was_not_begun(template: Home, tmp_path: Path) -> None:
+    number, is_over = 0, False
+    while not is_over:
+        home = Home(shutil.copytree(template.path, tmp_path / f"{number}"))
+        with home.running("purge", "search", CANARY, "--yes") as process:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(number * KILLED_EVERY_SECONDS)
+            is_over = process.poll() is not None
+        is_carried_on(home)
+        number += 1
+    assert number > 1
+
+
+def is_carried_on(home: Home) -> bool:
+    """Start the program after a kill, check that the purge was carried on or not begun, and end it; return which."""
+    was_decided = bool(home.sql("SELECT 1 FROM meta WHERE key = 'purge'"))
+    assert home.run("log").code == 0
+    if was_decided:
+        assert_purged(home)
+    elif holding(home.path):
+        assert home.said() == [OTHERS[0], SECRET, OTHERS[1]]
+    assert home.run("purge", "search", CANARY, "--yes").code == 0
+    assert_purged(home)
+    return was_decided
+
+
+def test_another_chat_sends_no_purged_message_with_its_next_turn(home: Home) -> None:
+    with calling() as provider:
+        variables = {"OPENAI_BASE_URL": provider.address, "OPENAI_API_KEY": "sk-invented", "CHORUS_MODEL": "openai/x"}
+        with home.chat(**variables) as chat:
+            chat.ask("Hello again", "ok")
+            assert CANARY in json.dumps(provider.asked[-1])
+            assert home.run("purge", "search", CANARY, "--yes").code == 0
+            chat.say("And now?")
+            chat.until(lambda: len(provider.asked) == 2, "the second request")
+            assert CANARY not in json.dumps(provider.asked[-1])
+            assert OTHERS[0] in json.dumps(provider.asked[-1])
+            chat.await_line(PROMPT)
+    # The chat may have made the backup of the day before.
+    assert not [name for name in holding(home.path) if not name.startswith("backups/daily-")]
+
+
+def test_a_chat_asks_before_it_purges_and_forgets_the_line_that_asked_for_it(home: Home) -> None:
+    with home.chat() as chat:
+        chat.say(f"/purge search {CANARY}")
+        chat.await_text("No undo brings it back.")
+        chat.say("y")
+        chat.await_text("purged, for good.")
+        chat.await_line(PROMPT)
+    assert_purged(home)

@@ -1,0 +1,197 @@
+"""A home that can be read and not written: all of it can be read, and one sentence says that nothing can be stored."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.terminal.command import PROGRAM, Outcome, finished
+from tests.terminal.driver import PROMPT, Home, Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    Place = Callable[[Home], AbstractContextManager[Sequence[str]]]
+
+SAID = ["hello", "good day"]
+CANNOT = "cannot be written ("
+NOTHING_SENT = "), so nothing was stored and nothing was sent.\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home with two turns, the second of which is not in the index yet."""
+    made = Home(tmp_path / "home")
+    assert made.run("ask", SAID[0]).code == 0
+    assert made.run("search", SAID[0]).code == 0
+    assert made.run("ask", SAID[1]).code == 0
+    return made
+
+
+@contextmanager
+def without_permissions(home: Home) -> Iterator[Sequence[str]]:
+    """Take the permission to write; yield the words before a command that make it one to whom permissions apply."""
+    tool = shutil.which("setpriv")
+    if os.geteuid() == 0 and tool is None:
+        pytest.skip("to root every folder is writable, and without setpriv root cannot be less than that")
+    all_of_it = [home.path, *home.path.rglob("*")]
+    modes = {path: path.stat().st_mode for path in all_of_it}
+    for path in all_of_it:
+        path.chmod(modes[path] & ~0o222)
+    try:
+        yield (tool, "--inh-caps=-all", "--bounding-set=-all") if tool and os.geteuid() == 0 else ()
+    finally:
+        for path in all_of_it:
+            path.chmod(modes[path])
+
+
+@contextmanager
+def on_a_read_only_disk(home: Home) -> Iterator[Sequence[str]]:
+    """Mount the home read-only."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount")
+    copy = shutil.copytree(home.path, home.path.with_name("copy"))
+    mounting = ["mount", "-t", "tmpfs", "tmpfs", str(home.path)]
+    if subprocess.run(mounting, check=False, capture_output=True).returncode:
+        pytest.skip("this system mounts nothing")
+    try:
+        shutil.copytree(copy, home.path, dirs_exist_ok=True)
+        subprocess.run(["mount", "-o", "remount,ro", str(home.path)], check=True)
+        yield ()
+    finally:
+        subprocess.run(["umount", "-l", str(home.path)], check=True)
+
+
+PLACES = [without_permissions, on_a_read_only_disk]
+
+READ = {
+    ("log",): SAID[1],
+    ("log", "--json"): SAID[1],
+    ("search", "day"): "good «day»",
+    ("context", "--json"): SAID[1],
+    ("context",): "Context window",
+    ("cost",): "",
+    ("cost", "--json"): "",
+    ("memory",): "",
+    ("memory", "--json"): "",
+    ("personas",): "Frodo",
+    ("personas", "--json"): "frodo",
+    ("ask", "/context"): "Context window",
+}
+
+
+CHANGES = ["/context 12h", "/thread new", "/retry", "/new", "/persona new Ada", "/memory flash"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_everything_can_be_read_with_one_sentence(home: Home, tmp_path: Path, place: Place) -> None:
+    with place(home) as before:
+        run = Program(home, before)
+        # A program of lesser powers is no fork of the test runner, so that each takes a second.
+        for arguments, found in [*READ.items()][: 3 if before else None]:
+            outcome = run(*arguments)
+            assert (outcome.code, found in outcome.output) == (0, True), (arguments, outcome)
+            told(outcome)
+        outcome = run("export", "--all", str(tmp_path / "exported"))
+        assert "4 messages" in outcome.output
+        told(outcome)
+        doctor = run("doctor", "--json")
+        report = json.loads(doctor.output)
+        wrong = {each["subject"] for each in report["findings"] if each["state"] == "wrong"}
+        assert (doctor.code, wrong, doctor.errors) == (1, {"home"}, "")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_question_is_refused_and_nothing_changes(home: Home, place: Place) -> None:
+    with place(home) as before:
+        for text in CHANGES[: 2 if before else None]:
+            outcome = Program(home, before)("ask", text)
+            assert outcome.code == 1, (text, outcome)
+            first, refusal = outcome.errors.splitlines()
+            assert CANNOT in first
+            assert "Traceback" not in refusal
+        outcome = Program(home, before)("ask", "remember me")
+        assert (outcome.code, outcome.output, outcome.errors.count("\n")) == (1, "", 1)
+        assert outcome.errors.endswith(NOTHING_SENT)
+    assert home.said() == SAID
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_private_question_is_answered_because_nothing_of_it_is_stored(home: Home, place: Place) -> None:
+    with place(home) as before:
+        outcome = Program(home, before)("ask", "--private", "hello")
+        assert (outcome.code, outcome.errors) == (0, "")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_chat_opens_for_reading_and_gives_a_message_back(home: Home, place: Place) -> None:
+    with place(home) as before, closing(Terminal(home.environment, command=[*before, *PROGRAM])) as terminal:
+        terminal.await_line(PROMPT)
+        assert "".join(terminal.screen_text().split()).count("messagesarerefused.") == 1
+        terminal.say("remember me")
+        terminal.await_text("nothing was sent")
+        terminal.await_line(f"{PROMPT} remember me")
+        terminal.press("ctrl-c")
+        terminal.await_line(PROMPT)
+        terminal.ask("/search day", SAID[1])
+        terminal.press("ctrl-d")
+        assert terminal.await_end() == 0
+    assert home.said() == SAID
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_write_that_a_kill_cut_off_is_not_shown_and_said(home: Home, place: Place) -> None:
+    cut_off(home.path / "chorus.db")
+    with place(home) as before:
+        outcome = Program(home, before)("log")
+    assert outcome.code == 0, outcome
+    assert "cut off" not in outcome.output
+    assert outcome.errors.endswith("The last write was cut off by a kill, and is not shown.\n")
+    assert home.said() == SAID
+
+
+class Program:
+    """The program on a home, with words before its command."""
+
+    def __init__(self, home: Home, before: Sequence[str]) -> None:
+        self._home = home
+        self._before = before
+
+    def __call__(self, *arguments: str) -> Outcome:
+        return finished([*self._before, *PROGRAM, *arguments], self._home.environment)
+
+
+def told(outcome: Outcome) -> None:
+    """Check that exactly one sentence says that nothing can be stored."""
+    assert outcome.errors.count("\n") == 1, outcome
+    assert CANNOT in outcome.errors
+
+
+def cut_off(database: Path) -> None:
+    """Kill a process in the middle of a transaction that has begun to write the database, which leaves a journal."""
+    program = (
+        "import sqlite3, sys, time\n"
+        "c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "c.execute('PRAGMA cache_size = 1')\n"
+        "c.execute('BEGIN IMMEDIATE')\n"
+        "c.execute(\"UPDATE messages SET content = 'cut off' || content\")\n"
+        "c.execute('CREATE TABLE large AS WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n "
+        "WHERE i < 3000) SELECT i, randomblob(500) FROM n')\n"
+        "print('begun', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, str(database)], stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"begun\n"
+        process.send_signal(signal.SIGKILL)
+    assert database.with_name("chorus.db-journal").stat().st_size > 0
