@@ -180,6 +180,15 @@ ACTIONS = (
         (_TOLD, _BACKED_UP, ("ask", "I am glad")),
         replaces=True,
     ),
+    Action(
+        "a purge",
+        ("purge", "--yes", "message", "3"),
+        _counts("SELECT count(*) FROM messages WHERE content LIKE '%I am glad%'", 0),
+        (_TOLD, ("ask", "I am glad")),
+        # Killed in the middle, it is carried on by a purge or the doctor.
+        is_begun=lambda *_: True,
+        replaces=True,
+    ),
     Action("an import", ("import", "ASIDE/chat.jsonl"), _operation("import")),
     Action(
         "an attachment",
