@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.machine.clock import SystemClock
@@ -81,7 +81,9 @@ def alone(home: Paths) -> Iterator[None]:
                 )
             yield
         finally:
-            (home.run / run).unlink(missing_ok=True)
+            # A name that stays is swept later: the lock is free.
+            with suppress(OSError):
+                (home.run / run).unlink()
 
 
 def _declined() -> str:

@@ -24,20 +24,19 @@ if TYPE_CHECKING:
     from tests.faults.faulty_program import Ending, FaultyProgram
 
 _BUG, _FAILED = 3, 1
-_KEPT_FILE = re.compile(r"(?:kept|is) in (/\S+?)\.?(?:\s|$)")
+_KEPT_FILE = re.compile(r"(?<!cannot be )(?:kept|is) in (/\S+?)[.;]?(?:\s|$)")
 _UNCHANGED = re.compile(
     r"left as it (?:was|is)|[Nn]othing was (?:changed|saved|sent|stored|kept|made|imported)"
     r"|is unchanged|was not stored|could not do that|cannot be (?:changed|written)|There is no room left"
 )
-_SAYS_MORE = ("put in place", "the disk does not confirm it")
-"""A failure with one of these says itself that it was done, or will be."""
+_GOES_ON = ("The next start goes on with it", "The next start settles it", "The next start of Chorus carries it on")
+_IS_DONE = ("the disk does not confirm it", "Imported 2 new messages")
 
 
 def violations(action: Action, before: HomeState, ending: Ending, place: Place, program: FaultyProgram) -> list[str]:
     """Return a sentence for everything that is wrong, at the end of a command and after the next start."""
     found = [*_at_the_end(ending)]
-    # A restore that has begun is finished by the next start, as it has said.
-    if ending.is_killed or "put in place" in ending.errors:
+    if ending.is_killed or any(told in ending.errors for told in _GOES_ON):
         found += _at_the_next_start(place, program)
         after = state_of(place.home.path)
     else:
@@ -71,7 +70,7 @@ def _untrue(action: Action, before: HomeState, ending: Ending, place: Place, aft
     for name in _KEPT_FILE.findall(ending.errors):
         if not Path(name).exists():
             yield f"there is no {name}"
-    if ending.code != _FAILED or any(told in ending.errors for told in _SAYS_MORE):
+    if ending.code != _FAILED or any(told in ending.errors for told in _IS_DONE):
         return
     if _is_done(action, place, ending):
         yield "said to have failed, but done"

@@ -13,6 +13,7 @@ import signal
 import sys
 from typing import Any, NoReturn
 
+from chorus_cli.adapters.models.token_counter import VocabularyCounter
 from tests.terminal.forked import import_all, run_command
 
 _LIBRARY = ctypes.CDLL(None)
@@ -21,6 +22,7 @@ _LIBRARY = ctypes.CDLL(None)
 def main() -> None:
     """Serve requests until standard input ends."""
     import_all()
+    VocabularyCounter().load()
     _write("ready")
     for line in sys.stdin:
         _write(json.dumps(_served(json.loads(line))))

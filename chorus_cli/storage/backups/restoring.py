@@ -133,8 +133,7 @@ def put_in_place(places: Places, found: Staged | Salvaged) -> None:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         if (home / STAGED).exists():
             raise BackupError(
-                f"The backup is being put in place in {home}, which stopped: {reason}. The next start of Chorus goes "
-                "on with it."
+                f"The backup is being put in place in {home}, which stopped: {reason}. The next start goes on with it."
             ) from error
         raise BackupError(f"The backup cannot be put in place in {home}: {reason}. Nothing was changed.") from error
 

@@ -182,11 +182,21 @@ def held(path: Path) -> Iterator[HeldSettings]:
         JsoncError: the file is not UTF-8.
         SettingsError: it cannot be read or written, or another Chorus does not release it.
     """
+    file: HeldSettings | None = None
     try:
         with locked(path):
-            yield HeldSettings(path)
+            file = HeldSettings(path)
+            yield file
     except OSError as error:
-        raise SettingsError(f"{path} cannot be changed: {_reason(error)}. It is left as it was.") from error
+        raise SettingsError(_failed(path, _reason(error), file)) from error
+
+
+def _failed(path: Path, reason: str, file: HeldSettings | None) -> str:
+    """Return the sentence about a change that failed: it could not even be taken back if the file has another text."""
+    with suppress(OSError, JsoncError):
+        if file and file.present() != file.text:
+            return f"{path} has its new text, but the journal has not: {reason}. The next start settles it."
+    return f"{path} cannot be changed: {reason}. It is left as it was."
 
 
 def _with_key(
