@@ -73,7 +73,7 @@ async def seen_after_restart(path: Path) -> list[str]:
     return [row.content for row in seen.messages]
 
 
-async def test_the_settings_that_durability_rests_on_are_in_force(store: Store) -> None:
+async def test_the_settings_that_durability_rests_on_are_in_force(path: Path) -> None:
     expected = {
         "journal_mode": "truncate",
         "synchronous": 3,
@@ -89,7 +89,10 @@ async def test_the_settings_that_durability_rests_on_are_in_force(store: Store) 
     def in_force(connection: sqlite3.Connection) -> dict[str, object]:
         return {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in expected}
 
+    store = Store(path)
+    await store.open()
     assert await store.read(in_force) == expected
+    await store.close()
 
 
 async def test_only_the_owner_may_read_the_database_and_its_journal(path: Path) -> None:

@@ -141,7 +141,7 @@ def test_other_files_are_of_no_known_format(tmp_path: Path) -> None:
         {"id": 1, "timestamp": 2},
         {"type": [], "sessionId": "s1"},
     )
-    for content in ("", "x", *(f"{json.dumps(value)}\n" * 2 for value in objects)):
+    for content in ("x", *(f"{json.dumps(value)}\n" * 2 for value in objects)):
         path.write_text(content, encoding="utf-8")
         with pytest.raises(ImportFormatError, match="no known format"):
             found_in(path)
