@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SECRET = f"The word for the gate is {CANARY}."
 OTHERS = ["Good morning to you", "Shall we talk about the weather?"]
 SECONDS_FOR_ALL = 1800
-KILLED_EVERY_SECONDS = 0.03
+KILLED_EVERY_SECONDS = 0.2
 
 
 @pytest.fixture(scope="module")
