@@ -48,10 +48,10 @@ _FRAME_SECONDS = 1 / 15
 _REST_PER_WORK = 9
 """Pause after a frame as a multiple of its cost: painting takes a tenth of the time at most."""
 
-_LAST_DRAWING_SECONDS, _LAST_WAIT_SECONDS = 0.03, 0.5
+_LAST_DRAWING_SECONDS, _LAST_WAIT_SECONDS = 0.02, 0.5
 """How long a reply that was stopped may take to be drawn to its end, in which no key is read: processor time, and time
 on a busy machine."""
-_LOOK_SECONDS = 0.01
+_LOOK_SECONDS = 0.005
 
 _MARKDOWN = "chorus_cli.terminal.markdown.stream"
 

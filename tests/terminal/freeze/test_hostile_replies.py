@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -44,7 +45,9 @@ def complaints(chat: WatchedChat, names: Iterable[str], seconds: float) -> list[
     for name in names:
         chat.begin_thread()
         taken = chat.shown(name, seconds)
-        if taken is not None and taken > STOP_SECONDS:
+        # On a crowded machine the drawing that was given up has processor time while the loop waits for its own.
+        is_crowded = os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
+        if taken is not None and taken > STOP_SECONDS * (1 + is_crowded):
             found.append(f"{name}: Ctrl-C took {taken:.3f} s")
         found += [f"{name}: {step}" for step in chat.long_steps() if step.seconds > HEARTBEAT_SECONDS]
         found += [f"{name}: the terminal was sent {sign!r}" for sign in set(chat.obeyed())]
