@@ -31,13 +31,17 @@ class Talk(NamedTuple):
 
 
 class Phase(NamedTuple):
-    """How a chat gets into a phase, for how long a signal may be delayed then, and the text that must not be lost."""
+    """How a chat gets into a phase, for how long a signal may be delayed then, and the text that must not be lost.
+
+    An open editor has the keys: the signals of Ctrl-C and Ctrl-\\ are for it.
+    """
 
     name: str
     enter: Callable[[Talk], object]
     seconds: float
     typed: str = ""
     has_model: bool = False
+    has_editor: bool = False
 
 
 def _typing(talk: Talk) -> None:
@@ -116,8 +120,8 @@ PHASES = (
         _answered("/persona new Gollum\r/persona archive gollum\r/persona delete gollum", "Delete Gollum?"),
         0.3,
     ),
-    Phase("editor", _composing, 0.3, typed="one two three"),
-    Phase("context edit", _editing("/context edit"), 0.3, typed="I am sad"),
+    Phase("editor", _composing, 0.3, typed="one two three", has_editor=True),
+    Phase("context edit", _editing("/context edit"), 0.3, typed="I am sad", has_editor=True),
     Phase("job", _in_job("/run echo > {}; exec sleep 100"), 0.3),
     Phase("command", _in_job("!echo > {}; exec sleep 100"), 0.3),
     Phase("import", _importing, 0.5),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT, signal.SIGKILL)
+KEYS = (signal.SIGINT, signal.SIGQUIT)
 MOMENTS = 32
 """Of each phase; with sixteen phases that makes more than five hundred."""
 
@@ -76,7 +77,7 @@ def one_signal(
             chat.await_line(PROMPT)
         phase.enter(Talk(chat, folder, chance))
         chat.watch(chance.uniform(0, phase.seconds))
-        code = ended(chat, number)
+        code = ended(chat, number, is_key=number in (KEYS if phase.has_editor else KEYS[:1]))
         told_of = f"{phase.name}, {number.name}:\n{chat.screen_text()}"
         # Until the program is loaded, Python itself answers Ctrl-C.
         unloaded = {1} if phase.name == "start" and number == signal.SIGINT else set()
@@ -91,11 +92,11 @@ def one_signal(
         assert phase.typed in kept(home), told_of
 
 
-def ended(chat: Terminal, number: signal.Signals) -> int:
-    """Send a signal and return the exit code, which must come soon; Ctrl-C only stops, so that another signal ends."""
+def ended(chat: Terminal, number: signal.Signals, *, is_key: bool) -> int:
+    """Send a signal and return the exit code, which must come soon; one that ``is_key`` is followed by another."""
     began, busy = time.monotonic(), busy_seconds()
     send(chat, number)
-    if number == signal.SIGINT:
+    if is_key:
         chat.watch(LIMIT_SECONDS / 4)
         began, busy = time.monotonic(), busy_seconds()
         send(chat, signal.SIGTERM)
