@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
 from chorus_cli.commands.framework.arguments import TEXT, Candidate
-from chorus_cli.commands.framework.registry import Command, CommandGroup, Documentation, Outcome
+from chorus_cli.commands.framework.documentation import Documentation
+from chorus_cli.commands.framework.registry import Command, CommandGroup, Outcome
 from chorus_cli.commands.framework.replies import Answer, Exit, PrivateChat, Question, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.core.errors import CommandError

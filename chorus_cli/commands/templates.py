@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from chorus_cli.commands.framework.arguments import TEXT, declared_arguments
-from chorus_cli.commands.framework.registry import Command, Documentation
+from chorus_cli.commands.framework.documentation import Documentation
+from chorus_cli.commands.framework.registry import Command
 from chorus_cli.commands.framework.replies import Answer, Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.core.errors import CommandError

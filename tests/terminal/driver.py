@@ -153,11 +153,7 @@ class Terminal:
             # Newer Pythons warn of forking beside the threads of a test runner; the child runs another program at once.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._child = pexpect.spawn(
-                command[0],
-                [*command[1:]],
-                env=environment,
-                dimensions=size,
-                preexec_fn=fork_of(command, environment),
+                command[0], [*command[1:]], env=environment, dimensions=size, preexec_fn=fork_of(command, environment)
             )
         # pexpect waits 50 ms before each key unless told otherwise.
         self._child.delaybeforesend = None

@@ -9,14 +9,13 @@ from the declarations. A wrong declaration raises ``TypeError`` on import.
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeVar
 
 from chorus_cli.commands.framework.arguments import Argument, declared_arguments, pieces
+from chorus_cli.commands.framework.documentation import Documentation, documentation_of
 from chorus_cli.commands.framework.replies import Answer, Report, Table
 from chorus_cli.core.errors import CommandError
 
@@ -28,18 +27,6 @@ C = TypeVar("C")
 P = ParamSpec("P")
 Outcome = Awaitable[Answer]
 R = TypeVar("R", bound=Outcome)
-
-_SECTION = re.compile(r"^(\w+):\n(?= )", re.MULTILINE)
-_LINE_BREAK = re.compile(r"(?<=\S)\n(?=\S)")
-
-
-@dataclass(frozen=True, slots=True)
-class Documentation:
-    """The user's help in a docstring: a line for menus, the paragraphs below it, the examples."""
-
-    summary: str
-    details: str
-    examples: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,22 +218,6 @@ class CommandRegistry(Generic[C]):
     def menu(self) -> Report:
         """Return a table for each group with a line for each command."""
         return Report(tuple(Table(each.summary, ("Command", "Description"), _menu_rows(each)) for each in self.groups))
-
-
-def documentation_of(handler: Callable[..., object]) -> Documentation:
-    """Parse a handler's docstring: first line, paragraphs up to the first section, ``Examples:`` section.
-
-    Raises:
-        TypeError: there is no docstring or no example, or an example does not begin with a slash.
-    """
-    text = inspect.getdoc(handler) or ""
-    summary, _, rest = text.partition("\n")
-    details, *sections = _SECTION.split(rest)
-    section_of = dict(zip(sections[::2], sections[1::2], strict=True))
-    examples = tuple(line.strip() for line in section_of.get("Examples", "").splitlines() if line.strip())
-    if not summary or not examples or not all(example.startswith("/") for example in examples):
-        raise TypeError(f"{handler.__qualname__} needs a docstring: one line, and 'Examples:' that begin with a slash")
-    return Documentation(summary, _LINE_BREAK.sub(" ", details.strip()), examples)
 
 
 def _typeable(word: str) -> bool:

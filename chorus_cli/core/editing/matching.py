@@ -237,8 +237,7 @@ def _claimed(
     claimed: _Claims = {}
     for seeker in seeking:
         key = likeness(blocks[seeker])
-        entry = first.pop(key, None)
-        if entry is None:
+        if (entry := first.pop(key, None)) is None:
             continue
         claimed[seeker] = entry
         del blocks[seeker], entries[entry]
@@ -278,8 +277,7 @@ def _changed(block: Block, source: Entry | None, sheet: Sheet) -> Reworded | Add
         raise EditFormatError(
             block.line, "what a tool did cannot be changed or made up; put it back as it was, or delete all of it."
         )
-    unknown = next((line for line in block.attachments if line not in sheet.attachments), None)
-    if unknown is not None:
+    if unknown := next((line for line in block.attachments if line not in sheet.attachments), None):
         raise EditFormatError(
             block.line,
             f"no message here has the file {unknown}; put a \\ before that line if it is text, or delete it. "

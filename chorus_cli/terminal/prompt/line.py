@@ -187,14 +187,13 @@ class Prompt:
         self._session.app.erase_when_done = False
         self._use_keys_of(persona.settings.editing_mode)
         sign = self._sign = f"{safe_line(persona.name)} {_SIGN if knows_unicode() else _PLAIN_SIGN} "
-        message = FormattedText([("bold", sign)])
         if self._echo:
             self._echo.sign = sign
         self._is_reading = self._is_empty = True
         try:
             with suspended_by_others(self._session.app, self._line.at_rest):
                 line = await self._session.prompt_async(
-                    message, default=typed, set_exception_handler=False, handle_sigint=False
+                    FormattedText([("bold", sign)]), default=typed, set_exception_handler=False, handle_sigint=False
                 )
         except HANG_UPS as error:
             raise EOFError from error
