@@ -134,6 +134,10 @@ class WantedPurge(NamedTuple):
         texts = (str(stored[name]) for name in ("words", "since", "until", "persona"))
         return cls(messages, frozenset(map(int, stored["threads"])), frozenset(map(str, stored["personas"])), *texts)
 
+    def criteria(self) -> WantedPurge:
+        """Return it without the ids of one log: the words, the span and the personas hold in every backup."""
+        return self._replace(messages=frozenset(), threads=frozenset())
+
     def as_json(self) -> dict[str, JsonValue]:
         """Write it to be stored."""
         return {
@@ -142,3 +146,7 @@ class WantedPurge(NamedTuple):
             "threads": [*sorted(self.threads)],
             "personas": [*sorted(self.personas)],
         }
+
+
+NO_CRITERIA = WantedPurge()
+"""A purge without criteria, which finds nothing by itself."""

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.errors import BackupError, HomeError, PurgeError, SessionError, StorageError
 from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.core.upkeep.purge_reports import backups_sentence
+from chorus_cli.core.upkeep.purging import NO_CRITERIA
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.storage.backups import daily
 from chorus_cli.storage.files import file_lock
 from chorus_cli.storage.purges import backups, carrying_out
+from chorus_cli.storage.purges.backups import Sought
 from chorus_cli.storage.purges.selection import selected
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 _ROOM = 2
 """Times the size of the log that making it anew may take besides."""
+
+NONE_HOLDS = "No backup holds a purged message."
 
 LOCK = ".purge.lock"
 """The file in the folder of the backups that is locked while a purge is carried out."""
@@ -83,7 +87,7 @@ class Purging:
         self._require_room()
         extent = await self.store.read(carrying_out.extent, self.home, wanted)
         rows = await self.store.read(backups.rows_concerned, wanted)
-        held = () if extent.is_empty else await self._holding(rows)
+        held = await self._holding(rows, wanted) if wanted.words or not extent.is_empty else ()
         return Found(wanted, replace(extent, backups=held), rows)
 
     async def carry_out(self, found: Found) -> Purged:
@@ -99,7 +103,7 @@ class Purging:
         amount = counted(found.extent.messages, "message") if found.extent.messages else "The texts"
         verb = "is" if found.extent.messages == 1 else "are"
         # A backup may have been made since the extent was shown.
-        return Purged(f"{amount} {verb} purged, for good.", await self._holding(found.rows))
+        return Purged(f"{amount} {verb} purged, for good.", await self._holding(found.rows, found.wanted))
 
     async def finish(self) -> bool:
         """Carry on a purge that was interrupted, and return whether there was one; not if another Chorus is at it.
@@ -116,36 +120,36 @@ class Purging:
             return False
         return True
 
-    async def in_backups(self) -> tuple[str, ...]:
-        """Return the names of the backups that hold something of any purge so far."""
-        return await self._holding(await self.store.read(backups.rows_purged))
+    async def in_backups(self, wanted: WantedPurge = NO_CRITERIA) -> tuple[str, ...]:
+        """Return the names of the backups that hold rows of any purge so far, or texts that fit ``wanted``."""
+        return await self._holding(await self.store.read(backups.rows_purged), wanted)
 
-    async def rewrite_backups(self, tell: Callable[[str], None]) -> str:
-        """Rewrite the backups that hold something of any purge so far, and return a sentence.
+    async def rewrite_backups(self, tell: Callable[[str], None], wanted: WantedPurge = NO_CRITERIA) -> str:
+        """Rewrite the backups that hold rows of any purge so far, or texts that fit ``wanted``; return a sentence.
 
         ``tell`` gets a sentence for each that cannot be rewritten.
 
         Raises:
             PurgeError: another Chorus is at it.
         """
-        rows = await self.store.read(backups.rows_purged)
+        sought = Sought(await self.store.read(backups.rows_purged), wanted.criteria())
         async with self._alone(self.patience_seconds):
-            told, _ = await run_to_completion(asyncio.to_thread(self._rewrite, rows))
+            told, _ = await run_to_completion(asyncio.to_thread(self._rewrite, sought))
         for sentence in told.failures:
             tell(sentence)
         if not told.rewritten and not told.failures:
-            return "No backup holds anything that was purged."
+            return NONE_HOLDS
         return f"Rewrote {counted(told.rewritten, 'backup')}."
 
-    def _rewrite(self, rows: PurgedRows) -> _Rewritten:
-        held = backups.holding(self.places, rows)
+    def _rewrite(self, sought: Sought) -> _Rewritten:
+        held = backups.holding(self.places, *sought)
         failures = [
             f"{path} cannot be read, so it may still have it; delete it if it must not." for path in held.unreadable
         ]
         rewritten = 0
         for path in held.backups:
             try:
-                backups.rewrite(self.places, path, rows, self.clock.now())
+                backups.rewrite(self.places, path, sought, self.clock.now())
                 rewritten += 1
             except (BackupError, StorageError) as error:
                 failures.append(f"{path} still has it. {error}")
@@ -165,8 +169,8 @@ class Purging:
         await self.store.compact()
         await self.store.write(carrying_out.complete)
 
-    async def _holding(self, rows: PurgedRows) -> tuple[str, ...]:
-        held = await asyncio.to_thread(backups.holding, self.places, rows)
+    async def _holding(self, rows: PurgedRows, wanted: WantedPurge = NO_CRITERIA) -> tuple[str, ...]:
+        held = await asyncio.to_thread(backups.holding, self.places, rows, wanted.criteria())
         return tuple(path.name for path in (*held.backups, *held.unreadable))
 
     @asynccontextmanager

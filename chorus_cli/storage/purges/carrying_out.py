@@ -121,4 +121,4 @@ def _overwrite_sessions(connection: sqlite3.Connection, home: PurgedHome, found:
         sessions.store(connection, change, sessions.write(home.personas, change))
     for change in sessions.changes(home.deleted, texts):
         sessions.write(home.deleted, change)
-    sessions.forget_lost(connection, home.personas, texts)
+    sessions.forget(connection, sessions.lost(connection, home.personas, texts))
