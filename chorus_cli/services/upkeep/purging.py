@@ -187,10 +187,15 @@ class Purging:
                     path = self.places.backups / name
                     locks.enter_context(await asyncio.to_thread(file_lock.hold, path, patience_seconds))
             except HomeError as error:
+                if isinstance(error.__cause__, OSError):
+                    raise self._unwritable(error.__cause__) from error
                 raise _BusyError("Another Chorus is purging or making a backup. Try again in a moment.") from error
             except OSError as error:
-                raise PurgeError(f"{self.places.backups} cannot be written: {error.strerror or error}.") from error
+                raise self._unwritable(error) from error
             yield
+
+    def _unwritable(self, error: OSError) -> PurgeError:
+        return PurgeError(f"{self.places.backups} cannot be written: {error.strerror or error}. Nothing was purged.")
 
     def _require_room(self) -> None:
         if not self.places.database.exists():
