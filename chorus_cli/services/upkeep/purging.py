@@ -22,7 +22,7 @@ from chorus_cli.storage.purges.selection import selected
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
-    from chorus_cli.core.upkeep.purge_reports import Extent
+    from chorus_cli.core.upkeep.purge_reports import Extent, ShownMessage
     from chorus_cli.core.upkeep.purging import AskedPurge, WantedPurge
     from chorus_cli.ports import Clock
     from chorus_cli.services.log.search import Search
@@ -88,7 +88,12 @@ class Purging:
         extent = await self.store.read(carrying_out.extent, self.home, wanted)
         rows = await self.store.read(backups.rows_concerned, wanted)
         held = await self._holding(rows, wanted) if wanted.words or not extent.is_empty else ()
-        return Found(wanted, replace(extent, backups=held), rows)
+        return Found(wanted, replace(extent, shown=await self._with_speakers(extent), backups=held), rows)
+
+    async def _with_speakers(self, extent: Extent) -> tuple[ShownMessage, ...]:
+        """Return the messages of an extent with the names of the personas that said them."""
+        names = {slug: (await self.roster.logged(None, slug))[1] for slug in {each.persona for each in extent.shown}}
+        return tuple(each._replace(speaker=each.speaker or names[each.persona]) for each in extent.shown)
 
     async def carry_out(self, found: Found) -> Purged:
         """Purge; from the decision on, a purge that fails or is killed is carried on by `finish`.

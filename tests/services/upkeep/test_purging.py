@@ -96,7 +96,10 @@ async def test_what_would_go_is_shown_and_a_dry_run_and_a_no_change_nothing(worl
     await talk(world)
     question = await world.asked_back("/purge message 1 3")
     assert question.text.splitlines()[0].startswith("2 messages, 2026-02-12 ")
-    assert [line.split(" chorus: ")[1] for line in question.text.splitlines()[1:3]] == [f"{GATE[:59]}…", MILL]
+    assert [line.split(" Human: ")[1] for line in question.text.splitlines()[1:3]] == [f"{GATE[:59]}…", MILL]
+    reply = await world.told("/purge message 2 --dry-run")
+    assert reply.splitlines()[1].endswith(" chorus: I see.")
+    assert " to " not in reply.splitlines()[0]
     assert question.declined.text == "Nothing was purged."
     assert (await world.told("/purge message 1 3 --dry-run")).endswith("Nothing was purged.")
     assert len(await world.log()) == 4
