@@ -61,15 +61,11 @@ def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
     found = NO_IDS
     for (detail,) in connection.execute("SELECT detail FROM operations WHERE kind = ?", (Purge.kind,)):
         found = found.united(PurgedIds.from_json(json.loads(detail)))
-    return _rows_of(connection, found)
+    return rows_of(connection, found)
 
 
-def rows_concerned(connection: sqlite3.Connection, wanted: WantedPurge) -> PurgedRows:
-    """Return the rows of a purge that is not decided yet."""
-    return _rows_of(connection, concerned(connection, wanted).ids)
-
-
-def _rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
+def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
+    """Return the rows of a purge that backups may have."""
     return PurgedRows(*(_rows(connection, name, getattr(ids, name)) for name in PurgedRows._fields))
 
 
