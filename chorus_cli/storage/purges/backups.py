@@ -84,6 +84,17 @@ def holding(places: Places, rows: PurgedRows) -> Holding:
     return Holding(tuple(found), tuple(unreadable))
 
 
+def purged_since(log: Path, backup: Path) -> int:
+    """Return the number of messages of a backup that were purged in the present log; 0 if that is damaged."""
+    # A restore must be possible however the present log is damaged.
+    with suppress(StorageError, ValueError, TypeError, KeyError):
+        with copying.opened(log) as connection:
+            rows = rows_purged(connection)
+        with copying.opened(backup) as connection:
+            return len(_held(connection, rows)[0])
+    return 0
+
+
 def rewrite(places: Places, path: Path, rows: PurgedRows, now: datetime) -> None:
     """Replace a backup by one without these rows and all that was made of them; it gets the tables of this Chorus.
 
