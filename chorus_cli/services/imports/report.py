@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.sqlite.imports.import_rows import Added
 
 _NOTHING_NEW = "Everything is in the log already; nothing was changed."
+_NOTHING_ELSE = "Everything else is in the log already; nothing was changed."
 _EACH = "with each of these personas "
 
 
@@ -24,7 +25,8 @@ class ImportReport:
     """The amounts of an import.
 
     ``is_dry`` marks a dry run, which changes nothing. ``known`` counts the messages that the log had already, ``off``
-    those on other branches than the one a conversation ended with.
+    those on other branches than the one a conversation ended with, ``purged`` those that were purged
+    here and stay so.
     """
 
     is_dry: bool
@@ -41,6 +43,7 @@ class ImportReport:
     added_messages: int = 0
     redone: int = 0
     redone_messages: int = 0
+    purged: int = 0
     first: datetime | None = None
     last: datetime | None = None
     sources: Counter[str] = field(default_factory=Counter)
@@ -72,6 +75,7 @@ class ImportReport:
         self.added_messages += added.messages
         self.redone += added.redone
         self.redone_messages += added.redone_messages
+        self.purged += added.purged
         if added.refused:
             self.skipped["conversation that the log cannot hold"] += added.refused
         self.known = self.messages - self.added_messages
@@ -103,6 +107,7 @@ class ImportReport:
             "switched_conversations": self.switched,
             "new_messages": self.added_messages,
             "imports_redone": self.redone,
+            "purged_messages": self.purged,
         }
 
     def _found(self) -> str:
@@ -132,6 +137,9 @@ class ImportReport:
                 "The import that was undone is redone as a whole: "
                 f"{counted(self.redone_messages, 'message')}, also of conversations that are not in these files."
             )
+        if self.purged:
+            verb = "was purged and stays" if self.purged == 1 else "were purged and stay"
+            facts.append(f"{counted(self.purged, 'message')} {verb} purged.")
         facts += [f"Skipped: {reason} ({number:,})." for reason, number in self.skipped.most_common()]
         return [*facts, *self.guesses]
 
@@ -142,7 +150,7 @@ class ImportReport:
         if not self.added_messages:
             if self.redone:
                 return f"The import was undone and is redone ({counted(self.redone, 'operation')})."
-            outcome = "There are no new messages." if self.switched else _NOTHING_NEW
+            outcome = "There are no new messages." if self.switched else _NOTHING_ELSE if self.purged else _NOTHING_NEW
             return outcome if self.conversations else ""
         parts = [
             f"{counted(self.added_messages, 'new message')} in {counted(self.added_conversations, 'new thread')}",

@@ -197,7 +197,9 @@ async def test_an_old_export_brings_no_purged_message_back(world: World) -> None
     await purged(world, "/purge message 1")
     after = await world.log()
     for format_ in ("md", "jsonl"):
-        await world.told(f"/import {world.folder / 'out' / format_}")
+        told = await world.told(f"/import {world.folder / 'out' / format_}")
+        assert "1 message was purged and stays purged." in told
+        assert "Everything else is in the log already; nothing was changed." in told
         assert await world.log() == after
 
 
@@ -213,6 +215,7 @@ async def test_an_old_export_brings_no_purged_message_into_another_persona(world
     assert holding(world.folder / "attachments", GATE) == []
     contents = await world.store.read(lambda c: [*c.execute("SELECT persona, content FROM messages WHERE id > 4")])
     assert contents == [("frodo", "I see."), ("frodo", MILL), ("frodo", "Good to know.")], told
+    assert "1 message was purged and stays purged." in told
 
 
 async def test_an_export_after_a_purge_has_the_other_messages(world: World) -> None:

@@ -39,6 +39,7 @@ class Added:
     """Results of an import: new conversations, conversations with something new, new messages, imports put back.
 
     ``switched`` counts conversations without a new message that are on another branch now.
+    ``purged`` counts messages that were purged here and stay so.
     ``refused`` counts conversations that the log cannot hold, such as one with a time before the year 1000.
     """
 
@@ -49,6 +50,7 @@ class Added:
     redone: int = 0
     redone_messages: int = 0
     refused: int = 0
+    purged: int = 0
 
 
 class _Place(NamedTuple):
@@ -94,6 +96,7 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Opera
     known = known_conversations.known(connection, incoming)
     if known is not None:
         there = [known.messages[each.key] for each in conversation.messages if each.key in known.messages]
+        added.purged += known_conversations.number_purged(connection, there)
         redone = _put_back(connection, persona, there, operations.now)
         added.redone += len(redone)
         added.redone_messages += sum(redone)
@@ -102,6 +105,7 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Opera
         fresh = [*conversation.messages]
     purged = known_conversations.purged(connection, fresh)
     fresh = [each for each in fresh if each.key not in purged]
+    added.purged += len(purged)
     moves = _moves(connection, incoming, known, is_newer=bool(fresh))
     if not fresh and not any(moves):
         return

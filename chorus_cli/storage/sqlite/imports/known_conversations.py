@@ -96,6 +96,15 @@ def purged(connection: sqlite3.Connection, messages: Sequence[ForeignMessage]) -
     return frozenset(key for (key,) in found)
 
 
+def number_purged(connection: sqlite3.Connection, ids: Sequence[int]) -> int:
+    """Return the number of purged messages among the rows of a log."""
+    (count,) = connection.execute(
+        "SELECT COUNT(*) FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND purged_by IS NOT NULL",
+        (json.dumps(ids),),
+    ).fetchone()
+    return int(count)
+
+
 def name(connection: sqlite3.Connection, incoming: Incoming, thread_id: int, operation_id: int) -> int:
     """Remember which conversation a thread is, and return the row."""
     persona, conversation, _ = incoming
