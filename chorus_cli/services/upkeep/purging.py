@@ -94,7 +94,7 @@ class Purging:
         self._require_room()
         with _Progress(self.clock, tell) as progress:
             extent, rows = await self.store.read(_extent_and_rows, self.home, wanted, Watch(progress.look))
-        held = await self._holding(rows, wanted) if wanted.words or not extent.is_empty else ()
+        held = await self._holding(rows, wanted, is_certain=extent.is_empty) if _is_sought(extent, wanted) else ()
         return Found(wanted, replace(extent, shown=await self._with_speakers(extent), backups=held), rows)
 
     async def _with_speakers(self, extent: Extent) -> tuple[ShownMessage, ...]:
@@ -181,9 +181,12 @@ class Purging:
         await self.store.compact()
         await self.store.write(carrying_out.complete)
 
-    async def _holding(self, rows: PurgedRows, wanted: WantedPurge = NO_CRITERIA) -> tuple[str, ...]:
+    async def _holding(
+        self, rows: PurgedRows, wanted: WantedPurge = NO_CRITERIA, *, is_certain: bool = False
+    ) -> tuple[str, ...]:
+        """Return the names of the backups that hold it, and unless that is to be certain those that cannot be read."""
         held = await asyncio.to_thread(backups.holding, self.places, rows, wanted.criteria())
-        return tuple(path.name for path in (*held.backups, *held.unreadable))
+        return tuple(path.name for path in (*held.backups, *(() if is_certain else held.unreadable)))
 
     @asynccontextmanager
     async def _alone(self, patience_seconds: float) -> AsyncIterator[None]:
@@ -259,6 +262,11 @@ def _extent_and_rows(
 ) -> tuple[Extent, PurgedRows]:
     found = concerned(connection, wanted, watch=watch)
     return carrying_out.extent(connection, home, found, watch), backups.rows_of(connection, found.ids)
+
+
+def _is_sought(extent: Extent, wanted: WantedPurge) -> bool:
+    """Return whether backups may hold it; only the words of a search are found without the log."""
+    return bool(wanted.words) or not extent.is_empty
 
 
 class _BusyError(PurgeError):

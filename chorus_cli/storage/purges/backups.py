@@ -86,7 +86,7 @@ def holding(places: Places, rows: PurgedRows, criteria: WantedPurge = NO_CRITERI
         try:
             if _has_rows(places, each.path, rows) or (criteria != NO_CRITERIA and _has(places, each.path, criteria)):
                 found.append(each.path)
-        except (BackupError, StorageError):
+        except (BackupError, StorageError, OSError, ValueError, KeyError):
             unreadable.append(each.path)
     return Holding(tuple(found), tuple(unreadable))
 
@@ -197,10 +197,7 @@ def _traced(connection: sqlite3.Connection, places: Places, folder: Path, sought
     held, items, summaries = _held(connection, sought.rows)
     wanted = sought.criteria._replace(messages=held | selected_by_words(connection, sought.criteria))
     # A reply in progress is nobody's any more in a backup.
-    connection.execute(
-        f"UPDATE messages SET status = 'interrupted' WHERE status = 'streaming' AND id {_AMONG}",
-        {"ids": json.dumps([*wanted.messages])},
-    )
+    connection.execute("UPDATE messages SET status = 'interrupted' WHERE status = 'streaming'")
     found = concerned(connection, wanted, PurgedIds(items=items, summaries=summaries))
     texts = sessions.saved_texts(connection, found)
     personas = folder / archive.PERSONAS
