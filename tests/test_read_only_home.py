@@ -136,8 +136,8 @@ def test_a_purge_is_shown_and_refused_with_one_sentence(home: Home, place: Place
         assert "would still have it" in shown.output
         refused = run("purge", "search", SAID[0], "--yes", "--json")
         assert (refused.code, refused.output) == (1, "")
-        assert refused.errors.splitlines()[-1].endswith("Nothing was purged.")
-        assert "cannot be written: " in refused.errors.splitlines()[-1]
+        assert refused.errors.splitlines()[-1].endswith("), so nothing can be purged.")
+        assert CANNOT in refused.errors.splitlines()[-1]
     assert home.said() == SAID
 
 

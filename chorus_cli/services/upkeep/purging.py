@@ -210,7 +210,9 @@ class Purging:
             yield
 
     def _unwritable(self, error: OSError) -> PurgeError:
-        return PurgeError(f"{self.places.backups} cannot be written: {error.strerror or error}. Nothing was purged.")
+        return PurgeError(
+            f"{self.places.backups} cannot be written ({error.strerror or error}), so nothing can be purged."
+        )
 
     def _require_room(self) -> None:
         if not self.places.database.exists():
