@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 CHECKPOINT_SECONDS = 0.5
 
+_LONG = 20_000
+"""Characters of a reply that are not counted before the reply is written: counting megabytes takes seconds, and the
+user waits for the prompt. The next request counts them, or the toolbar before it."""
+
 
 class _Progress(NamedTuple):
     """A reply as far as it has come, and its text since the last checkpoint, whose tokens are not counted yet."""
@@ -129,7 +133,8 @@ class ReplyWriter:
             self._began_at = self.rows.clock.now()
         text = self.text
         counter = self.rows.counter
-        tokens = await asyncio.to_thread(counter.count, text) if counter.is_ready else None
+        is_counted = counter.is_ready and len(text) <= _LONG
+        tokens = await asyncio.to_thread(counter.count, text) if is_counted else None
         return self._row(text, status, tokens)._replace(usage=usage)
 
     def _row(self, text: str, status: Status, tokens: int | None) -> Message:
