@@ -29,6 +29,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── JournalError            nothing to undo or redo, or an undo that would overwrite something newer
     ├── StorageError            the database
     │   ├── DatabaseBusyError       another process writes and did not finish in time
+    │   │   └── MessageNotStoredError   so that a message is not in the log, and nowhere else
     │   ├── DatabaseFullError       no room on the disk
     │   ├── DatabaseReadOnlyError   it can be read and not written
     │   ├── DatabaseDamagedError    the file is not a sound database
@@ -181,6 +182,10 @@ class StorageError(ChorusError):
 
 class DatabaseBusyError(StorageError):
     """Another process writes to the database and did not finish in time."""
+
+
+class MessageNotStoredError(DatabaseBusyError):
+    """Another process did not let a message be stored; the caller keeps its text."""
 
 
 class DatabaseFullError(StorageError):

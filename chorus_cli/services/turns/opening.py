@@ -12,7 +12,15 @@ from chorus_cli.core import limits
 from chorus_cli.core.attachments.tokens import attachment_tokens
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, own_tokens
 from chorus_cli.core.context.preamble import gap_line, pause_notice
-from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError, ThreadBusyError
+from chorus_cli.core.errors import (
+    DatabaseBusyError,
+    JournalError,
+    MessageNotStoredError,
+    MessageRefusedError,
+    ModelError,
+    StorageError,
+    ThreadBusyError,
+)
 from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.messages import MessageContent, Role, last_question
 from chorus_cli.core.log.operations import NewOperation
@@ -75,6 +83,7 @@ class Opening:
         Raises:
             MessageRefusedError: the message is empty, too large, or does not fit the model; nothing was stored.
             SettingsError: settings of the persona cannot be read; nothing was stored.
+            MessageNotStoredError: another program kept the database locked; the text is kept nowhere.
             StorageError, ModelError: it could not be stored or measured; it is kept in a file that the sentence names.
         """
         try:
@@ -124,6 +133,8 @@ class Opening:
                 opened = await self.context.store.write(self._store, frame, question, beside)
             except IndexDamagedError:
                 opened = await self.memory.write(self._store, frame, question, beside)
+        except DatabaseBusyError as error:
+            raise MessageNotStoredError(str(error)) from error
         except (StorageError, ModelError) as error:
             raise self.answering.rescued(error, target.persona.slug, "user", content) from error
         if files or altered:

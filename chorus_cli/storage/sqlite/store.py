@@ -21,6 +21,7 @@ from chorus_cli.core.errors import StorageError
 from chorus_cli.storage.sqlite import migrations, read_only
 from chorus_cli.storage.sqlite.errors import storage_error, unconfirmed
 from chorus_cli.storage.sqlite.finished_rows import FinishedRows
+from chorus_cli.storage.sqlite.patience import Patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -113,6 +114,7 @@ class Store:
         self._path = path
         self._backups = backups
         self._busy_timeout_seconds = busy_timeout_seconds
+        self._patience = Patience(busy_timeout_seconds)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         self._resting = threading.Lock()
         self._connection: Connection | None = None
@@ -186,8 +188,9 @@ class Store:
         self._thread.shutdown()
 
     async def _on_thread(self, work: Callable[[], T]) -> T:
+        patiently = partial(self._patience.keep, self._connection, time.monotonic(), work)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, patiently)
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise storage_error(error, self._path) from error
 
