@@ -102,6 +102,18 @@ def test_backups_that_still_have_it_are_named_and_rewritten_on_demand(home: Home
     assert_purged(home)
 
 
+def test_a_restore_says_first_how_many_messages_of_the_backup_were_purged_since(home: Home, tmp_path: Path) -> None:
+    backup = str(tmp_path / "before.zip")
+    assert home.run("backup", backup).code == 0
+    told = "in it was purged since, and would come back."
+    assert told not in home.run("restore", backup).errors
+    assert home.run("purge", "message", "3", "--yes").code == 0
+    asked = home.run("restore", backup)
+    assert (asked.code, f"1 message {told}" in asked.errors) == (1, True), asked.errors
+    (home.path / "chorus.db").write_bytes(b"no database")
+    assert "Nothing was changed" in home.run("restore", backup).errors
+
+
 def test_a_purge_with_its_backups_leaves_the_word_nowhere(home: Home) -> None:
     assert home.run("backup").code == 0
     done = home.run("purge", "search", CANARY, "--yes", "--backups")

@@ -15,7 +15,9 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.preparation import finish_restore
 from chorus_cli.services.upkeep.backups import Backups, contents_in_words, keep_present
 from chorus_cli.storage.backups import restoring
+from chorus_cli.storage.backups.archive import DATABASE
 from chorus_cli.storage.files import file_lock
+from chorus_cli.storage.purges.backups import purged_since
 from chorus_cli.subcommands.conventions import print_json
 from chorus_cli.subcommands.exit_codes import DONE, FAILED
 from chorus_cli.terminal.consent import agreed, can_ask
@@ -52,7 +54,7 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
     with alone(home):
         finish_restore(home)
         with restoring.staged(places, chosen.file, clock.now()) as found:
-            for line in _described(found, home):
+            for line in (*_described(found, home), *_purged(found, home)):
                 standard_error().error(line)
             if not chosen.yes and not await agreed("Restore it?", standard_error()):
                 standard_error().notice(_declined())
@@ -109,6 +111,14 @@ def _described(found: Staged, home: Paths) -> Iterator[str]:
     if found.missing:
         are = "is" if len(found.missing) == 1 else "are"
         yield f"{counted(len(found.missing), 'attachment')} {are} neither in it nor here."
+
+
+def _purged(found: Staged, home: Paths) -> Iterator[str]:
+    """Yield a sentence about messages in a backup that were purged since."""
+    number = purged_since(home.database, found.folder / DATABASE)
+    if number:
+        was = "was" if number == 1 else "were"
+        yield f"{counted(number, 'message')} in it {was} purged since, and would come back."
 
 
 def _local(text: str) -> str:

@@ -34,7 +34,7 @@ async def purge(chosen: argparse.Namespace, environment: Mapping[str, str]) -> i
             return await _rewritten(purging, await purging.in_backups(), chosen, {})
         limit = f" --persona {given.persona}" if given.persona and chosen.subject != "persona" else ""
         asked = asked_purge(chosen.subject, f"{text}{limit}", app.clock.now())
-        found = await purging.find(asked, app.focus.slug)
+        found = await purging.find(asked, app.focus.slug, standard_error().notice)
         if found.extent.is_empty or chosen.dry_run or asked.is_dry:
             return _shown(found, chosen)
         if not await _is_agreed(found, chosen):

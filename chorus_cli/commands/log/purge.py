@@ -104,7 +104,7 @@ async def purge_backups(services: Services) -> Text | Question:
 
 
 async def _asked(services: Services, asked: AskedPurge) -> Text | Report | Question:
-    found = await services.upkeep.purging.find(asked, services.focus.slug)
+    found = await services.upkeep.purging.find(asked, services.focus.slug, services.machine.notifier.progress)
     if found.extent.is_empty:
         return Text("There is nothing of that; nothing was purged.")
     if asked.is_dry:

@@ -3,60 +3,101 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 RUN_WORDS = 8
 """A text that has this many words in a row from a longer one repeats it."""
 
+MOST_PHRASES = 500
+"""Number of phrases up to which an index is asked for each; beyond, one pass over the log takes less."""
+
 _LEAST_WORDS = 3
 _LEAST_CHARACTERS = 20
 _WORD = re.compile(r"\w+")
+_LOOK_EVERY = 500
+
+T = TypeVar("T")
+
+
+class Watch(NamedTuple):
+    """Calls ``look`` while many texts are read, with their number since then; an error that it raises ends that."""
+
+    look: Callable[[int], None]
+
+    def over(self, texts: Iterable[T]) -> Iterator[T]:
+        """Yield the texts, and look after every few hundred of them."""
+        for number, text in zip(count(1), texts, strict=False):
+            yield text
+            if not number % _LOOK_EVERY:
+                self.look(_LOOK_EVERY)
+
+
+UNWATCHED = Watch(lambda _number: None)
 
 
 class Traces:
     """The traces of some texts.
 
     A long text is repeated by one that has a run of its words, a short one only by a text that has all of it, and a
-    word or two only by an equal text.
+    word or two only by an equal text. Of runs and texts only hashes of 64 bits are kept: a whole log has millions.
     """
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        self._whole: set[str] = set()
-        self._runs: dict[int, set[tuple[str, ...]]] = {}
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._whole: set[int] = set()
+        self._runs: dict[int, set[int]] = {}
+        self._lengths: dict[int, int] = {}
+        self._phrases: set[str] = set()
+        self.add(texts)
+
+    def add(self, texts: Iterable[str]) -> None:
+        """Add the traces of more texts."""
         for text in texts:
-            self._add(text)
+            line = " ".join(text.split())
+            if line:
+                self._whole.add(hash(line))
+                self._add_runs(_words(text), len(line))
 
     def are_in(self, text: str) -> bool:
         """Return whether a text repeats one of the texts."""
-        if " ".join(text.split()) in self._whole:
-            return True
-        words = _words(text) if self._runs else ()
-        return any(run in known for length, known in self._runs.items() for run in _runs(words, length))
+        return hash(" ".join(text.split())) in self._whole or self.have_run_in(text)
 
-    def phrases(self, most: int) -> tuple[str, ...]:
-        """Return the sequences of words, by which an index finds texts that may repeat; none if there are too many."""
-        if sum(map(len, self._runs.values())) > most:
-            return ()
-        return tuple(" ".join(run) for known in self._runs.values() for run in known)
-
-    def _add(self, text: str) -> None:
-        line = " ".join(text.split())
-        if not line:
-            return
-        self._whole.add(line)
+    def have_run_in(self, text: str) -> bool:
+        """Return whether a text repeats one of the texts by more than a word or two."""
+        if not self._runs:
+            return False
         words = _words(text)
+        # Only few places of a text have three words with which a run begins.
+        for first, beginning in enumerate(zip(words, words[1:], words[2:], strict=False)):
+            lengths = self._lengths.get(hash(beginning), 0)
+            if lengths and any(lengths >> n & 1 and _hash(words, first, n) in run for n, run in self._runs.items()):
+                return True
+        shorter = [(length, known) for length, known in self._runs.items() if length < _LEAST_WORDS]
+        return any(_hash(words, first, n) in known for n, known in shorter for first in range(len(words) - n + 1))
+
+    @property
+    def phrases(self) -> tuple[str, ...]:
+        """The runs as texts, by which an index finds texts that may repeat; none if they are more than MOST_PHRASES."""
+        return tuple(self._phrases) if sum(map(len, self._runs.values())) <= MOST_PHRASES else ()
+
+    def _add_runs(self, words: Sequence[str], characters: int) -> None:
         if len(words) >= RUN_WORDS:
-            known = self._runs.setdefault(RUN_WORDS, set())
             # Of every run of twice this length, one of these is a part; the last one makes the end found too.
-            known.update(
-                tuple(words[first : first + RUN_WORDS]) for first in range(0, len(words) - RUN_WORDS, RUN_WORDS)
-            )
-            known.add(tuple(words[-RUN_WORDS:]))
-        elif len(words) >= _LEAST_WORDS or (words and len(line) >= _LEAST_CHARACTERS):
-            self._runs.setdefault(len(words), set()).add(tuple(words))
+            for first in (*range(0, len(words) - RUN_WORDS, RUN_WORDS), len(words) - RUN_WORDS):
+                self._add_run(words[first : first + RUN_WORDS])
+        elif len(words) >= _LEAST_WORDS or (words and characters >= _LEAST_CHARACTERS):
+            self._add_run(words)
+
+    def _add_run(self, words: Sequence[str]) -> None:
+        length, beginning = len(words), _hash(words, 0, _LEAST_WORDS)
+        self._runs.setdefault(length, set()).add(_hash(words, 0, length))
+        if length >= _LEAST_WORDS:
+            self._lengths[beginning] = self._lengths.get(beginning, 0) | 1 << length
+        if len(self._phrases) <= MOST_PHRASES:
+            self._phrases.add(" ".join(words))
 
 
 def words_in_line(texts: Iterable[str]) -> str:
@@ -74,5 +115,5 @@ def _words(text: str) -> Sequence[str]:
     return _WORD.findall(text.casefold())
 
 
-def _runs(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
-    return (tuple(words[first : first + length]) for first in range(len(words) - length + 1))
+def _hash(words: Sequence[str], first: int, length: int) -> int:
+    return hash(tuple(words[first : first + length]))

@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.errors import BackupError, HomeError, PurgeError, SessionError, StorageError
 from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.core.upkeep.purge_reports import backups_sentence
+from chorus_cli.core.upkeep.traces import Watch
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.storage.backups import daily
 from chorus_cli.storage.files import file_lock
 from chorus_cli.storage.purges import backups, carrying_out
+from chorus_cli.storage.purges.concerned import concerned
 from chorus_cli.storage.purges.selection import selected
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import AsyncIterator, Callable, Sequence
+    from typing import Self
 
     from chorus_cli.core.upkeep.purge_reports import Extent
     from chorus_cli.core.upkeep.purging import AskedPurge, WantedPurge
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
 
 _ROOM = 2
 """Times the size of the log that making it anew may take besides."""
+
+_SILENCE_SECONDS = 2.0
 
 LOCK = ".purge.lock"
 """The file in the folder of the backups that is locked while a purge is carried out."""
@@ -67,22 +73,25 @@ class Purging:
     home: PurgedHome
     patience_seconds: float = 10.0
 
-    async def find(self, asked: AskedPurge, focus: str) -> Found:
+    async def find(self, asked: AskedPurge, focus: str, tell: Callable[[str], None]) -> Found:
         """Return the extent of a purge; a thread without a persona is one of the persona ``focus``.
+
+        ``tell`` gets lines about the progress. A caller that is cancelled ends it.
 
         Raises:
             PersonaError: there is no such persona.
             ThreadError: there is no such thread.
             PurgeError: there is no such message, one is still being written, or there is no room.
         """
-        with suppress(StorageError):
-            # Without an index, the search reads the whole log.
-            await self.search.catch_up(lambda _progress: None)
+        if asked.words:
+            with suppress(StorageError):
+                # Without an index, the search reads the whole log.
+                await self.search.catch_up(tell)
         slug = (await self.roster.logged(asked.persona, focus))[0] if asked.persona else ""
         wanted = await self.store.read(selected, asked, slug or (focus if asked.thread else ""))
         self._require_room()
-        extent = await self.store.read(carrying_out.extent, self.home, wanted)
-        rows = await self.store.read(backups.rows_concerned, wanted)
+        with _Progress(self.clock, tell) as progress:
+            extent, rows = await self.store.read(_extent_and_rows, self.home, wanted, Watch(progress.look))
         held = () if extent.is_empty else await self._holding(rows)
         return Found(wanted, replace(extent, backups=held), rows)
 
@@ -198,6 +207,46 @@ class Purging:
                 f"There is too little room on the disk of {self.places.database.parent}: a purge makes the log anew, "
                 f"which takes up to {size_in_words(_ROOM * size)} there. Nothing was purged."
             )
+
+
+class _Progress:
+    """Tells every few seconds of texts that are compared on another thread, and ends that once it is left."""
+
+    def __init__(self, clock: Clock, tell: Callable[[str], None]) -> None:
+        self._clock = clock
+        self._tell = tell
+        self._loop = asyncio.get_running_loop()
+        self._compared = 0
+        self._told_at = clock.monotonic()
+        self._is_left = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._is_left = True
+
+    def look(self, number: int) -> None:
+        """Count texts that were compared.
+
+        Raises:
+            PurgeError: nobody waits for the end any more.
+        """
+        if self._is_left:
+            raise PurgeError("Nothing was purged.")
+        self._compared += number
+        now = self._clock.monotonic()
+        if now - self._told_at >= _SILENCE_SECONDS:
+            self._told_at = now
+            sentence = f"Looking for repetitions: {self._compared:,} texts compared so far."
+            self._loop.call_soon_threadsafe(self._tell, sentence)
+
+
+def _extent_and_rows(
+    connection: sqlite3.Connection, home: PurgedHome, wanted: WantedPurge, watch: Watch
+) -> tuple[Extent, PurgedRows]:
+    found = concerned(connection, wanted, watch=watch)
+    return carrying_out.extent(connection, home, found, watch), backups.rows_of(connection, found.ids)
 
 
 class _BusyError(PurgeError):

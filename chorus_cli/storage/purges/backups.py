@@ -61,15 +61,11 @@ def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
     found = NO_IDS
     for (detail,) in connection.execute("SELECT detail FROM operations WHERE kind = ?", (Purge.kind,)):
         found = found.united(PurgedIds.from_json(json.loads(detail)))
-    return _rows_of(connection, found)
+    return rows_of(connection, found)
 
 
-def rows_concerned(connection: sqlite3.Connection, wanted: WantedPurge) -> PurgedRows:
-    """Return the rows of a purge that is not decided yet."""
-    return _rows_of(connection, concerned(connection, wanted).ids)
-
-
-def _rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
+def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
+    """Return the rows of a purge that backups may have."""
     return PurgedRows(*(_rows(connection, name, getattr(ids, name)) for name in PurgedRows._fields))
 
 
@@ -86,6 +82,17 @@ def holding(places: Places, rows: PurgedRows) -> Holding:
         except (BackupError, StorageError):
             unreadable.append(each.path)
     return Holding(tuple(found), tuple(unreadable))
+
+
+def purged_since(log: Path, backup: Path) -> int:
+    """Return the number of messages of a backup that were purged in the present log; 0 if that is damaged."""
+    # A restore must be possible however the present log is damaged.
+    with suppress(StorageError, ValueError, TypeError, KeyError):
+        with copying.opened(log) as connection:
+            rows = rows_purged(connection)
+        with copying.opened(backup) as connection:
+            return len(_held(connection, rows)[0])
+    return 0
 
 
 def rewrite(places: Places, path: Path, rows: PurgedRows, now: datetime) -> None:

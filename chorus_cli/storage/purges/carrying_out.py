@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from chorus_cli.core.upkeep.traces import Watch
     from chorus_cli.storage.purges.files import StateFolders
 
 _ROWS, _SPACE = "rows", "space"
@@ -36,13 +37,8 @@ class PurgedHome(NamedTuple):
     state: StateFolders
 
 
-def extent(connection: sqlite3.Connection, home: PurgedHome, wanted: WantedPurge) -> Extent:
-    """Return all that a purge would concern; nothing is changed.
-
-    Raises:
-        PurgeError: one of the messages is still being written.
-    """
-    found = concerned(connection, wanted)
+def extent(connection: sqlite3.Connection, home: PurgedHome, found: Concerned, watch: Watch) -> Extent:
+    """Return all that a purge would concern; nothing is changed."""
     rows = message_rows.rows(connection, found.ids.messages)
     shown = (row for row in rows if row.content)
     items = connection.execute(
@@ -60,7 +56,7 @@ def extent(connection: sqlite3.Connection, home: PurgedHome, wanted: WantedPurge
         ),
         first=min((row.timestamp for row in rows), default=None),
         last=max((row.timestamp for row in rows), default=None),
-        repeated=tuple(repeated(connection, found)),
+        repeated=tuple(repeated(connection, found, watch)),
         titles=len(found.ids.titles),
         summaries=len(found.ids.summaries),
         preambles=len(found.ids.preambles),

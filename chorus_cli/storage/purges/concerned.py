@@ -14,18 +14,18 @@ from chorus_cli.core.log.acts import ACTS, Fold, Fork
 from chorus_cli.core.log.purges import NO_IDS, PurgedIds
 from chorus_cli.core.log.search_query import set_apart
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.core.upkeep.traces import Traces, is_part, words_in_line
+from chorus_cli.core.upkeep.traces import UNWATCHED, Traces, is_part, words_in_line
 from chorus_cli.storage.purges.selection import in_words, matching
-from chorus_cli.storage.sqlite.log import message_rows
+from chorus_cli.storage.sqlite.log import search_index
 from chorus_cli.storage.sqlite.log.message_rows import THERE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from chorus_cli.core.upkeep.purging import WantedPurge
+    from chorus_cli.core.upkeep.traces import Watch
 
 _AMONG = "IN (SELECT value FROM json_each(:ids))"
-_MOST_PHRASES = 500
 _TITLE_CHARACTERS = 40
 """The beginning of a first message that other programs may have been told as the title of its thread."""
 
@@ -56,7 +56,9 @@ class Concerned:
         return bool(matching({1: text}, self.wanted.words))
 
 
-def concerned(connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedIds = NO_IDS) -> Concerned:
+def concerned(
+    connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedIds = NO_IDS, watch: Watch = UNWATCHED
+) -> Concerned:
     """Return all rows that a purge concerns; those of ``also`` are known already.
 
     Raises:
@@ -64,35 +66,41 @@ def concerned(connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedI
     """
     ids = _with_copies(connection, wanted.messages | also.messages)
     _refuse_unfinished(connection, ids)
-    said = _texts(connection, ids)
-    ids |= _quoting(connection, ids, Traces(said.values()), wanted.words)
-    said = _texts(connection, ids)
-    items = {**_items(connection, wanted, ids, Traces(said.values())), **_contents(connection, also.items)}
-    traces = Traces([*said.values(), *items.values()])
+    traces = Traces(watch.over(_texts(connection, ids)))
+    quoting = _quoting(connection, ids, traces, wanted.words)
+    traces.add(watch.over(_texts(connection, quoting)))
+    ids |= quoting
+    items = {**_items(connection, wanted, ids, traces), **_contents(connection, also.items)}
+    traces.add(items.values())
     texts = PurgedIds(
         messages=ids,
         items=frozenset(items),
         summaries=also.summaries | _summaries(connection, wanted, ids, traces),
         inputs=also.inputs | _inputs(connection, wanted, traces),
         titles=also.titles | _titles(connection, wanted, ids, traces),
-        preambles=also.preambles | _preambles(connection, wanted, ids, traces),
+        preambles=also.preambles | _preambles(connection, wanted, ids, traces, watch),
     )
     return Concerned(texts, wanted, traces)
 
 
-def repeated(connection: sqlite3.Connection, found: Concerned) -> list[int]:
-    """Return other messages that repeat purged texts, which stay; none if a large part of the log is purged.
+def repeated(connection: sqlite3.Connection, found: Concerned, watch: Watch = UNWATCHED) -> list[int]:
+    """Return other messages that repeat purged texts, which stay.
 
-    Only messages that the index of the search has are looked at.
+    The index of the search is asked for a few phrases; for more, or without it, all other messages are read once.
     """
-    phrases = [f'"{set_apart(phrase)}"' for phrase in found.traces.phrases(_MOST_PHRASES)]
-    ids: set[int] = set()
-    with suppress(sqlite3.DatabaseError):
-        for phrase in phrases:
-            hits = connection.execute("SELECT rowid FROM message_words WHERE message_words MATCH ?", (phrase,))
-            ids |= {id_ for (id_,) in hits} - found.ids.messages
-    rows = message_rows.rows(connection, ids)
-    return [row.id for row in rows if found.traces.are_in(row.content)]
+    condition, ids = f"{THERE} AND id NOT {_AMONG}", found.ids.messages
+    if search_index.progress(connection).is_whole and found.traces.phrases:
+        with suppress(sqlite3.DatabaseError):
+            condition, ids = f"{THERE} AND id {_AMONG}", frozenset(_hits(connection, found.traces.phrases) - ids)
+    cursor = connection.execute(
+        f"SELECT id, content FROM messages WHERE {condition} ORDER BY id", {"ids": json.dumps([*ids])}
+    )
+    return [id_ for id_, content in watch.over(cursor) if found.traces.have_run_in(content)]
+
+
+def _hits(connection: sqlite3.Connection, phrases: Iterable[str]) -> set[int]:
+    statement = "SELECT rowid FROM message_words WHERE message_words MATCH ?"
+    return {id_ for phrase in phrases for (id_,) in connection.execute(statement, (f'"{set_apart(phrase)}"',))}
 
 
 def _with_copies(connection: sqlite3.Connection, chosen: frozenset[int]) -> frozenset[int]:
@@ -104,17 +112,28 @@ def _with_copies(connection: sqlite3.Connection, chosen: frozenset[int]) -> froz
         while before != len(ids):
             before = len(ids)
             ids |= {id_ for pair in wordings if ids.intersection(pair) for id_ in pair}
-        copies = connection.execute(
-            "SELECT other.id FROM messages AS chosen JOIN messages AS other INDEXED BY messages_of_persona "
-            "ON other.persona = chosen.persona AND other.timestamp = chosen.timestamp AND other.role = chosen.role "
-            f"AND other.content = chosen.content WHERE chosen.id {_AMONG} AND chosen.content <> ''",
-            {"ids": json.dumps([*ids])},
-        )
-        ids |= {id_ for (id_,) in copies}
+        copies = _copies(connection, ids)
+        if copies <= ids:
+            break
+        ids |= copies
     there = connection.execute(
         f"SELECT id FROM messages WHERE id {_AMONG} AND {THERE}", {"ids": json.dumps([*ids])}
     ).fetchall()
     return frozenset(id_ for (id_,) in there)
+
+
+def _copies(connection: sqlite3.Connection, ids: set[int]) -> set[int]:
+    """Return the messages of the same words, role and time as others; a whole import may have one time."""
+    among = {"ids": json.dumps([*ids])}
+    columns = "persona, timestamp, role, content"
+    said = connection.execute(f"SELECT {columns} FROM messages WHERE id {_AMONG} AND content <> ''", among)
+    known = {hash(row) for row in said}
+    others = connection.execute(
+        f"SELECT id, {columns} FROM (SELECT DISTINCT persona, timestamp FROM messages WHERE id {_AMONG}) "
+        "JOIN messages INDEXED BY messages_of_persona USING (persona, timestamp)",
+        among,
+    )
+    return {id_ for id_, *row in others if hash(tuple(row)) in known}
 
 
 def _refuse_unfinished(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
@@ -125,18 +144,14 @@ def _refuse_unfinished(connection: sqlite3.Connection, ids: frozenset[int]) -> N
         raise PurgeError(f"Message #{row[0]} is still being written. Wait for its end, or stop it; nothing was purged.")
 
 
-def _texts(connection: sqlite3.Connection, ids: frozenset[int]) -> dict[tuple[int, int], str]:
-    """Return the texts of messages: their contents, thoughts, and arguments of tools."""
+def _texts(connection: sqlite3.Connection, ids: frozenset[int]) -> Iterator[str]:
+    """Yield the texts of messages: their contents, thoughts, and arguments of tools."""
     cursor = connection.execute(
-        f"SELECT id, content, COALESCE(reasoning, ''), COALESCE(tool_calls, '') FROM messages WHERE id {_AMONG}",
+        f"SELECT content, COALESCE(reasoning, ''), COALESCE(tool_calls, '') FROM messages WHERE id {_AMONG}",
         {"ids": json.dumps([*ids])},
     )
-    return {
-        (id_, place): text
-        for id_, content, reasoning, calls in cursor
-        for place, text in enumerate((content, reasoning, in_words(calls) if calls else ""))
-        if text
-    }
+    for content, reasoning, calls in cursor:
+        yield from (content, reasoning, in_words(calls) if calls else "")
 
 
 def _quoting(connection: sqlite3.Connection, ids: frozenset[int], traces: Traces, words: str) -> frozenset[int]:
@@ -249,25 +264,28 @@ def _titles(connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[
 
 
 def _preambles(
-    connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces
+    connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces, watch: Watch
 ) -> frozenset[int]:
     """Return other messages whose preambles repeat purged texts; one may name a thread by its first words."""
-    firsts = connection.execute(
-        f"SELECT substr(content, 1, 400) FROM messages WHERE id {_AMONG} AND role = 'user'", {"ids": json.dumps([*ids])}
-    )
-    names = Traces(shortened(content, _TITLE_CHARACTERS).rstrip("…") for (content,) in firsts)
     preambles: Mapping[int, str] = dict(
         connection.execute(
             f"SELECT id, preamble FROM messages WHERE preamble <> '' AND {THERE} AND id NOT {_AMONG}",
             {"ids": json.dumps([*ids])},
         ).fetchall()
     )
-    repeating = {
-        id_
-        for id_, text in preambles.items()
-        if traces.are_in(text) or (THREADS_HEADING in text and names.are_in(text))
-    }
+    repeating = {id_ for id_, text in watch.over(preambles.items()) if traces.are_in(text)}
+    naming = {id_: text for id_, text in preambles.items() if THREADS_HEADING in text}
+    if naming:
+        names = _names(connection, ids)
+        repeating |= {id_ for id_, text in naming.items() if names.are_in(text)}
     return frozenset(repeating | matching(preambles, wanted.words))
+
+
+def _names(connection: sqlite3.Connection, ids: frozenset[int]) -> Traces:
+    firsts = connection.execute(
+        f"SELECT substr(content, 1, 400) FROM messages WHERE id {_AMONG} AND role = 'user'", {"ids": json.dumps([*ids])}
+    )
+    return Traces(shortened(content, _TITLE_CHARACTERS).rstrip("…") for (content,) in firsts)
 
 
 def _is_of(wanted: WantedPurge, persona: str) -> bool:

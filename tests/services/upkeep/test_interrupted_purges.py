@@ -35,7 +35,7 @@ async def found(world: World) -> Found:
     for text in SAID:
         await world.say(text)
     await world.told("/context save")
-    return await purging(world).find(asked_purge("search", CANARY, world.clock.now()), "chorus")
+    return await purging(world).find(asked_purge("search", CANARY, world.clock.now()), "chorus", lambda _line: None)
 
 
 def purging(world: World) -> Purging:
