@@ -165,7 +165,10 @@ ACTIONS = (
         "a save",
         ("ask", "/context save first"),
         _session_is_stored,
-        is_begun=lambda place, ending: ending.is_killed and _session_is_in_a_file(place, ending),
+        # A file without a row is a session too, and on a disk that is read-only from then on no file can be deleted.
+        is_begun=lambda place, ending: (
+            (ending.is_killed or "not recorded in the log" in ending.errors) and _session_is_in_a_file(place, ending)
+        ),
     ),
     Action("an edit", ("ask", "/context edit"), _operation("edit"), variables=(("EDITOR", "ASIDE/editor"),)),
     Action("a restored session", ("ask", "/context restore first"), _operation("restore"), (_TOLD, _SAVED)),
@@ -211,5 +214,9 @@ ACTIONS = (
     ),
     # Before it there is nothing that could be spoilt.
     Action("a first turn", ("ask", "I am sad"), _replied("complete"), (), is_begun=lambda *_: True, step=10),
-    Action("a job's start", ("ask", "/run echo begun > ASIDE/begun; sleep 60"), lambda *_: True),
+    Action(
+        "a job's start",
+        ("ask", "/run echo begun > ASIDE/begun; sleep 60"),
+        lambda _place, ending: "Job #1 runs" in ending.output,
+    ),
 )
