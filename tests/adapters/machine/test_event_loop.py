@@ -78,16 +78,19 @@ def test_the_end_waits_for_a_thread_that_is_at_work_for_a_moment_only() -> None:
 
 
 def test_work_that_is_nearly_done_is_finished_at_the_end() -> None:
-    done: list[str] = []
+    has_begun, is_free, done = threading.Event(), threading.Event(), list[str]()
 
     def work() -> None:
-        time.sleep(0.05)
+        has_begun.set()
+        is_free.wait()
         done.append("written")
 
     async def broken_off() -> None:
         working = asyncio.create_task(asyncio.to_thread(work))
-        await asyncio.sleep(0)
+        while not has_begun.is_set():
+            await asyncio.sleep(0.001)
         working.cancel()
+        is_free.set()
 
     event_loop.run(broken_off())
     assert done == ["written"]
