@@ -87,8 +87,8 @@ def test_work_that_is_nearly_done_is_finished_at_the_end() -> None:
 
     async def broken_off() -> None:
         working = asyncio.create_task(asyncio.to_thread(work))
-        while not has_begun.is_set():
-            await asyncio.sleep(0.001)
+        await asyncio.sleep(0)
+        assert has_begun.wait(WAITING_SECONDS)
         working.cancel()
         is_free.set()
 
