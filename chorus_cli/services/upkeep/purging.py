@@ -20,7 +20,6 @@ from chorus_cli.storage.purges.concerned import concerned
 from chorus_cli.storage.purges.selection import selected
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import AsyncIterator, Callable, Sequence
     from typing import Self
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.backups.places import Places
     from chorus_cli.storage.purges.backups import PurgedRows
     from chorus_cli.storage.purges.carrying_out import PurgedHome
-    from chorus_cli.storage.sqlite.store import Store
+    from chorus_cli.storage.sqlite.store import Connection, Store
 
 _ROOM = 2
 """Times the size of the log that making it anew may take besides."""
@@ -243,7 +242,7 @@ class _Progress:
 
 
 def _extent_and_rows(
-    connection: sqlite3.Connection, home: PurgedHome, wanted: WantedPurge, watch: Watch
+    connection: Connection, home: PurgedHome, wanted: WantedPurge, watch: Watch
 ) -> tuple[Extent, PurgedRows]:
     found = concerned(connection, wanted, watch=watch)
     return carrying_out.extent(connection, home, found, watch), backups.rows_of(connection, found.ids)

@@ -198,6 +198,20 @@ async def test_an_old_export_brings_no_purged_message_back(world: World) -> None
         assert await world.log() == after
 
 
+async def test_an_old_export_brings_no_purged_message_into_another_persona(world: World) -> None:
+    await talk(world)
+    exports = Exports(world.store, world.clock, world.folder / "attachments")
+    await exports.export_all(world.folder / "out", "jsonl", None, lambda _sentence: None)
+    await purged(world, "/purge message 1")
+    await world.told("/persona create Frodo")
+    for path in (world.folder / "out").rglob("*.jsonl"):
+        path.write_text(path.read_text("utf-8").replace('"chorus"', '"frodo"'), "utf-8")
+    told = await world.told(f"/import {world.folder / 'out'}")
+    assert holding(world.folder / "attachments", GATE) == []
+    contents = await world.store.read(lambda c: [*c.execute("SELECT persona, content FROM messages WHERE id > 4")])
+    assert contents == [("frodo", "I see."), ("frodo", MILL), ("frodo", "Good to know.")], told
+
+
 async def test_an_export_after_a_purge_has_the_other_messages(world: World) -> None:
     await talk(world)
     await purged(world, "/purge message 1")

@@ -100,6 +100,8 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Opera
         fresh = [each for each in conversation.messages if each.key not in known.messages]
     else:
         fresh = [*conversation.messages]
+    purged = known_conversations.purged(connection, fresh)
+    fresh = [each for each in fresh if each.key not in purged]
     moves = _moves(connection, incoming, known, is_newer=bool(fresh))
     if not fresh and not any(moves):
         return

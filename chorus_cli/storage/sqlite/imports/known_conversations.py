@@ -12,9 +12,9 @@ from chorus_cli.storage.sqlite.log import operation_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from chorus_cli.core.imports.conversation import ForeignConversation
+    from chorus_cli.core.imports.conversation import ForeignConversation, ForeignMessage
     from chorus_cli.core.log.attachments import Attachment
 
 _OWN_KEY = re.compile(r"([0-9a-f]{16})-([0-9]{1,18})")
@@ -83,6 +83,17 @@ def _own_thread(connection: sqlite3.Connection, persona: str, conversation: Fore
         (named_by[1] if named_by else 0, named_by[0] if named_by else "", persona),
     ).fetchone()
     return int(row[0]) if row else 0
+
+
+def purged(connection: sqlite3.Connection, messages: Sequence[ForeignMessage]) -> frozenset[str]:
+    """Return the keys of messages that were purged here, of whichever persona they were."""
+    found = connection.execute(
+        "SELECT origin || '-' || origin_seq FROM json_each(?) CROSS JOIN messages INDEXED BY messages_purged "
+        "ON origin = json_extract(value, '$[0]') AND origin_seq = json_extract(value, '$[1]') "
+        "WHERE purged_by IS NOT NULL",
+        (json.dumps([known_by for each in messages if (known_by := origin(each.key))]),),
+    )
+    return frozenset(key for (key,) in found)
 
 
 def name(connection: sqlite3.Connection, incoming: Incoming, thread_id: int, operation_id: int) -> int:
