@@ -77,7 +77,7 @@ def test_a_script_purges_and_reads_json(home: Home) -> None:
         (("since", "tomorrow"), 1, "future"),
         (("backups", "x"), 1, "purge backups takes no words"),
         (("everything",), 2, "invalid choice"),
-        (("search",), 1, "After purge search comes words"),
+        (("search",), 1, "After purge search come words"),
         (("search", CANARY, "--persona", "nobody"), 1, "nobody"),
     ],
 )

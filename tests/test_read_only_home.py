@@ -127,6 +127,21 @@ def test_a_question_is_refused_and_nothing_changes(home: Home, place: Place) -> 
 
 
 @pytest.mark.parametrize("place", PLACES)
+def test_a_purge_is_shown_and_refused_with_one_sentence(home: Home, place: Place) -> None:
+    assert home.run("backup").code == 0
+    with place(home) as before:
+        run = Program(home, before)
+        shown = run("purge", "search", SAID[0], "--dry-run")
+        assert (shown.code, shown.output.splitlines()[-1]) == (0, "Nothing was purged.")
+        assert "would still have it" in shown.output
+        refused = run("purge", "search", SAID[0], "--yes", "--json")
+        assert (refused.code, refused.output) == (1, "")
+        assert refused.errors.splitlines()[-1].endswith("Nothing was purged.")
+        assert "cannot be written: " in refused.errors.splitlines()[-1]
+    assert home.said() == SAID
+
+
+@pytest.mark.parametrize("place", PLACES)
 def test_a_private_question_is_answered_because_nothing_of_it_is_stored(home: Home, place: Place) -> None:
     with place(home) as before:
         outcome = Program(home, before)("ask", "--private", "hello")

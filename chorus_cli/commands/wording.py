@@ -105,6 +105,8 @@ def rounding(span: Span, choice: WindowChoice) -> str:
 def turn(question: Message) -> str:
     """Name a turn by the user's message in it."""
     said = shortened(question.content)
+    if not said and not question.attachments:
+        return "a purged message and its reply"
     return f'your message "{said}" and its reply' if question.role is Role.USER else f'the message "{said}"'
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.app import opened
 from chorus_cli.core.errors import CommandError
-from chorus_cli.core.upkeep.purging import WITH_BACKUPS, asked_purge
-from chorus_cli.services.upkeep.purging import still_there
+from chorus_cli.core.upkeep.purging import NO_CRITERIA, WITH_BACKUPS, asked_purge
+from chorus_cli.services.upkeep.purging import NONE_HOLDS, still_there
 from chorus_cli.subcommands.conventions import joined_text, options, print_json
 from chorus_cli.subcommands.exit_codes import DONE, FAILED
 from chorus_cli.terminal.consent import agreed, can_ask
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
+    from chorus_cli.core.upkeep.purging import WantedPurge
     from chorus_cli.services.upkeep.purging import Found, Purging
 
 BACKUPS = "backups"
@@ -31,24 +32,28 @@ async def purge(chosen: argparse.Namespace, environment: Mapping[str, str]) -> i
         if chosen.subject == BACKUPS:
             if text:
                 raise CommandError("purge backups takes no words: it rewrites those that hold texts purged before.")
-            return await _rewritten(purging, await purging.in_backups(), chosen, {})
+            return await _rewritten(purging, await purging.in_backups(), chosen, ({}, NO_CRITERIA))
         limit = f" --persona {given.persona}" if given.persona and chosen.subject != "persona" else ""
         asked = asked_purge(chosen.subject, f"{text}{limit}", app.clock.now())
         found = await purging.find(asked, app.focus.slug, standard_error().notice)
-        if found.extent.is_empty or chosen.dry_run or asked.is_dry:
+        names = found.extent.backups
+        if chosen.dry_run or asked.is_dry or (found.extent.is_empty and not names):
             return _shown(found, chosen)
+        report = found.extent.as_json()
+        if found.extent.is_empty:
+            return await _rewritten(purging, names, chosen, ({**report, "purged": False}, found.wanted))
         if not await _is_agreed(found, chosen):
             return FAILED
         done = await purging.carry_out(found)
         if not chosen.json:
             standard_output().line(done.sentence)
-        return await _rewritten(purging, done.backups, chosen, {**found.extent.as_json(), "purged": True})
+        return await _rewritten(purging, done.backups, chosen, ({**report, "purged": True}, found.wanted))
 
 
 def _shown(found: Found, chosen: argparse.Namespace) -> int:
     if chosen.json:
         print_json({**found.extent.as_json(), "purged": False})
-    elif found.extent.is_empty:
+    elif found.extent.is_empty and not found.extent.backups:
         standard_output().line("There is nothing of that; nothing was purged.")
     else:
         standard_output().line(f"{found.extent.text()}\nNothing was purged.")
@@ -67,18 +72,26 @@ async def _is_agreed(found: Found, chosen: argparse.Namespace) -> bool:
 
 
 async def _rewritten(
-    purging: Purging, names: tuple[str, ...], chosen: argparse.Namespace, report: Mapping[str, object]
+    purging: Purging,
+    names: tuple[str, ...],
+    chosen: argparse.Namespace,
+    purge: tuple[Mapping[str, object], WantedPurge],
 ) -> int:
-    """Rewrite the backups if that was asked for, or is agreed to, and report."""
+    """Rewrite the backups if that was asked for, or is agreed to, and report; ``purge`` is its report and criteria."""
+    report, criteria = purge
     wanted = bool(names) and chosen.backups
-    told = "" if names else "No backup holds anything that was purged."
+    told = "" if names or criteria != NO_CRITERIA else NONE_HOLDS
     if names and not wanted and not chosen.json:
         wanted = not chosen.yes and await agreed(still_there(names), standard_error())
-        told = "" if wanted else f"The backups are as they were: {', '.join(names)}. {_LATER}"
+        told = (
+            ""
+            if wanted
+            else f"The backups are as they were: {', '.join(names)}. {_AGAIN if criteria.words else _LATER}"
+        )
     failures: list[str] = []
     if wanted:
-        told = await purging.rewrite_backups(failures.append)
-    remaining = await purging.in_backups() if wanted else names
+        told = await purging.rewrite_backups(failures.append, criteria)
+    remaining = await purging.in_backups(criteria) if wanted else names
     if chosen.json:
         print_json({**report, "backups": [*remaining]})
     elif told:
@@ -88,6 +101,7 @@ async def _rewritten(
     return FAILED if failures else DONE
 
 
+_AGAIN = f"The same purge with {WITH_BACKUPS} rewrites them."
 _LATER = f"chorus purge {BACKUPS} {WITH_BACKUPS} rewrites them."
 
 

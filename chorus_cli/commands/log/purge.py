@@ -10,8 +10,8 @@ from chorus_cli.commands.framework.arguments import Candidate, Parameter
 from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Question, Report, Text
 from chorus_cli.commands.framework.services import Services
-from chorus_cli.core.upkeep.purging import AskedPurge, asked_purge
-from chorus_cli.services.upkeep.purging import Found, still_there
+from chorus_cli.core.upkeep.purging import NO_CRITERIA, AskedPurge, WantedPurge, asked_purge
+from chorus_cli.services.upkeep.purging import NONE_HOLDS, Found, still_there
 
 GROUP: CommandGroup[Services] = CommandGroup("purge", "Overwrite messages for good.")
 
@@ -100,15 +100,19 @@ async def purge_backups(services: Services) -> Text | Question:
         /purge backups
     """
     names = await services.upkeep.purging.in_backups()
-    return _offered(services, "", names) if names else Text("No backup holds anything that was purged.")
+    return _offered(services, "", names, NO_CRITERIA) if names else Text(NONE_HOLDS)
 
 
 async def _asked(services: Services, asked: AskedPurge) -> Text | Report | Question:
     found = await services.upkeep.purging.find(asked, services.focus.slug, services.machine.notifier.progress)
-    if found.extent.is_empty:
+    if found.extent.is_empty and not found.extent.backups:
         return Text("There is nothing of that; nothing was purged.")
     if asked.is_dry:
         return Text(f"{found.extent.text()}\nNothing was purged.")
+    if found.extent.is_empty:
+        if asked.with_backups:
+            return Text(await _rewritten(services, found.wanted))
+        return _offered(services, "", found.extent.backups, found.wanted)
 
     async def confirmed() -> Text | Question:
         return await _purged(services, found, with_backups=asked.with_backups)
@@ -122,14 +126,18 @@ async def _purged(services: Services, found: Found, *, with_backups: bool) -> Te
     if not done.backups:
         return Text(done.sentence)
     if with_backups:
-        told = await services.upkeep.purging.rewrite_backups(services.machine.notifier.progress)
-        return Text(f"{done.sentence} {told}")
-    return _offered(services, f"{done.sentence}\n", done.backups)
+        return Text(f"{done.sentence} {await _rewritten(services, found.wanted)}")
+    return _offered(services, f"{done.sentence}\n", done.backups, found.wanted)
 
 
-def _offered(services: Services, sentence: str, names: Sequence[str]) -> Question:
+async def _rewritten(services: Services, wanted: WantedPurge) -> str:
+    return await services.upkeep.purging.rewrite_backups(services.machine.notifier.progress, wanted)
+
+
+def _offered(services: Services, sentence: str, names: Sequence[str], wanted: WantedPurge) -> Question:
     async def confirmed() -> Text:
-        return Text(await services.upkeep.purging.rewrite_backups(services.machine.notifier.progress))
+        return Text(await _rewritten(services, wanted))
 
-    declined = Text("The backups are as they were; /purge backups rewrites them later.")
+    later = "the same purge" if wanted.words else "/purge backups"
+    declined = Text(f"The backups are as they were; {later} rewrites them later.")
     return Question(f"{sentence}{still_there(names)}", confirmed, declined)

@@ -18,16 +18,17 @@ MOST_SHOWN = 5
 
 
 class ShownMessage(NamedTuple):
-    """A message that would be purged, for a list."""
+    """A message that would be purged, for a list; ``speaker`` is a name for the user or of the persona."""
 
     id: int
     persona: str
     timestamp: datetime
     content: str
+    speaker: str
 
     def line(self) -> str:
         """Return its line in the list."""
-        return f"  #{self.id} {_local(self.timestamp)} {self.persona}: {shortened(self.content)}"
+        return f"  #{self.id} {_local(self.timestamp)} {self.speaker}: {shortened(self.content)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,8 @@ class Extent:
 
     def _lines(self) -> Iterator[str]:
         if self.messages and self.first and self.last:
-            span = f"{_local(self.first)} to {_local(self.last)}"
+            first, last = _local(self.first), _local(self.last)
+            span = first if self.messages == 1 else f"{first} to {last}"
             yield f"{counted(self.messages, 'message')}, {span}:"
             yield from (each.line() for each in self.shown)
             if self.messages > len(self.shown):

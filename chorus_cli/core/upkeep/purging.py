@@ -64,7 +64,7 @@ def asked_purge(kind: str, text: str, now: datetime) -> AskedPurge:
         )
     read, expected = _READERS[kind]
     if not rest:
-        raise CommandError(f"There is nothing to purge yet. After purge {kind} comes {expected}.")
+        raise CommandError(f"Nothing was purged. After purge {kind} {expected}.")
     return read(asked, rest, now)
 
 
@@ -94,11 +94,11 @@ def _search(asked: AskedPurge, text: str, _now: datetime) -> AskedPurge:
 
 
 _READERS: Mapping[str, tuple[Callable[[AskedPurge, str, datetime], AskedPurge], str]] = {
-    "message": (_messages, "the number of a message, or several; /search shows them"),
-    "thread": (_thread, "the number of a thread"),
-    "persona": (_persona, "the name of a persona"),
-    "since": (_since, "a time such as 3 days ago, and maybe until and another"),
-    "search": (_search, "words that a message contains"),
+    "message": (_messages, "comes the number of a message, or several; /search shows them"),
+    "thread": (_thread, "comes the number of a thread"),
+    "persona": (_persona, "comes the name of a persona"),
+    "since": (_since, "comes a time such as 3 days ago, and maybe until and another"),
+    "search": (_search, "come words that a message contains"),
 }
 KINDS = tuple(_READERS)
 """The words that follow ``purge``."""
@@ -134,6 +134,10 @@ class WantedPurge(NamedTuple):
         texts = (str(stored[name]) for name in ("words", "since", "until", "persona"))
         return cls(messages, frozenset(map(int, stored["threads"])), frozenset(map(str, stored["personas"])), *texts)
 
+    def criteria(self) -> WantedPurge:
+        """Return it without the ids of one log: the words, the span and the personas hold in every backup."""
+        return self._replace(messages=frozenset(), threads=frozenset())
+
     def as_json(self) -> dict[str, JsonValue]:
         """Write it to be stored."""
         return {
@@ -142,3 +146,7 @@ class WantedPurge(NamedTuple):
             "threads": [*sorted(self.threads)],
             "personas": [*sorted(self.personas)],
         }
+
+
+NO_CRITERIA = WantedPurge()
+"""A purge without criteria, which finds nothing by itself."""

@@ -192,7 +192,7 @@ class Journal:
         return await self.context.store.read(spoken.is_spoken_after, target.persona.slug, undone.after_message_id)
 
     async def _question(self, turn_id: int) -> Message:
-        found = await self.context.store.read(message_rows.rows, [turn_id])
+        found = await self.context.store.read(message_rows.first_of_turn, turn_id)
         if not found:
             raise JournalError(f"Turn {turn_id} cannot be taken back: its first message is not in the log.")
         return found[0]

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.errors import BackupError, HomeError, PurgeError, SessionError, StorageError
 from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.core.upkeep.purge_reports import backups_sentence
+from chorus_cli.core.upkeep.purging import NO_CRITERIA
 from chorus_cli.core.upkeep.traces import Watch
 from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.storage.backups import daily
 from chorus_cli.storage.files import file_lock
 from chorus_cli.storage.purges import backups, carrying_out
+from chorus_cli.storage.purges.backups import Sought
 from chorus_cli.storage.purges.concerned import concerned
 from chorus_cli.storage.purges.selection import selected
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from typing import Self
 
-    from chorus_cli.core.upkeep.purge_reports import Extent
+    from chorus_cli.core.upkeep.purge_reports import Extent, ShownMessage
     from chorus_cli.core.upkeep.purging import AskedPurge, WantedPurge
     from chorus_cli.ports import Clock
     from chorus_cli.services.log.search import Search
@@ -37,6 +39,7 @@ _ROOM = 2
 """Times the size of the log that making it anew may take besides."""
 
 _SILENCE_SECONDS = 2.0
+NONE_HOLDS = "No backup holds a purged message."
 
 LOCK = ".purge.lock"
 """The file in the folder of the backups that is locked while a purge is carried out."""
@@ -91,8 +94,13 @@ class Purging:
         self._require_room()
         with _Progress(self.clock, tell) as progress:
             extent, rows = await self.store.read(_extent_and_rows, self.home, wanted, Watch(progress.look))
-        held = () if extent.is_empty else await self._holding(rows)
-        return Found(wanted, replace(extent, backups=held), rows)
+        held = await self._holding(rows, wanted) if wanted.words or not extent.is_empty else ()
+        return Found(wanted, replace(extent, shown=await self._with_speakers(extent), backups=held), rows)
+
+    async def _with_speakers(self, extent: Extent) -> tuple[ShownMessage, ...]:
+        """Return the messages of an extent with the names of the personas that said them."""
+        names = {slug: (await self.roster.logged(None, slug))[1] for slug in {each.persona for each in extent.shown}}
+        return tuple(each._replace(speaker=each.speaker or names[each.persona]) for each in extent.shown)
 
     async def carry_out(self, found: Found) -> Purged:
         """Purge; from the decision on, a purge that fails or is killed is carried on by `finish`.
@@ -107,7 +115,7 @@ class Purging:
         amount = counted(found.extent.messages, "message") if found.extent.messages else "The texts"
         verb = "is" if found.extent.messages == 1 else "are"
         # A backup may have been made since the extent was shown.
-        return Purged(f"{amount} {verb} purged, for good.", await self._holding(found.rows))
+        return Purged(f"{amount} {verb} purged, for good.", await self._holding(found.rows, found.wanted))
 
     async def finish(self) -> bool:
         """Carry on a purge that was interrupted, and return whether there was one; not if another Chorus is at it.
@@ -124,36 +132,36 @@ class Purging:
             return False
         return True
 
-    async def in_backups(self) -> tuple[str, ...]:
-        """Return the names of the backups that hold something of any purge so far."""
-        return await self._holding(await self.store.read(backups.rows_purged))
+    async def in_backups(self, wanted: WantedPurge = NO_CRITERIA) -> tuple[str, ...]:
+        """Return the names of the backups that hold rows of any purge so far, or texts that fit ``wanted``."""
+        return await self._holding(await self.store.read(backups.rows_purged), wanted)
 
-    async def rewrite_backups(self, tell: Callable[[str], None]) -> str:
-        """Rewrite the backups that hold something of any purge so far, and return a sentence.
+    async def rewrite_backups(self, tell: Callable[[str], None], wanted: WantedPurge = NO_CRITERIA) -> str:
+        """Rewrite the backups that hold rows of any purge so far, or texts that fit ``wanted``; return a sentence.
 
         ``tell`` gets a sentence for each that cannot be rewritten.
 
         Raises:
             PurgeError: another Chorus is at it.
         """
-        rows = await self.store.read(backups.rows_purged)
+        sought = Sought(await self.store.read(backups.rows_purged), wanted.criteria())
         async with self._alone(self.patience_seconds):
-            told, _ = await run_to_completion(asyncio.to_thread(self._rewrite, rows))
+            told, _ = await run_to_completion(asyncio.to_thread(self._rewrite, sought))
         for sentence in told.failures:
             tell(sentence)
         if not told.rewritten and not told.failures:
-            return "No backup holds anything that was purged."
+            return NONE_HOLDS
         return f"Rewrote {counted(told.rewritten, 'backup')}."
 
-    def _rewrite(self, rows: PurgedRows) -> _Rewritten:
-        held = backups.holding(self.places, rows)
+    def _rewrite(self, sought: Sought) -> _Rewritten:
+        held = backups.holding(self.places, *sought)
         failures = [
             f"{path} cannot be read, so it may still have it; delete it if it must not." for path in held.unreadable
         ]
         rewritten = 0
         for path in held.backups:
             try:
-                backups.rewrite(self.places, path, rows, self.clock.now())
+                backups.rewrite(self.places, path, sought, self.clock.now())
                 rewritten += 1
             except (BackupError, StorageError) as error:
                 failures.append(f"{path} still has it. {error}")
@@ -173,8 +181,8 @@ class Purging:
         await self.store.compact()
         await self.store.write(carrying_out.complete)
 
-    async def _holding(self, rows: PurgedRows) -> tuple[str, ...]:
-        held = await asyncio.to_thread(backups.holding, self.places, rows)
+    async def _holding(self, rows: PurgedRows, wanted: WantedPurge = NO_CRITERIA) -> tuple[str, ...]:
+        held = await asyncio.to_thread(backups.holding, self.places, rows, wanted.criteria())
         return tuple(path.name for path in (*held.backups, *held.unreadable))
 
     @asynccontextmanager
@@ -191,10 +199,15 @@ class Purging:
                     path = self.places.backups / name
                     locks.enter_context(await asyncio.to_thread(file_lock.hold, path, patience_seconds))
             except HomeError as error:
+                if isinstance(error.__cause__, OSError):
+                    raise self._unwritable(error.__cause__) from error
                 raise _BusyError("Another Chorus is purging or making a backup. Try again in a moment.") from error
             except OSError as error:
-                raise PurgeError(f"{self.places.backups} cannot be written: {error.strerror or error}.") from error
+                raise self._unwritable(error) from error
             yield
+
+    def _unwritable(self, error: OSError) -> PurgeError:
+        return PurgeError(f"{self.places.backups} cannot be written: {error.strerror or error}. Nothing was purged.")
 
     def _require_room(self) -> None:
         if not self.places.database.exists():

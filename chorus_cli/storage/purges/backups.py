@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseTooNewError, StorageError
 from chorus_cli.core.log.purges import NO_IDS, Purge, PurgedIds
-from chorus_cli.core.upkeep.purging import WantedPurge
+from chorus_cli.core.upkeep.purging import NO_CRITERIA, WantedPurge
 from chorus_cli.storage.backups import archive, daily
 from chorus_cli.storage.files.durable_files import sync_folder
 from chorus_cli.storage.purges import files, overwriting, sessions
-from chorus_cli.storage.purges.concerned import concerned
+from chorus_cli.storage.purges.concerned import Concerned, concerned
+from chorus_cli.storage.purges.selection import selected_by_words
 from chorus_cli.storage.sqlite import migrations
 from chorus_cli.storage.sqlite.errors import storage_error
 from chorus_cli.storage.sqlite.upkeep import copying
@@ -49,6 +50,13 @@ class PurgedRows(NamedTuple):
     summaries: frozenset[tuple[object, ...]] = frozenset()
 
 
+class Sought(NamedTuple):
+    """The rows of purges, and the criteria of one that hold in every backup, such as the words of a search."""
+
+    rows: PurgedRows = PurgedRows()
+    criteria: WantedPurge = NO_CRITERIA
+
+
 class Holding(NamedTuple):
     """Backups that hold some of the rows, and those that cannot be read."""
 
@@ -69,16 +77,15 @@ def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
     return PurgedRows(*(_rows(connection, name, getattr(ids, name)) for name in PurgedRows._fields))
 
 
-def holding(places: Places, rows: PurgedRows) -> Holding:
+def holding(places: Places, rows: PurgedRows, criteria: WantedPurge = NO_CRITERIA) -> Holding:
     """Look into all backups in the folder of backups, oldest first."""
     found, unreadable = [], []
     for each in daily.listed(places):
         if each.path.suffix not in {".zip", ".db"}:
             continue
         try:
-            with _log_of(places, each.path) as path, copying.opened(path) as connection:
-                if any(_held(connection, rows)):
-                    found.append(each.path)
+            if _has_rows(places, each.path, rows) or (criteria != NO_CRITERIA and _has(places, each.path, criteria)):
+                found.append(each.path)
         except (BackupError, StorageError):
             unreadable.append(each.path)
     return Holding(tuple(found), tuple(unreadable))
@@ -95,8 +102,22 @@ def purged_since(log: Path, backup: Path) -> int:
     return 0
 
 
-def rewrite(places: Places, path: Path, rows: PurgedRows, now: datetime) -> None:
-    """Replace a backup by one without these rows and all that was made of them; it gets the tables of this Chorus.
+def _has_rows(places: Places, path: Path, rows: PurgedRows) -> bool:
+    with _log_of(places, path) as log, copying.opened(log) as connection:
+        return any(_held(connection, rows))
+
+
+def _has(places: Places, path: Path, criteria: WantedPurge) -> bool:
+    """Return whether a purge of a backup with criteria would change something, by a copy of it."""
+    with _temporary_folder(places) as name:
+        folder = Path(name)
+        _unpack(path, folder)
+        with _migrated(folder) as connection:
+            return _traced(connection, places, folder, Sought(criteria=criteria)).is_any
+
+
+def rewrite(places: Places, path: Path, sought: Sought, now: datetime) -> None:
+    """Replace a backup by one without these texts and all that was made of them; it gets the tables of this Chorus.
 
     Raises:
         BackupError: it cannot be read or written; it is as it was.
@@ -108,7 +129,7 @@ def rewrite(places: Places, path: Path, rows: PurgedRows, now: datetime) -> None
             folder, draft = Path(name) / "content", Path(name) / "draft"
             folder.mkdir()
             _unpack(path, folder)
-            dropped = _purge(folder, rows, now)
+            dropped = _purge(places, folder, sought, now)
             if path.suffix == ".zip":
                 _without_attachments(folder, dropped)
                 archive.pack_again(folder, draft)
@@ -131,8 +152,22 @@ def _unpack(path: Path, folder: Path) -> None:
         shutil.copyfile(path, folder / archive.DATABASE)
 
 
-def _purge(folder: Path, rows: PurgedRows, now: datetime) -> frozenset[str]:
+def _purge(places: Places, folder: Path, sought: Sought, now: datetime) -> frozenset[str]:
     """Purge the log and the sessions in a folder, and return the attachments that nothing names any more."""
+    with _migrated(folder) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        traced = _traced(connection, places, folder, sought)
+        for change in traced.sessions:
+            sessions.store(connection, change, sessions.write(folder / archive.PERSONAS, change))
+        sessions.forget(connection, traced.lost_sessions)
+        overwriting.overwrite(connection, traced.found.ids, now)
+        connection.execute("COMMIT")
+        connection.execute("VACUUM")
+    return traced.attachments
+
+
+@contextmanager
+def _migrated(folder: Path) -> Iterator[sqlite3.Connection]:
     path = folder / archive.DATABASE
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         try:
@@ -140,29 +175,53 @@ def _purge(folder: Path, rows: PurgedRows, now: datetime) -> frozenset[str]:
                 raise DatabaseTooNewError("It was made by a newer Chorus. Update Chorus to rewrite it.")
             connection.execute("PRAGMA secure_delete = ON")
             migrations.migrate(connection)
-            connection.execute("BEGIN IMMEDIATE")
-            dropped = _purge_log(connection, folder, rows, now)
-            connection.execute("COMMIT")
-            connection.execute("VACUUM")
+            yield connection
         except sqlite3.Error as error:
             raise storage_error(error, path) from error
-    return dropped
 
 
-def _purge_log(connection: sqlite3.Connection, folder: Path, rows: PurgedRows, now: datetime) -> frozenset[str]:
-    messages, items, summaries = _held(connection, rows)
+class _Traced(NamedTuple):
+    """All that a purge changes in a backup that was unpacked."""
+
+    found: Concerned
+    sessions: tuple[sessions.SessionChange, ...]
+    lost_sessions: tuple[tuple[str, str], ...]
+    attachments: frozenset[str]
+
+    @property
+    def is_any(self) -> bool:
+        return any((*self.found.ids, self.sessions, self.lost_sessions, self.attachments))
+
+
+def _traced(connection: sqlite3.Connection, places: Places, folder: Path, sought: Sought) -> _Traced:
+    held, items, summaries = _held(connection, sought.rows)
+    wanted = sought.criteria._replace(messages=held | selected_by_words(connection, sought.criteria))
     # A reply in progress is nobody's any more in a backup.
     connection.execute(
         f"UPDATE messages SET status = 'interrupted' WHERE status = 'streaming' AND id {_AMONG}",
-        {"ids": json.dumps([*messages])},
+        {"ids": json.dumps([*wanted.messages])},
     )
-    found = concerned(connection, WantedPurge(messages), PurgedIds(items=items, summaries=summaries))
+    found = concerned(connection, wanted, PurgedIds(items=items, summaries=summaries))
     texts = sessions.saved_texts(connection, found)
-    for change in sessions.changes(folder / archive.PERSONAS, texts):
-        sessions.store(connection, change, sessions.write(folder / archive.PERSONAS, change))
-    dropped = files.lonely_attachments(connection, found)
-    overwriting.overwrite(connection, found.ids, now)
-    return frozenset(dropped)
+    personas = folder / archive.PERSONAS
+    return _Traced(
+        found,
+        tuple(sessions.changes(personas, texts)),
+        tuple(sessions.lost(connection, personas, texts)),
+        _attachments(connection, places, folder, found),
+    )
+
+
+def _attachments(connection: sqlite3.Connection, places: Places, folder: Path, found: Concerned) -> frozenset[str]:
+    """Return the attachments of a backup that are to go; those of a daily backup lie beside it."""
+    path = folder / archive.MANIFEST
+    names = json.loads(path.read_text(encoding="utf-8"))["attachments"] if path.exists() else []
+    unsent = {
+        digest
+        for stored in (folder / archive.ATTACHMENTS, places.kept_attachments)
+        for digest in files.unsent_attachments(connection, stored, found)
+    }
+    return frozenset(files.lonely_attachments(connection, found)) | (unsent & {Path(name).name for name in names})
 
 
 def _without_attachments(folder: Path, dropped: frozenset[str]) -> None:
@@ -191,12 +250,18 @@ def _drop_kept_attachments(places: Places, dropped: frozenset[str]) -> None:
             path.unlink()
 
 
+def _temporary_folder(places: Places) -> tempfile.TemporaryDirectory[str]:
+    """Return a folder for copies that are only read; it is elsewhere if that of the backups cannot be written."""
+    is_writable = os.access(places.backups, os.W_OK)
+    return tempfile.TemporaryDirectory(prefix=".chorus-", dir=places.backups if is_writable else None)
+
+
 @contextmanager
 def _log_of(places: Places, path: Path) -> Iterator[Path]:
     if path.suffix == ".db":
         yield path
         return
-    with tempfile.TemporaryDirectory(prefix=".chorus-", dir=places.backups) as folder:
+    with _temporary_folder(places) as folder:
         archive.unpack_log(path, Path(folder) / archive.DATABASE)
         yield Path(folder) / archive.DATABASE
 

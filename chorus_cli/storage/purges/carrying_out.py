@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.core.editing.lines import HUMAN
+from chorus_cli.core.log.messages import Role
 from chorus_cli.core.upkeep.purge_reports import MOST_SHOWN, Extent, ShownMessage
 from chorus_cli.core.upkeep.purging import WantedPurge
 from chorus_cli.storage.purges import files, overwriting, sessions
@@ -51,7 +53,7 @@ def extent(connection: sqlite3.Connection, home: PurgedHome, found: Concerned, w
     return Extent(
         messages=len(rows),
         shown=tuple(
-            ShownMessage(row.id, row.persona, row.timestamp, row.content)
+            ShownMessage(row.id, row.persona, row.timestamp, row.content, HUMAN if row.role is Role.USER else "")
             for row, _ in zip(shown, range(MOST_SHOWN), strict=False)
         ),
         first=min((row.timestamp for row in rows), default=None),
@@ -117,4 +119,4 @@ def _overwrite_sessions(connection: sqlite3.Connection, home: PurgedHome, found:
         sessions.store(connection, change, sessions.write(home.personas, change))
     for change in sessions.changes(home.deleted, texts):
         sessions.write(home.deleted, change)
-    sessions.forget_lost(connection, home.personas, texts)
+    sessions.forget(connection, sessions.lost(connection, home.personas, texts))

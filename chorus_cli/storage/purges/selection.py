@@ -51,6 +51,11 @@ def selected(connection: sqlite3.Connection, asked: AskedPurge, persona: str) ->
     return WantedPurge(_ids(connection, "persona = :persona", persona=persona), personas=frozenset({persona}))
 
 
+def selected_by_words(connection: sqlite3.Connection, wanted: WantedPurge) -> frozenset[int]:
+    """Return the messages of a log that a search for the words of a purge finds; none without words."""
+    return _found(connection, wanted.words, wanted.persona) if wanted.words else frozenset()
+
+
 def matching(texts: Mapping[int, str], words: str) -> set[int]:
     """Return the keys of the texts that a search for ``words`` finds; none without words."""
     if not words or not texts:

@@ -21,7 +21,7 @@ from chorus_cli.storage.purges.selection import in_words
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from chorus_cli.core.log.messages import MessageContent
@@ -169,13 +169,23 @@ def store(connection: sqlite3.Connection, change: SessionChange, named: str | No
     connection.execute("UPDATE summaries SET model = NULL WHERE model = ?", (f"session {change.session_id}",))
 
 
-def forget_lost(connection: sqlite3.Connection, personas: Path, texts: SavedTexts) -> None:
-    """Delete the rows of sessions whose files are gone, if they repeat purged texts."""
+def lost(connection: sqlite3.Connection, personas: Path, texts: SavedTexts) -> list[tuple[str, str]]:
+    """Return persona and name of the rows of sessions whose files are gone, if they repeat purged texts."""
     found = connection.execute("SELECT persona, session_id, description, summary FROM sessions").fetchall()
-    for persona, session_id, description, summary in found:
-        is_named = persona in texts.found.wanted.personas or texts.found.repeats(f"{description}\n{summary}")
-        if is_named and session_id not in session_files.ids(personas, persona):
-            connection.execute("DELETE FROM sessions WHERE persona = ? AND session_id = ?", (persona, session_id))
+    return [
+        (persona, session_id)
+        for persona, session_id, description, summary in found
+        if session_id not in session_files.ids(personas, persona)
+        and (
+            persona in texts.found.wanted.personas
+            or texts.found.repeats(f"{description}\n{summary}\n{_name_in_words(session_id)}")
+        )
+    ]
+
+
+def forget(connection: sqlite3.Connection, rows: Iterable[tuple[str, str]]) -> None:
+    """Delete rows of sessions, named by persona and name."""
+    connection.executemany("DELETE FROM sessions WHERE persona = ? AND session_id = ?", rows)
 
 
 def _name_in_words(session_id: str) -> str:

@@ -32,7 +32,8 @@ def show_exchange(exchange: Exchange, screen: Screen) -> None:
     """Show the beginning of the user's last message and of the reply, dim, with the time and the state of the reply."""
     columns = shutil.get_terminal_size().columns
     sign = "❯" if screen.unicode else ">"
-    asked, more = beginning(f"{_time(exchange)} {sign} {exchange.question}".rstrip(), _QUESTION_ROWS, columns)
+    said = f" {sign} {exchange.question}".rstrip() if exchange.question else ""
+    asked, more = beginning(f"{_time(exchange)}{said}", _QUESTION_ROWS, columns)
     if more:
         asked[-1] = f"{asked[-1][: columns - 2]} …"
     replied, more = beginning(exchange.reply, _REPLY_ROWS, columns)

@@ -71,3 +71,13 @@ async def test_the_file_of_the_log_has_no_free_page_after_a_purge(world: World) 
     await purged(world, "/purge message 1")
     assert log.stat().st_size < before - 50_000
     assert log.with_name("chorus.db-journal").stat().st_size == 0
+
+
+async def test_an_undo_takes_back_the_reply_to_a_purged_question(world: World) -> None:
+    for text in (SAID, "And now?"):
+        await world.say(text)
+    await purged(world, "/purge message 3")
+    assert await world.told("/undo") == "Undone: a purged message and its reply"
+    assert await world.seen() == [SAID, "ok"]
+    assert "a purged message" in await world.told("/redo")
+    assert await world.seen() == [SAID, "ok", "ok"]

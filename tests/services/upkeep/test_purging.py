@@ -96,7 +96,10 @@ async def test_what_would_go_is_shown_and_a_dry_run_and_a_no_change_nothing(worl
     await talk(world)
     question = await world.asked_back("/purge message 1 3")
     assert question.text.splitlines()[0].startswith("2 messages, 2026-02-12 ")
-    assert [line.split(" chorus: ")[1] for line in question.text.splitlines()[1:3]] == [f"{GATE[:59]}…", MILL]
+    assert [line.split(" Human: ")[1] for line in question.text.splitlines()[1:3]] == [f"{GATE[:59]}…", MILL]
+    reply = await world.told("/purge message 2 --dry-run")
+    assert reply.splitlines()[1].endswith(" chorus: I see.")
+    assert " to " not in reply.splitlines()[0]
     assert question.declined.text == "Nothing was purged."
     assert (await world.told("/purge message 1 3 --dry-run")).endswith("Nothing was purged.")
     assert len(await world.log()) == 4
@@ -107,13 +110,13 @@ async def test_what_would_go_is_shown_and_a_dry_run_and_a_no_change_nothing(worl
     [
         ("/purge message 99", "There is no message #99, or it is purged already. /search shows the numbers."),
         ("/purge message x", "'x' is not a number from 1 upwards, such as 3 or #3."),
-        ("/purge message --dry-run", "There is nothing to purge yet. After purge message comes the number"),
+        ("/purge message --dry-run", "Nothing was purged. After purge message comes the number"),
         ("/purge thread 7", "There is no thread #7 of chorus. Its threads are #1."),
         ("/purge persona nobody", "nobody"),
         ("/purge since monday until tomorrow", "future"),
         ("/purge since 1h until 2h", "The time after until must be later than the one after since."),
         ("/purge search zyx", "There is nothing of that; nothing was purged."),
-        ("/purge backups", "No backup holds anything that was purged."),
+        ("/purge backups", "No backup holds a purged message."),
     ],
 )
 async def test_a_purge_that_cannot_be_done_says_why(world: World, line: str, answer: str) -> None:

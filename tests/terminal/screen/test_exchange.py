@@ -42,7 +42,7 @@ def test_the_beginning_of_a_text_is_cut_to_rows(text: str, rows: list[str], more
         (Exchange(AT, "Hello", "", Status.INTERRUPTED), ["❯ Hello", "[interrupted]"]),
         (Exchange(AT, "Hello", "Hi", Status.FAILED), ["❯ Hello", "Hi", "[failed; /retry asks again]"]),
         (Exchange(AT, "Hello", "Hi", Status.STREAMING), ["❯ Hello", "Hi", "[still being written]"]),
-        (Exchange(AT, "", "Only this", WHOLE), ["❯", "Only this"]),
+        (Exchange(AT, "", "Only this", WHOLE), ["", "Only this"]),
         (Exchange(AT, "1\n2\n3\n4", "Hi", WHOLE), ["❯ 1", "2", "3 …", "Hi"]),
         (
             Exchange(AT, "Count", "\n".join(map(str, range(1, 13))), WHOLE),

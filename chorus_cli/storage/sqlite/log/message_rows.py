@@ -125,6 +125,11 @@ def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Message]:
     return messages(cursor)
 
 
+def first_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[Message]:
+    """Return the first message of a turn, empty if it was purged; none if it is not in the log."""
+    return messages(connection.execute(f"SELECT {COLUMNS} FROM messages WHERE id = ?", (turn_id,)))
+
+
 def rows_since(
     connection: sqlite3.Connection, thread_id: int, after: int, since: datetime, until: datetime | None = None
 ) -> list[Message]:
