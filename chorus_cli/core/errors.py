@@ -32,6 +32,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     │   │   └── MessageNotStoredError   so that a message is not in the log, and nowhere else
     │   ├── DatabaseFullError       no room on the disk
     │   ├── DatabaseReadOnlyError   it can be read and not written
+    │   ├── DatabaseUnconfirmedError  a change that may be lost, or may not be made
     │   ├── DatabaseDamagedError    the file is not a sound database
     │   └── DatabaseTooNewError     made by a newer Chorus
     ├── BackupError             a backup that cannot be made, read or restored
@@ -194,6 +195,10 @@ class DatabaseFullError(StorageError):
 
 class DatabaseReadOnlyError(StorageError):
     """The database can be read and not written."""
+
+
+class DatabaseUnconfirmedError(StorageError):
+    """A change that the disk does not confirm: it may be stored, and may be lost again."""
 
 
 class DatabaseDamagedError(StorageError):

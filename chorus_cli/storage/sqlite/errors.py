@@ -10,6 +10,7 @@ from chorus_cli.core.errors import (
     DatabaseDamagedError,
     DatabaseFullError,
     DatabaseReadOnlyError,
+    DatabaseUnconfirmedError,
     StorageError,
 )
 from chorus_cli.storage.sqlite.patience import is_busy
@@ -50,11 +51,19 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> Stor
     return StorageError(f"The database {path} could not do that: {error}.")
 
 
-def unconfirmed(path: Path | str, error: sqlite3.Error) -> StorageError:
+def unconfirmed(path: Path, error: sqlite3.Error) -> DatabaseUnconfirmedError:
     """Return the error of a change that is written, but whose last sync failed."""
-    return StorageError(
+    return DatabaseUnconfirmedError(
         f"{path} has been changed, but the disk does not confirm it ({error}): a power cut may take the change back. "
         "Look at the disk before you go on."
+    )
+
+
+def unknown(path: Path, error: sqlite3.Error) -> DatabaseUnconfirmedError:
+    """Return the error of a change that may be written or not."""
+    return DatabaseUnconfirmedError(
+        f"It is not known whether {path} has been changed: writing it failed ({error}). "
+        "Look at the disk, and at the log, before you go on."
     )
 
 
