@@ -132,6 +132,11 @@ def _session_is_in_a_file(place: Place, _: Ending) -> bool:
     return [json.loads(file.read_bytes())["message_count"] for file in files] == [2]
 
 
+def _tool_failed(place: Place, _: Ending) -> bool:
+    (told,) = place.sql("SELECT content FROM messages WHERE role = 'tool_result'")
+    return "could not do that" in told
+
+
 def _backup_is_whole(place: Place, _: Ending) -> bool:
     path = place.aside / "backup.zip"
     if not path.exists():
@@ -207,7 +212,8 @@ ACTIONS = (
         _all(
             _replied("complete"),
             _counts("SELECT count(*) FROM messages WHERE role = 'tool_result'"),
-            _operation("memory"),
+            # The model is told if the memory item cannot be stored, and goes on.
+            lambda place, ending: _operation("memory")(place, ending) != _tool_failed(place, ending),
         ),
         is_begun=_asked("Remember the milk"),
         variables=_CALLED,
