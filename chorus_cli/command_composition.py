@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.machine.clipboard import Clipboard
 from chorus_cli.adapters.machine.downloads import download
 from chorus_cli.adapters.machine.editor import UserEditor
+from chorus_cli.adapters.machine.paths import shipped_personas
 from chorus_cli.commands.catalogue import groups
 from chorus_cli.commands.framework.own_commands import OwnCommands
 from chorus_cli.commands.framework.services import (
@@ -46,6 +48,7 @@ from chorus_cli.services.threads.threads import ThreadActivity, Threads
 from chorus_cli.services.upkeep.backups import Backups
 from chorus_cli.services.upkeep.purging import Purging
 from chorus_cli.services.upkeep.rescued import RescuedTexts
+from chorus_cli.storage.files import persona_files
 from chorus_cli.storage.files.persona_files import COMMANDS_FOLDER
 from chorus_cli.storage.purges.carrying_out import PurgedHome
 from chorus_cli.storage.purges.files import StateFolders
@@ -86,7 +89,8 @@ def compose(turns: Turns, desk: Desk) -> Services:
     settings = PersonaSettings(store, clock, personas)
     journal = Journal(context, clock, personas, turns.memory)
     # A private chat may read the shipped personas, beside which nothing is saved.
-    saving = SessionSaving(opened.paths.personas, clock, context, Summarizer(turns.providers.client, context))
+    install = partial(persona_files.install, shipped_personas(), opened.paths.personas)
+    saving = SessionSaving(opened.paths.personas, clock, context, Summarizer(turns.providers.client, context), install)
     timer = _idle_timer(turns, saving, journal)
     replies = _replies(turns, timer)
     activity = ThreadActivity(opened.keeping.is_alive, replies.waiting_in, replies.stop)

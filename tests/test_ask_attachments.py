@@ -119,3 +119,4 @@ def test_a_model_that_sees_no_pictures_is_not_asked(here: Folder, server: Record
     assert (code, output, server.bodies) == (1, "", [])
     assert f"{model} takes no pictures. Choose a model that does with /model NAME" in errors
     assert here.run("log")[1] == ""
+    assert not [path for path in (here.folder / "home" / "attachments").rglob("*") if path.is_file()]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import stat
+import subprocess
 import sys
 import zipfile
 from contextlib import closing
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 BYTES = b"a picture"
 DIGEST = sha256(BYTES).hexdigest()
 SAID = ["hello", "hello again"]
+MOUNT = ("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs")
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +64,23 @@ def changed(home: Home) -> None:
     (home.path / "personas" / "frodo" / "docs" / "ring.md").write_text("It is heavy.")
     shutil.rmtree(home.path / "personas" / "reviewer")
     shutil.rmtree(home.path / "attachments")
+
+
+def test_a_backup_without_room_names_the_file_asked_for(home: Home) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    folder, target = home.path / "backups", home.path / "all.zip"
+    folder.mkdir(exist_ok=True)
+    if subprocess.run([*MOUNT, str(folder)], check=False, capture_output=True).returncode:
+        pytest.skip("this system mounts nothing")
+    try:
+        outcome = home.run("backup", str(target))
+        assert [*folder.iterdir()] == []
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+    assert outcome.code == 1
+    assert f"There is no room left on the disk of {folder} for the backup {target}." in outcome.errors
+    assert ".tmp" not in outcome.errors
 
 
 def test_a_backup_is_one_private_file_with_everything(home: Home, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SAID = ["hello", "hello again", "and again"]
+TERMINAL_COLUMNS = 100
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +71,18 @@ def test_a_sound_home_is_well(home: Home) -> None:
     assert "chorus.db is sound: 6 messages in 1 thread" in outcome.output
     assert "6 messages as written" in outcome.output
     assert "chorus/eliza answers" in outcome.output
+
+
+def test_words_are_not_broken_at_the_edge_of_a_terminal(home: Home) -> None:
+    silently_changed(home)
+    piped = home.run("doctor").output.splitlines()
+    assert max(map(len, piped)) > TERMINAL_COLUMNS
+    with home.shell_in_terminal() as terminal:
+        terminal.say(f"{sys.executable} -m chorus_cli doctor")
+        await_question(terminal, 1)
+        shown = terminal.screen_text().split()
+    words = [word for word in " ".join(piped).split() if len(word) < TERMINAL_COLUMNS // 2]
+    assert [word for word in [*words, "[y/N]"] if word not in shown] == []
 
 
 def silently_changed(home: Home) -> None:

@@ -56,11 +56,12 @@ async def attach(services: Services, file: Annotated[str, FILE]) -> Text:
         /attach photo.png
         /attach https://example.com/paper.pdf
     """
+    model = services.focus.target().choice.model
     if is_address(file):
-        attached = await services.attachments.of_bytes(*await services.machine.download(file))
+        attached = await services.attachments.of_bytes(*await services.machine.download(file), model)
     else:
-        attached = await services.attachments.of_file(bare(file))
-    return await _waiting(services, attached)
+        attached = await services.attachments.of_file(bare(file), model)
+    return _waiting(services, attached, model)
 
 
 @GROUP.command("clear")
@@ -87,12 +88,11 @@ async def paste(services: Services) -> Text:
         /paste
     """
     data = await asyncio.to_thread(services.machine.picture)
-    return await _waiting(services, await services.attachments.of_bytes(_PASTED_NAME, data))
-
-
-async def _waiting(services: Services, attached: Attachment) -> Text:
     model = services.focus.target().choice.model
-    await services.attachments.refuse_untaken(model, [attached])
+    return _waiting(services, await services.attachments.of_bytes(_PASTED_NAME, data, model), model)
+
+
+def _waiting(services: Services, attached: Attachment, model: str) -> Text:
     services.attachments.wait([attached])
     return Text(
         f"{attached.label} goes with your next message (~{_tokens(attached, model):,} tokens). "

@@ -29,8 +29,10 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── JournalError            nothing to undo or redo, or an undo that would overwrite something newer
     ├── StorageError            the database
     │   ├── DatabaseBusyError       another process writes and did not finish in time
+    │   │   └── MessageNotStoredError   so that a message is not in the log, and nowhere else
     │   ├── DatabaseFullError       no room on the disk
     │   ├── DatabaseReadOnlyError   it can be read and not written
+    │   ├── DatabaseUnconfirmedError  a change that may be lost, or may not be made
     │   ├── DatabaseDamagedError    the file is not a sound database
     │   └── DatabaseTooNewError     made by a newer Chorus
     ├── BackupError             a backup that cannot be made, read or restored
@@ -183,12 +185,20 @@ class DatabaseBusyError(StorageError):
     """Another process writes to the database and did not finish in time."""
 
 
+class MessageNotStoredError(DatabaseBusyError):
+    """Another process did not let a message be stored; the caller keeps its text."""
+
+
 class DatabaseFullError(StorageError):
     """There is no room on the disk."""
 
 
 class DatabaseReadOnlyError(StorageError):
     """The database can be read and not written."""
+
+
+class DatabaseUnconfirmedError(StorageError):
+    """A change that the disk does not confirm: it may be stored, and may be lost again."""
 
 
 class DatabaseDamagedError(StorageError):

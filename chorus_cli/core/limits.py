@@ -79,6 +79,9 @@ CARD = Limit("a character card, with its picture", 100 * _MB, "The import is ref
 CARD_JSON = Limit("the JSON of a character card", 20 * _MB, "The import is refused.")
 
 MEMORY_ITEM = Limit("a memory item", 100 * _KB, "It is refused; a document is split.", Unit.CHARACTERS)
+CAPTURED_MESSAGE = Limit(
+    "a message or output that memory items are captured from", _MB, "Nothing is captured from it.", Unit.CHARACTERS
+)
 MEMORY_DOCUMENT = Limit("a document for the memory", 10 * _MB, "The import is refused.")
 ATTACHMENT = Limit("an attachment", 20 * _MB, "It is refused, and nothing is sent.")
 STORED_ATTACHMENT = Limit("an attachment that is stored, as imports bring them", 256 * _MB, "It is told as damaged.")
@@ -122,6 +125,7 @@ LIMITS: tuple[Limit, ...] = (
     CARD,
     CARD_JSON,
     MEMORY_ITEM,
+    CAPTURED_MESSAGE,
     MEMORY_DOCUMENT,
     ATTACHMENT,
     STORED_ATTACHMENT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +12,7 @@ from chorus_cli.core.errors import CommandError, DatabaseReadOnlyError, UsageErr
 from chorus_cli.core.models.choice import ELIZA
 from chorus_cli.core.text.command_signs import is_command, unescaped
 from chorus_cli.services.turns.notices import refuse_unreadable_settings
+from chorus_cli.storage.files import document_files
 from chorus_cli.subcommands.conventions import joined_text, options
 from chorus_cli.terminal import one_shot
 from chorus_cli.terminal.screen.output import standard_error, standard_output
@@ -83,12 +85,12 @@ async def _prepared(asked: _Asked, model: str, attachments: Attachments, files: 
     """Attach the files of the options and those that the text names, and a picture on standard input.
 
     Raises:
-        AttachmentError: one of them cannot be attached; nothing is sent.
+        AttachmentError: one of them cannot be attached; nothing is sent or stored.
     """
-    attachments.wait([await attachments.of_file(each) for each in files])
+    given = [await asyncio.to_thread(document_files.read_bytes, each) for each in files]
     if isinstance(asked.piped, bytes):
-        attachments.wait([await attachments.of_bytes(_PIPED_NAME, asked.piped)])
-    prepared = await attachments.prepared(asked.typed, model)
+        given.append((_PIPED_NAME, asked.piped))
+    prepared = await attachments.prepared(asked.typed, model, given)
     piped = asked.piped if isinstance(asked.piped, str) else ""
     # At signs of piped text are text.
     return prepared._replace(text="\n\n".join(part for part in (prepared.text, piped) if part.strip()))

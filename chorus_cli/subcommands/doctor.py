@@ -50,7 +50,7 @@ async def doctor(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
         print_json({"well": is_well(findings), "findings": [finding.as_json() for finding in findings]})
         return DONE if is_well(findings) else FAILED
     for finding in findings:
-        standard_output().line(f"{_SIGNS[finding.state]} {finding.subject}: {finding.sentence}")
+        standard_output().paragraph(f"{_SIGNS[finding.state]} {finding.subject}: {finding.sentence}")
     remaining = [finding for finding in findings if not await _mended(home, finding)]
     return DONE if is_well(remaining) else FAILED
 
@@ -93,14 +93,16 @@ async def _mended(home: Paths, finding: Finding) -> bool:
 async def _narrow(home: Paths) -> bool:
     found = home_checks.exposed(Folders(home.data, home.config, home.state, home.rescue))
     home_checks.narrow(found)
-    standard_output().line(f"Only you can get at {counted(len(found), 'file or folder', 'files and folders')} now.")
+    standard_output().paragraph(
+        f"Only you can get at {counted(len(found), 'file or folder', 'files and folders')} now."
+    )
     return True
 
 
 async def _renew_index(home: Paths) -> bool:
     with copying.opened(home.database) as connection:
         examination.renew_indexes(connection)
-    standard_output().line("The index is made again; the next search fills it.")
+    standard_output().paragraph("The index is made again; the next search fills it.")
     return True
 
 
@@ -112,7 +114,7 @@ async def _bring_texts(home: Paths) -> bool:
         connection.execute("BEGIN IMMEDIATE")
         remaining = true_texts.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
         connection.execute("COMMIT")
-        standard_output().line(
+        standard_output().paragraph(
             f"{counted(len(changed) - len(remaining), 'text')} brought from {backup or 'no backup'}."
         )
         if not remaining:
@@ -129,16 +131,16 @@ async def _bring_texts(home: Paths) -> bool:
 async def _salvage(home: Paths) -> bool:
     places, now = places_of(home), SystemClock().now()
     with alone(home), restoring.salvaged(places) as found:
-        standard_output().line(_counts(found.counts, found.backup))
+        standard_output().paragraph(_counts(found.counts, found.backup))
         if not await agreed("Use the salvaged log? The damaged one is kept beside the backups.", standard_output()):
-            standard_output().line("The damaged log is as it was.")
+            standard_output().paragraph("The damaged log is as it was.")
             return False
         kept = None
         if places.database.exists():
             kept = archive.set_aside(places, f"{timestamps.local(now):%Y-%m-%d_%H%M%S}")
         restoring.put_in_place(places, found)
     aside = f" The damaged one is kept as {kept}." if kept else ""
-    standard_output().line(f"The salvaged log is in use now.{aside}")
+    standard_output().paragraph(f"The salvaged log is in use now.{aside}")
     return True
 
 

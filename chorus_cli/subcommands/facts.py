@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 async def show_paths(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """Print the folders and files that Chorus uses."""
-    for name, path in paths(environment, vars(chosen).get("home")).listing():
-        standard_output().line(f"{name:<9} {path}")
+    listing = paths(environment, vars(chosen).get("home")).listing()
+    width = max(len(name) for name, _ in listing)
+    for name, path in listing:
+        standard_output().line(f"{name:<{width}} {path}")
     return DONE
 
 

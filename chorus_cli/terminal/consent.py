@@ -22,7 +22,7 @@ async def agreed(question: str, screen: Screen) -> bool:
     """
     if not can_ask():
         return False
-    screen.write(f"{question} [y/N] ")
+    screen.question(f"{question} [y/N]")
     loop, arrived = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(sys.stdin.fileno(), arrived.set)
     try:

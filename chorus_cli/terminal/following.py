@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import DatabaseReadOnlyError, MessageRefusedError, SettingsError
+from chorus_cli.core.errors import DatabaseReadOnlyError, MessageNotStoredError, MessageRefusedError, SettingsError
 from chorus_cli.core.text.command_signs import is_command
 from chorus_cli.services.threads.wording import left_line, next_line
 from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _STOPPED = "Stopped. The part that arrived is kept; /retry asks again."
 _STOPPED_EARLY = "Stopped before the reply began; /retry asks again."
 _NOT_SENT = "Stopped waiting; nothing was sent, and your text is at the prompt again."
+_NOT_STORED = "Nothing was sent, and your message is at the prompt again."
 _RETRY = "/retry"
 
 
@@ -61,10 +62,12 @@ class Following:
             await turn.stop()
             self._tell_stopped(turn, has_words=arrival.has_words)
             raise
-        except (DatabaseReadOnlyError, SettingsError, MessageRefusedError) as error:
+        except (DatabaseReadOnlyError, MessageNotStoredError, SettingsError, MessageRefusedError) as error:
             self._services.attachments.give_back(turn.attachments)
             if not isinstance(error, MessageRefusedError):
                 self._unsent.text = _typed(turn.text)
+            if isinstance(error, MessageNotStoredError):
+                raise MessageNotStoredError(f"{error} {_NOT_STORED}") from error
             raise
         finally:
             self._turn = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.attachments.recognition import is_picture
-from chorus_cli.core.errors import MessageRefusedError
+from chorus_cli.core.errors import MessageNotStoredError, MessageRefusedError
 from chorus_cli.core.models.events import TextDelta
 from chorus_cli.terminal.prompt.keyboard import suspendable
 from chorus_cli.terminal.reply.record import TurnRecord
@@ -31,7 +31,7 @@ _LONGEST_SIGN = 16
 
 async def ask(message: Prepared, target: Target, conversation: Conversation, answers: Screen, asides: Screen) -> int:
     """Have a message answered and show the reply as it comes; return the exit code."""
-    return await shown(conversation.answer(target, *message), answers, asides, conversation.context.store.at_rest)
+    return await shown(_answered(message, target, conversation), answers, asides, conversation.context.store.at_rest)
 
 
 async def ask_as_json(
@@ -43,7 +43,7 @@ async def ask_as_json(
     """
     record, told = TurnRecord(target, conversation.answering.outside.clock.monotonic), PlainReply(asides, asides)
     try:
-        async with aclosing(conversation.answer(target, *message)) as events:
+        async with aclosing(_answered(message, target, conversation)) as events:
             async for event in events:
                 record.take(event)
                 if not isinstance(event, TextDelta):
@@ -52,6 +52,16 @@ async def ask_as_json(
         if record.is_stored:
             answers.write(json.dumps(record.as_json(), indent=2) + "\n")
     return _code(record.done)
+
+
+async def _answered(message: Prepared, target: Target, conversation: Conversation) -> AsyncGenerator[TurnEvent, None]:
+    """Yield the events of a turn; a message that is not stored is kept in a file, which the error then names."""
+    try:
+        async with aclosing(conversation.answer(target, *message)) as events:
+            async for event in events:
+                yield event
+    except MessageNotStoredError as error:
+        raise conversation.answering.rescued(error, target.persona.slug, "user", message.text) from error
 
 
 async def shown(events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen, at_rest: AtRest) -> int:

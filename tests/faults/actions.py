@@ -132,6 +132,11 @@ def _session_is_in_a_file(place: Place, _: Ending) -> bool:
     return [json.loads(file.read_bytes())["message_count"] for file in files] == [2]
 
 
+def _tool_failed(place: Place, _: Ending) -> bool:
+    (told,) = place.sql("SELECT content FROM messages WHERE role = 'tool_result'")
+    return "could not do that" in told
+
+
 def _backup_is_whole(place: Place, _: Ending) -> bool:
     path = place.aside / "backup.zip"
     if not path.exists():
@@ -165,7 +170,10 @@ ACTIONS = (
         "a save",
         ("ask", "/context save first"),
         _session_is_stored,
-        is_begun=lambda place, ending: ending.is_killed and _session_is_in_a_file(place, ending),
+        # A file without a row is a session too, and on a disk that is read-only from then on no file can be deleted.
+        is_begun=lambda place, ending: (
+            (ending.is_killed or "not recorded in the log" in ending.errors) and _session_is_in_a_file(place, ending)
+        ),
     ),
     Action("an edit", ("ask", "/context edit"), _operation("edit"), variables=(("EDITOR", "ASIDE/editor"),)),
     Action("a restored session", ("ask", "/context restore first"), _operation("restore"), (_TOLD, _SAVED)),
@@ -204,12 +212,17 @@ ACTIONS = (
         _all(
             _replied("complete"),
             _counts("SELECT count(*) FROM messages WHERE role = 'tool_result'"),
-            _operation("memory"),
+            # The model is told if the memory item cannot be stored, and goes on.
+            lambda place, ending: _operation("memory")(place, ending) != _tool_failed(place, ending),
         ),
         is_begun=_asked("Remember the milk"),
         variables=_CALLED,
     ),
     # Before it there is nothing that could be spoilt.
     Action("a first turn", ("ask", "I am sad"), _replied("complete"), (), is_begun=lambda *_: True, step=10),
-    Action("a job's start", ("ask", "/run echo begun > ASIDE/begun; sleep 60"), lambda *_: True),
+    Action(
+        "a job's start",
+        ("ask", "/run echo begun > ASIDE/begun; sleep 60"),
+        lambda _place, ending: "Job #1 runs" in ending.output,
+    ),
 )

@@ -31,6 +31,11 @@ from chorus_cli.core.text.safe_text import safe_text
 from tests.amount import is_thorough
 
 PROGRAM = (sys.executable, "-m", "chorus_cli")
+WATCHED_PROGRAM = (sys.executable, "-m", "tests.terminal.freeze.watched")
+_RUN_BY: Mapping[tuple[str, ...], str] = {
+    PROGRAM: "chorus_cli.__main__",
+    WATCHED_PROGRAM: "tests.terminal.freeze.watched",
+}
 _OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG")
 _HIDDEN = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
 _STANDARD_FILES = (0, 1, 2)
@@ -39,10 +44,11 @@ _LIBRARIES = ("prompt_toolkit.shortcuts", "rich.console", "pygments.lexers", "ht
 
 def fork_of(command: Sequence[str | bytes], environment: Mapping[str, str]) -> Callable[[], None] | None:
     """Return what runs ``command`` in a child that was forked to start it, or None if it needs an interpreter."""
-    if is_thorough() or tuple(command[:3]) != PROGRAM or _interpreter(environment) != _interpreter(os.environ):
+    module = _RUN_BY.get(tuple(map(os.fsdecode, command[:3])))
+    if is_thorough() or module is None or _interpreter(environment) != _interpreter(os.environ):
         return None
     import_all()
-    return partial(run_command, [os.fsdecode(argument) for argument in command[3:]], environment)
+    return partial(run_command, [os.fsdecode(argument) for argument in command[3:]], environment, module)
 
 
 def _interpreter(environment: Mapping[str, str]) -> dict[str, str]:
@@ -68,12 +74,12 @@ def _compile_patterns() -> None:
     responder.reply(["Hello"])
 
 
-def run_command(arguments: list[str], environment: Mapping[str, str]) -> NoReturn:
-    """Become ``chorus`` with these arguments, in a process that was forked for it."""
+def run_command(arguments: list[str], environment: Mapping[str, str], module: str = _RUN_BY[PROGRAM]) -> NoReturn:
+    """Become ``chorus``, run by ``module``, with these arguments, in a process that was forked for it."""
     code = 1
     try:
         _begin_anew(arguments, environment)
-        importlib.import_module("chorus_cli.__main__").run()
+        importlib.import_module(module).run()
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except KeyboardInterrupt:

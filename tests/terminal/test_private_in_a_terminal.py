@@ -178,11 +178,15 @@ def test_a_session_is_saved_on_purpose_after_a_sentence(user: PrivateUser) -> No
     assert "a talk" in user.home.run("ask", "/context history").output
 
 
-@SLOW
-def test_on_a_new_machine_no_session_is_saved_beside_the_shipped_personas(tmp_path: Path) -> None:
-    with private_user(tmp_path) as new, new.chat("--private") as chat:
-        chat.ask(f"I am {WORD}", f"you {WORD}?")
-        chat.ask("/context save a talk", "cannot be written to")
-        chat.press("ctrl-d")
-        assert chat.await_end() == 0
-        assert not new.home.path.exists()
+def test_on_a_new_machine_a_session_is_saved_beside_the_personas_that_the_first_chat_installs(tmp_path: Path) -> None:
+    with private_user(tmp_path) as new:
+        with new.chat("--private") as chat:
+            chat.ask(f"I am {WORD}", f"you {WORD}?")
+            assert not new.home.path.exists()
+            chat.ask("/context save a talk", "Saved")
+            chat.press("ctrl-d")
+            assert chat.await_end() == 0
+        assert [path.name for path in new.home.path.iterdir()] == ["personas"]
+        assert {path.stat().st_mode & 0o077 for path in new.home.path.rglob("*")} == {0}
+        assert "a talk" in new.home.run("ask", "/context history").output
+        assert "Frodo" in new.home.run("personas").output

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 AT_ONCE_SECONDS = 2.0
 
 
-@pytest.mark.parametrize("line", ["/context save", "say nothing"])
+@pytest.mark.parametrize("line", ["/context save", "/context compact", "say nothing"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_what_waits_for_a_silent_model_and_keeps_what_was_typed(
     home: Home, line: str, number: int
@@ -40,3 +40,21 @@ def test_a_signal_ends_what_waits_for_a_silent_model_and_keeps_what_was_typed(
             assert chat.echoes
     with home.chat(f"{PROMPT} typed meanwhile") as chat:
         chat.press("ctrl-c")
+
+
+REMEMBERED = "SELECT content FROM context_items WHERE forgotten_by IS NULL"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_at_a_question_ends_the_chat_and_nothing_is_done(home: Home, number: int) -> None:
+    assert home.run("ask", "/remember call the plumber").code == 0
+    with home.chat() as chat:
+        chat.say("/memory forget 1")
+        chat.await_text("(y/n)")
+        began = time.monotonic()
+        os.kill(chat.pid, number)
+        assert chat.await_end() == 128 + number
+        assert time.monotonic() - began < AT_ONCE_SECONDS
+        assert chat.echoes
+    assert home.sql(REMEMBERED) == ["call the plumber"]
+    assert not (home.path / "state" / "chorus.log").exists()

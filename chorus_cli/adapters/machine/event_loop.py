@@ -6,7 +6,7 @@ import asyncio
 import socket
 import sys
 import threading
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     # Its type differs between versions of the library's stubs.
     _Found = list[Any]
+
+_LAST_WORK_SECONDS = 0.5
 
 
 def run(work: Coroutine[Any, Any, _Result]) -> _Result:
@@ -51,10 +53,22 @@ def unseen_reported(report: Callable[[BaseException], object]) -> Iterator[None]
 
 
 class _EventLoop(asyncio.SelectorEventLoop):
-    """A loop that looks up host names in daemon threads.
+    """A loop whose end waits for no thread: host names are looked up in daemon threads, and the executor is left.
 
-    Without a network a look-up may take half a minute, and the end of the program would wait for one of an executor.
+    Without a network a look-up may take half a minute, and so may the import of a library on a busy machine. Work that
+    must be finished is awaited before (see `run_to_completion`).
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._threads = ThreadPoolExecutor(thread_name_prefix="work")
+        self.set_default_executor(self._threads)
+
+    async def shutdown_default_executor(self, *_seconds: float | None) -> None:
+        """Give work that was broken off a moment to end by itself; newer Pythons pass a patience of their own."""
+        ending = threading.Thread(target=self._threads.shutdown, daemon=True)
+        ending.start()
+        ending.join(_LAST_WORK_SECONDS)
 
     async def getaddrinfo(
         self,

@@ -45,8 +45,8 @@ def made_private(paths: Paths) -> str:
         folders = sum(stat.S_ISDIR(found.mode) for found in narrowed)
         counts = ((folders, "folder"), (len(narrowed) - folders, "file"))
         both = " and ".join(counted(number, thing) for number, thing in counts if number)
-        was = "was" if len(narrowed) == 1 else "were"
-        told.append(f"{both} in {paths.data} {was} open to other users of this machine; now only you can read them.")
+        was, them = ("was", "it") if len(narrowed) == 1 else ("were", "them")
+        told.append(f"{both} in {paths.data} {was} open to other users of this machine; now only you can read {them}.")
     if kept:
         told.append(f"Other users of this machine may read {kept[0].path}, and its permissions cannot be changed.")
     return " ".join(told)

@@ -165,7 +165,9 @@ class MemoryChange(MemoryAct):
         """Name the change with its item, or with the number of items."""
         done = _DONE.get(self.change, self.change)
         if len(self.changes) == 1:
-            return f'{done} #{self.changes[0].item_id} "{shortened(self.title)}"'
+            # A purge empties the title; no item was ever remembered without words.
+            title = f'"{shortened(self.title)}"' if self.title.strip() else "(a purged item)"
+            return f"{done} #{self.changes[0].item_id} {title}"
         source = f" from {shortened(self.title)}" if self.title else ""
         return f"{done} {counted(len(self.changes), 'memory item')}{source}"
 

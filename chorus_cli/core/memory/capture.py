@@ -9,6 +9,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.core.limits import CAPTURED_MESSAGE
 from chorus_cli.core.memory.items import LONGEST_CONTENT, ItemType
 from chorus_cli.core.memory.reports import reports
 from chorus_cli.core.memory.sections import FENCE_MARKS, fences, outside_fences
@@ -40,7 +41,10 @@ def captured(text: str, *, is_output: bool = False) -> list[Captured]:
     holds the summary of a test runner, else CODE if it has three lines or more. A message may have broken off, so that
     nothing is taken from a fence that is not closed; output does not, and the fence is a line like others. Content
     that is too long for an item is left out. Contents are pieces of the text without CR before LF and without colours.
+    A text over the limit has none: a search through one line of megabytes would hold up all other threads.
     """
+    if len(text) > CAPTURED_MESSAGE.most:
+        return []
     lines = text.replace("\r\n", "\n")
     if is_output and _ESCAPE in lines:
         lines = _colours().sub("", lines)

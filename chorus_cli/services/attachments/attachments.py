@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.attachments.mentions import mentions
@@ -63,34 +64,42 @@ class Attachments:
         waiting, self._waiting = self.waiting, []
         return waiting
 
-    async def of_file(self, path: str) -> Attachment:
-        """Store a file, its path relative to the current folder.
+    async def of_file(self, path: str, model: str = "") -> Attachment:
+        """Store a file, its path relative to the current folder, for ``model`` if one is named.
 
         Raises:
-            AttachmentError: it cannot be read, is of no kind that a model is sent, or cannot be stored.
+            AttachmentError: it cannot be read, is of no kind that a model, or this one, is sent, or cannot be stored.
         """
-        name, data = await asyncio.to_thread(document_files.read_bytes, path)
-        return await self.of_bytes(name, data)
+        return await self.of_bytes(*await asyncio.to_thread(document_files.read_bytes, path), model)
 
-    async def of_bytes(self, name: str, data: bytes) -> Attachment:
-        """Store the bytes of a file called ``name``.
+    async def of_bytes(self, name: str, data: bytes, model: str = "") -> Attachment:
+        """Store the bytes of a file called ``name``, for ``model`` if one is named.
 
         Raises:
-            AttachmentError: they are of no kind that a model is sent, or cannot be stored.
+            AttachmentError: they are of no kind that a model, or this one, is sent, or cannot be stored.
         """
-        return await asyncio.to_thread(self._stored, join_surrogates(name), data)
+        attachment = await asyncio.to_thread(self._recognised, name, data)
+        if model:
+            await self.refuse_untaken(model, [attachment])
+        await asyncio.to_thread(self._store.store, data)
+        return attachment
 
-    async def prepared(self, text: str, model: str) -> Prepared:
+    async def prepared(self, text: str, model: str, given: Sequence[tuple[str, bytes]] = ()) -> Prepared:
         """Return a message to ``model`` with the files that it names and those that wait, which wait no longer.
+
+        ``given`` are names and bytes of other files that go with it. They are stored all or, if one is refused, none.
 
         Raises:
             AttachmentError: a file cannot be attached, or the model does not take it; those that wait still do.
         """
         found = await asyncio.to_thread(mentions, text, document_files.is_file) if "@" in text else None
-        named = [await self.of_file(path) for path in found.paths] if found else []
-        attachments = _once([*self._waiting, *named])
+        named = [await asyncio.to_thread(document_files.read_bytes, path) for path in found.paths] if found else []
+        files = [*given, *named]
+        attachments = _once([*self._waiting, *[await asyncio.to_thread(self._recognised, *each) for each in files]])
         if attachments:
             await self.refuse_untaken(model, attachments)
+        for _, data in files:
+            await asyncio.to_thread(self._store.store, data)
         self._waiting, self._given_back = [], ()
         return Prepared(found.text if found else text, tuple(attachments))
 
@@ -107,12 +116,13 @@ class Attachments:
         """Return whether the bytes of an attachment are there."""
         return self._store.has(attachment.sha256)
 
-    def _stored(self, name: str, data: bytes) -> Attachment:
+    def _recognised(self, typed_name: str, data: bytes) -> Attachment:
+        name = join_surrogates(typed_name)
         facts = recognised(name, data)
         tokens = 0
         if facts.media_type == "text/plain":
             tokens = self._counter.count(data.decode("utf-8-sig"))
-        digest = self._store.store(data)
+        digest = sha256(data).hexdigest()
         sides = facts.width, facts.height
         return Attachment(name, facts.media_type, len(data), digest, *sides, facts.pages, tokens)
 

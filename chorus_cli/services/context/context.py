@@ -14,6 +14,7 @@ from chorus_cli.core.context.plan import plan_bounded, plan_fitting, plan_whole
 from chorus_cli.core.context.snapshot import Frame, RequestStart, SystemPrompt, system_text
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.log.attachments import ALL_SENT
+from chorus_cli.core.log.messages import Message, Status
 from chorus_cli.core.tools.declaration import NO_OFFER
 from chorus_cli.services.context.prefix import Prefixes
 from chorus_cli.storage.sqlite import meta_rows
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from chorus_cli.core.context.view import View
     from chorus_cli.core.log.attachments import Kind
     from chorus_cli.core.log.journal import ThreadJournal
-    from chorus_cli.core.log.messages import Message
     from chorus_cli.core.personas.persona import Document, Persona
     from chorus_cli.core.tools.declaration import ToolOffer
     from chorus_cli.ports import TokenCounter
@@ -197,7 +197,8 @@ class Context:
             summary = replace(summary, token_count=tokens)
             with suppress(StorageError):
                 await self.store.write(summary_rows.store_token_count, summary.operation_id, tokens)
-        uncounted = [row for row in view.messages if row.token_count is None]
+        # A reply that still grows is not sent, and counting it again and again would take long.
+        uncounted = [row for row in view.messages if row.token_count is None and row.status is not Status.STREAMING]
         if not uncounted:
             return replace(view, summary=summary)
         counts = await asyncio.to_thread(self._counts, uncounted, model)

@@ -61,24 +61,30 @@ class _Summary:
 
 @dataclass(frozen=True, slots=True)
 class SessionSaving:
-    """Saves the contexts of the personas below the folder ``personas``; it changes no context."""
+    """Saves the contexts of the personas below the folder ``personas``; it changes no context.
+
+    ``install`` makes that folder with the shipped personas in it if it is not there, as for a private chat.
+    """
 
     personas: Path
     clock: Clock
     context: Context
     summarizer: Summarizer
+    install: Callable[[], None]
 
     async def save(self, target: Target, description: str) -> Saved:
         """Save the context of all threads of the persona.
 
         Raises:
             SessionError: the context is empty, or the file cannot be written; nothing was saved.
+            HomeError: there is no folder of the personas, and it cannot be made.
         """
         copy = await copied(self.context, target, self.clock.now())
         if not copy.messages:
             raise SessionError(_nothing(target, copy))
         session, summary = await self._new(target, description, copy)
         coverage = Coverage(copy.through_message_id, copy.through_message_id, copy.operation_id)
+        await asyncio.to_thread(self.install)
         row = await self._stored(session_rows.create, Saving(session, MANUAL, coverage))
         if row is None:
             raise SessionError("The session could not be saved. Try again.")

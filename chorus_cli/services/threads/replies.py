@@ -9,7 +9,7 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import ChorusError, CommandError, JournalError
+from chorus_cli.core.errors import ChorusError, CommandError, JournalError, MessageNotStoredError
 from chorus_cli.core.models.events import WaitBegun
 from chorus_cli.services.threads.outbox import Outbox, Unsent
 from chorus_cli.services.threads.running_turn import RunningTurn
@@ -206,9 +206,16 @@ class Replies:
                 self._outbox.drop_draft(sent)
             raise
         except ChorusError as error:
+            if isinstance(error, MessageNotStoredError) and not self._is_followed(sent.target.thread_id):
+                sent = await self._outbox.kept(sent)
             if sent.draft is None:
                 raise
             raise CommandError(f"{error} Your text is kept in {sent.draft}.") from error
+
+    def _is_followed(self, thread_id: int) -> bool:
+        """Return whether the user sees the turn of a thread, and so its end."""
+        turn = self._turns.get(thread_id)
+        return turn is not None and turn.is_followed
 
     async def _answered_in_new_thread(self, sent: Unsent) -> AsyncGenerator[TurnEvent, None]:
         try:

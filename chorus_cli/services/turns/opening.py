@@ -5,6 +5,7 @@ A retry opens the last turn in context once more, with another empty reply.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,16 @@ from chorus_cli.core import limits
 from chorus_cli.core.attachments.tokens import attachment_tokens
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE, own_tokens
 from chorus_cli.core.context.preamble import gap_line, pause_notice
-from chorus_cli.core.errors import JournalError, MessageRefusedError, ModelError, StorageError, ThreadBusyError
+from chorus_cli.core.errors import (
+    DatabaseBusyError,
+    DatabaseUnconfirmedError,
+    JournalError,
+    MessageNotStoredError,
+    MessageRefusedError,
+    ModelError,
+    StorageError,
+    ThreadBusyError,
+)
 from chorus_cli.core.log.acts import Retry
 from chorus_cli.core.log.messages import MessageContent, Role, last_question
 from chorus_cli.core.log.operations import NewOperation
@@ -75,6 +85,7 @@ class Opening:
         Raises:
             MessageRefusedError: the message is empty, too large, or does not fit the model; nothing was stored.
             SettingsError: settings of the persona cannot be read; nothing was stored.
+            MessageNotStoredError: another program kept the database locked; the text is kept nowhere.
             StorageError, ModelError: it could not be stored or measured; it is kept in a file that the sentence names.
         """
         try:
@@ -108,6 +119,9 @@ class Opening:
             return await self.context.store.write(self._store_retry, frame, self.answering.outside.clock.now())
         except ThreadBusyError as busy:
             return busy
+        except DatabaseUnconfirmedError:
+            await self._given_up(target)
+            raise
 
     async def _stored(self, target: Target, text: str, files: tuple[Attachment, ...], beside: JobsBeside) -> OpenedTurn:
         """Check and measure a question and store it; an index of the memory that is found damaged is made again."""
@@ -124,12 +138,28 @@ class Opening:
                 opened = await self.context.store.write(self._store, frame, question, beside)
             except IndexDamagedError:
                 opened = await self.memory.write(self._store, frame, question, beside)
+        except DatabaseBusyError as error:
+            raise MessageNotStoredError(str(error)) from error
         except (StorageError, ModelError) as error:
+            if isinstance(error, DatabaseUnconfirmedError) and await self._given_up(target):
+                raise DatabaseUnconfirmedError(f"{error} Your message is in the log; /retry asks again.") from error
             raise self.answering.rescued(error, target.persona.slug, "user", content) from error
         if files or altered:
             notices = notices_of_message(files, altered=altered)
             opened = replace(opened, notices=(*notices, *opened.notices))
         return opened
+
+    async def _given_up(self, target: Target) -> bool:
+        """Give up the empty reply of an unconfirmed opening, and return whether it is there, as then its question is.
+
+        It can only be this one: while another reply is being written in the thread, no turn is opened.
+        """
+        with suppress(StorageError):
+            rows = await self.answering.store.read(orphans.in_progress, target.thread_id)
+            fresh = {id_ for id_, run in rows if run == self.run} - self.answering.given_up
+            self.answering.given_up.update(fresh)
+            return bool(fresh)
+        return False
 
     def _store(self, connection: Connection, frame: Frame, question: MessageContent, beside: JobsBeside) -> OpenedTurn:
         """Read the context and store the question with its preamble, in one transaction, so that nothing comes between.

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 CHECKPOINT_SECONDS = 0.5
 
+_LONG_REPLY = 20_000
+"""Characters of a reply that are not counted before the reply is written: counting megabytes takes seconds, and the
+user waits for the prompt. The next request counts them, or the toolbar before it."""
+
 
 class _Progress(NamedTuple):
     """A reply as far as it has come, and its text since the last checkpoint, whose tokens are not counted yet."""
@@ -67,12 +71,13 @@ class ReplyRows:
 
     def _counted(self, replies: Sequence[_Progress]) -> list[Message]:
         """Return the rows with the tokens of the whole text, some more than exactly; the end of a reply is exact."""
-        if not self.counter.is_ready:
-            return [row._replace(token_count=None) for row, _ in replies]
-        return [
-            row._replace(token_count=(row.token_count or 0) + self.counter.count(uncounted))
-            for row, uncounted in replies
-        ]
+        return [row._replace(token_count=self._tokens(row, uncounted)) for row, uncounted in replies]
+
+    def _tokens(self, row: Message, uncounted: str) -> int | None:
+        # The end of the reply waits for this.
+        if not self.counter.is_ready or len(uncounted) > _LONG_REPLY:
+            return None
+        return (row.token_count or 0) + self.counter.count(uncounted)
 
 
 @dataclass(slots=True)
@@ -129,7 +134,8 @@ class ReplyWriter:
             self._began_at = self.rows.clock.now()
         text = self.text
         counter = self.rows.counter
-        tokens = await asyncio.to_thread(counter.count, text) if counter.is_ready else None
+        is_counted = counter.is_ready and len(text) <= _LONG_REPLY
+        tokens = await asyncio.to_thread(counter.count, text) if is_counted else None
         return self._row(text, status, tokens)._replace(usage=usage)
 
     def _row(self, text: str, status: Status, tokens: int | None) -> Message:

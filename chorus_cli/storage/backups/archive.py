@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import BackupError, DatabaseDamagedError
+from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseFullError
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.files.durable_files import sync_folder
 from chorus_cli.storage.files.session_files import SESSIONS_FOLDER
@@ -89,6 +89,11 @@ def write(places: Places, request: Request) -> Manifest:
             copying.copy_database(places.database, copy, request.is_stopped)
             manifest = _packed(places, request, copy, draft)
             _name(draft, target)
+    except DatabaseFullError as error:
+        raise BackupError(
+            f"There is no room left on the disk of {places.backups} for the backup {target}. Free some and try again; "
+            "nothing was kept of it."
+        ) from error
     except OSError as error:
         raise BackupError(
             f"The backup {target} cannot be written: {error.strerror or error}. Nothing was kept of it."

@@ -66,9 +66,13 @@ def staged(places: Places, typed: str | Path, now: datetime) -> Iterator[Staged]
     """
     path, folder = Path(typed).absolute(), _draft_folder(places)
     try:
-        manifest = _unpacked(path, folder, now)
-        changed = _checked(path, folder / DATABASE)
-        missing = _attachments_brought(places, path, folder, manifest)
+        try:
+            manifest = _unpacked(path, folder, now)
+            changed = _checked(path, folder / DATABASE)
+            missing = _attachments_brought(places, path, folder, manifest)
+        except OSError as error:
+            reason = error.strerror or error
+            raise BackupError(f"{path} cannot be unpacked in {folder}: {reason}. Nothing was changed.") from error
         yield Staged(folder, manifest, changed, missing, not (folder / PERSONAS).exists())
     finally:
         shutil.rmtree(folder, ignore_errors=True)

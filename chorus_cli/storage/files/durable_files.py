@@ -136,7 +136,14 @@ def _appended(folder: Path | None, name: str, line: str) -> Path | None:
 
 def _append(path: Path, line: str) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(line)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        with suppress(OSError):
+            # A file with a line of another process stays.
+            if line.startswith(path.read_text(encoding="ascii")):
+                path.unlink()
+        raise

@@ -125,13 +125,19 @@ def create(personas: Path, session: Session, names: Iterable[str]) -> Session:
 
 
 def discard(path: Path) -> None:
-    """Delete the file of a session that could not be stored."""
-    with suppress(OSError):
-        path.unlink()
+    """Delete the file of a session that could not be stored.
+
+    Raises:
+        SessionError: it cannot be deleted.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise _left(path, error) from error
 
 
 def rewrite(personas: Path, session: Session) -> Callable[[], None]:
-    """Replace the file of a session and return what brings the present one back.
+    """Replace the file of a session and return what brings the present one back, or raises a `SessionError`.
 
     Raises:
         SessionError: it cannot be written; the file is as it was.
@@ -146,8 +152,17 @@ def rewrite(personas: Path, session: Session) -> Callable[[], None]:
 
 
 def _bring_back(path: Path, data: bytes) -> None:
-    with suppress(OSError):
+    try:
         write_atomically(path, data)
+    except OSError as error:
+        raise _left(path, error) from error
+
+
+def _left(path: Path, error: OSError) -> SessionError:
+    return SessionError(
+        f"The session was written to {path}, but not recorded in the log, and the file cannot be taken back: "
+        f"{error.strerror or error}. It is listed and restored like any other; delete it if you do not want it."
+    )
 
 
 def _bounded(text: str) -> bytes:
@@ -196,7 +211,8 @@ def _take(draft: Path, path: Path) -> None:
         try:
             draft.replace(path)
         except BaseException:
-            discard(path)
+            with suppress(OSError):
+                path.unlink()
             raise
 
 

@@ -10,14 +10,15 @@ from chorus_cli.core.errors import (
     DatabaseDamagedError,
     DatabaseFullError,
     DatabaseReadOnlyError,
+    DatabaseUnconfirmedError,
     StorageError,
 )
+from chorus_cli.storage.sqlite.patience import is_busy
 from chorus_cli.storage.sqlite.read_only import is_refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
@@ -31,9 +32,9 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> Stor
         return damaged(path, "a name or a text in it is not UTF-8")
     if is_refusal(error):
         return DatabaseReadOnlyError(f"{path} cannot be written, so nothing was stored and nothing was sent.")
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in _BUSY:
+    if is_busy(error):
         return DatabaseBusyError(f"Another program is writing to {path} and did not finish in time. Try again.")
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL:
         return DatabaseFullError(f"There is no room left on the disk of {path}. Free some and try again.")
     if code in _DAMAGED:
@@ -50,11 +51,19 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> Stor
     return StorageError(f"The database {path} could not do that: {error}.")
 
 
-def unconfirmed(path: Path | str, error: sqlite3.Error) -> StorageError:
+def unconfirmed(path: Path, error: sqlite3.Error) -> DatabaseUnconfirmedError:
     """Return the error of a change that is written, but whose last sync failed."""
-    return StorageError(
+    return DatabaseUnconfirmedError(
         f"{path} has been changed, but the disk does not confirm it ({error}): a power cut may take the change back. "
         "Look at the disk before you go on."
+    )
+
+
+def unknown(path: Path, error: sqlite3.Error) -> DatabaseUnconfirmedError:
+    """Return the error of a change that may be written or not."""
+    return DatabaseUnconfirmedError(
+        f"It is not known whether {path} has been changed: writing it failed ({error}). "
+        "Look at the disk, and at the log, before you go on."
     )
 
 

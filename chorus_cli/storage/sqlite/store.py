@@ -12,15 +12,17 @@ import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from chorus_cli.core.errors import StorageError
 from chorus_cli.storage.sqlite import migrations, read_only
-from chorus_cli.storage.sqlite.errors import storage_error, unconfirmed
+from chorus_cli.storage.sqlite.errors import storage_error, unconfirmed, unknown
 from chorus_cli.storage.sqlite.finished_rows import FinishedRows
+from chorus_cli.storage.sqlite.patience import Patience
+from chorus_cli.storage.sqlite.witness import Tokens, Witness, mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,23 +49,6 @@ _PRAGMAS = (
 _NO_TEMPORARY_FILES = "PRAGMA temp_store = MEMORY"
 
 
-class _Witness(NamedTuple):
-    """Another connection to the file at ``path``."""
-
-    path: Path
-    connection: sqlite3.Connection
-
-    def version(self) -> int:
-        """Return a number that changes with each commit to the file, and with each rollback after a crash."""
-        (version,) = self.connection.execute("PRAGMA data_version").fetchone()
-        return int(version)
-
-    def has_journal(self) -> bool:
-        """Return whether the next reader will bring old pages back."""
-        journal = self.path.with_name(f"{self.path.name}-journal")
-        return journal.exists() and journal.stat().st_size > 0
-
-
 class Connection(sqlite3.Connection):
     """A connection whose transaction may change something outside the database too, such as a file.
 
@@ -75,7 +60,7 @@ class Connection(sqlite3.Connection):
     compensations: ExitStack
     finished_rows: FinishedRows
     has_begun = False
-    witness: _Witness | None = None
+    witness: Witness | None = None
 
     def close(self) -> None:
         """Close it, and its witness."""
@@ -113,6 +98,7 @@ class Store:
         self._path = path
         self._backups = backups
         self._busy_timeout_seconds = busy_timeout_seconds
+        self._patience = Patience(busy_timeout_seconds)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         self._resting = threading.Lock()
         self._connection: Connection | None = None
@@ -186,8 +172,9 @@ class Store:
         self._thread.shutdown()
 
     async def _on_thread(self, work: Callable[[], T]) -> T:
+        patiently = partial(self._patience.keep, self._connection, time.monotonic(), work)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, patiently)
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise storage_error(error, self._path) from error
 
@@ -241,7 +228,7 @@ def _connect(path: Path | str, busy_timeout_seconds: float) -> Connection:
             connection.execute(pragma).fetchall()
         if isinstance(path, Path) and path != IN_MEMORY:
             other = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None)
-            connection.witness = _Witness(path, other)
+            connection.witness = Witness(path, other)
     except BaseException:
         connection.close()
         raise
@@ -253,13 +240,13 @@ def _transaction(connection: Connection, begin: str, work: Callable[[Connection]
     connection.has_begun = True
     try:
         with ExitStack() as connection.compensations:
-            # Only this transaction can change the file until it is over.
-            seen = connection.witness.version() if connection.witness and begin == _TO_WRITE else 0
+            changes = connection.total_changes
             result = work(connection)
+            tokens = mark(connection) if connection.witness and connection.total_changes != changes else None
             try:
                 connection.execute("COMMIT")
             except sqlite3.OperationalError as error:
-                _accept(connection, seen, error)
+                _accept(connection, tokens, error)
             connection.compensations.pop_all()
     except BaseException:
         if connection.in_transaction:
@@ -271,27 +258,24 @@ def _transaction(connection: Connection, begin: str, work: Callable[[Connection]
     return result
 
 
-def _accept(connection: Connection, seen: int, error: sqlite3.OperationalError) -> None:
+def _accept(connection: Connection, tokens: Tokens | None, error: sqlite3.OperationalError) -> None:
     """Take a failed commit for done if it stands all the same, because only the last of its calls has failed.
 
     Raises:
         sqlite3.OperationalError: it does not stand.
-        StorageError: it stands, but cannot be made durable.
+        DatabaseUnconfirmedError: it stands, but cannot be made durable; or it is not known whether it stands.
     """
-    if not connection.witness or not _stands(connection, connection.witness, seen):
+    witness = connection.witness
+    stands = witness.stands(tokens) if witness and tokens and not connection.in_transaction else False
+    if witness is None or stands is False:
         raise error
     connection.compensations.pop_all()
+    if stands is None:
+        raise unknown(witness.path, error) from error
     try:
         connection.execute(_TO_WRITE)
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         connection.execute(f"PRAGMA user_version = {version}")
         connection.execute("COMMIT")
     except sqlite3.Error as again:
-        raise unconfirmed(connection.witness.path, again) from error
-
-
-def _stands(connection: Connection, witness: _Witness, seen: int) -> bool:
-    """Return whether a commit that failed has changed the file since it was ``seen``."""
-    with suppress(OSError, sqlite3.Error):
-        return not connection.in_transaction and not witness.has_journal() and witness.version() != seen
-    return False
+        raise unconfirmed(witness.path, again) from error

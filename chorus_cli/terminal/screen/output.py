@@ -70,6 +70,11 @@ class Screen:
         self.take_down()
         self.write(self._wrapped(safe_text(text)) + "\n")
 
+    def question(self, text: str) -> None:
+        """Show a question as a paragraph, and leave the cursor behind it."""
+        self.take_down()
+        self.write(self._wrapped(safe_text(text)) + " ")
+
     def notice(self, text: str) -> None:
         """Show a dim notice."""
         self._styled(_DIM, text)

@@ -1,10 +1,11 @@
-"""Host names are looked up beside the program: its end does not wait for them."""
+"""The end of the program waits for no thread that looks up a host name, imports a library or reads a slow disk."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -58,3 +59,38 @@ def test_ctrl_c_ends_a_question_while_the_name_of_the_server_is_looked_up(tmp_pa
     assert finished([sys.executable, "-c", ASKED], home.environment | far).code == 130
     assert time.monotonic() - began < WAITING_SECONDS / 2
     assert home.replies() == [("", "interrupted")]
+
+
+def test_the_end_waits_for_a_thread_that_is_at_work_for_a_moment_only() -> None:
+    is_free = threading.Event()
+
+    async def broken_off() -> None:
+        waiting = asyncio.create_task(asyncio.to_thread(is_free.wait, WAITING_SECONDS))
+        await asyncio.sleep(0)
+        waiting.cancel()
+
+    began = time.monotonic()
+    try:
+        event_loop.run(broken_off())
+        assert time.monotonic() - began < WAITING_SECONDS / 2
+    finally:
+        is_free.set()
+
+
+def test_work_that_is_nearly_done_is_finished_at_the_end() -> None:
+    has_begun, is_free, done = threading.Event(), threading.Event(), list[str]()
+
+    def work() -> None:
+        has_begun.set()
+        is_free.wait()
+        done.append("written")
+
+    async def broken_off() -> None:
+        working = asyncio.create_task(asyncio.to_thread(work))
+        await asyncio.sleep(0)
+        assert has_begun.wait(WAITING_SECONDS)
+        working.cancel()
+        is_free.set()
+
+    event_loop.run(broken_off())
+    assert done == ["written"]

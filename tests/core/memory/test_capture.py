@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chorus_cli.core.limits import CAPTURED_MESSAGE
 from chorus_cli.core.memory.capture import Captured, captured
 from chorus_cli.core.memory.items import ItemType
 from tests.core.memory.printed_reports import ERRORS, GCC, MOCHA, NODE, PYTEST, PYTHON, RESULTS, TALK, UNITTEST
@@ -137,8 +138,15 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("length", [100_000, pytest.param(2_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("length", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_megabyte_of_hostile_text_is_read_in_linear_time(text: str, length: int) -> None:
     for is_output in (False, True):
         assert all(len(each.content) <= 100_000 for each in captured(text[:length], is_output=is_output))
+
+
+def test_a_message_over_the_limit_is_not_searched() -> None:
+    report = f"{ERRORS[0]}\n"
+    filled = "a" * (CAPTURED_MESSAGE.most - len(report) - 2)
+    assert captured(f"{filled}\n\n{report}") == [Captured(ERROR, report.strip())]
+    assert captured(f"{filled}a\n\n{report}") == []

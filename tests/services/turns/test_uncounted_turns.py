@@ -65,6 +65,30 @@ async def test_a_short_talk_is_sent_and_stored_uncounted_and_counted_by_a_report
     assert [row.token_count for row in await late.log() if row.role is Role.ASSISTANT] == [1, 2]
 
 
+async def test_a_reply_that_takes_long_to_count_is_stored_first_and_counted_by_a_report(
+    late: World, counter: LateCounter
+) -> None:
+    counter.load()
+    long = "word " * 5_000
+    late.model.say(long)
+    await late.say("Tell me all.")
+    assert await counts(late) == [3, None]
+    await late.told("/context")
+    assert await counts(late) == [3, 5_000]
+
+
+async def test_a_reply_that_still_grows_is_not_counted_by_a_report(late: World, counter: LateCounter) -> None:
+    counter.load()
+    await late.say("Hello there")
+    await late.store.write(
+        lambda connection: connection.execute(
+            "UPDATE messages SET status = 'streaming', token_count = NULL WHERE role = 'assistant'"
+        )
+    )
+    await late.told("/context")
+    assert await counts(late) == [2, None]
+
+
 @pytest.mark.parametrize(("words", "is_counted"), [(700, False), (1_500, True), (3_500, True)])
 async def test_a_message_is_counted_before_it_is_sent_if_its_bytes_might_not_fit(
     late: World, counter: LateCounter, words: int, *, is_counted: bool

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.core.errors import DatabaseBusyError
+from chorus_cli.core.errors import DatabaseBusyError, MessageNotStoredError
 from chorus_cli.core.models.events import TextDelta, ToolStarted
 from chorus_cli.storage.sqlite.store import Store
 from tests.services.turns.tool_talk import TOOLS, assert_each_request_begins_with_the_one_before, call, calls, rows
@@ -74,3 +74,12 @@ async def test_a_reply_whose_end_cannot_be_stored_is_closed_by_the_next_turn(
     assert [each["content"] for each in impatient.rescued] == ["Let me see."]
     await impatient.say("Second")
     assert [status for *_, status in await rows(impatient)] == ["complete", "interrupted", "complete", "complete"]
+
+
+async def test_a_message_that_a_lock_keeps_out_is_left_to_its_sender_and_in_no_file(impatient: World) -> None:
+    with closing(sqlite3.connect(impatient.folder / "busy.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(MessageNotStoredError, match=r"Try again\.$"):
+            await impatient.say("First")
+    assert impatient.asked() == []
+    assert not list(impatient.folder.glob("**/rescue*"))

@@ -14,6 +14,7 @@ import pytest
 from chorus_cli.core.errors import HomeError, SettingsError
 from chorus_cli.storage.files.durable_files import sweep_stale, write_atomically
 from chorus_cli.storage.files.file_lock import hold, is_locked, locked, try_lock
+from tests.storage.files.unsynced import confirm_folders
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,6 +83,22 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
     assert "OSError: [Errno 27]" in ended.stderr
     assert file.read_text() == "old"
     assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("before", ["old", None])
+def test_a_file_whose_folder_cannot_be_synced_is_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str | None
+) -> None:
+    file = tmp_path / "file"
+    if before:
+        file.write_text(before)
+        file.chmod(0o700)
+    confirm_folders(monkeypatch, 0)
+    with pytest.raises(OSError, match="Input/output error"):
+        write_atomically(file, "new")
+    assert [(path.name, path.read_text(), mode(path)) for path in tmp_path.iterdir()] == (
+        [("file", before, 0o700)] if before else []
+    )
 
 
 def test_a_folder_is_not_replaced(tmp_path: Path) -> None:

@@ -91,3 +91,16 @@ def test_a_link_in_the_place_of_the_file_is_not_followed(tmp_path: Path) -> None
 def test_when_nothing_can_be_written_at_all_it_says_so_and_raises_nothing(tmp_path: Path) -> None:
     (tmp_path / "temporary").mkdir()
     assert rescued_by_another_process(tmp_path / "rescue", tmp_path / "temporary", "full") == "None"
+
+
+def test_an_attempt_without_room_leaves_no_empty_file(tmp_path: Path) -> None:
+    (tmp_path / "temporary").mkdir()
+    assert rescued_by_another_process(tmp_path / "rescue", tmp_path / "temporary", "full") == "None"
+    assert [*(tmp_path / "rescue").iterdir(), *(tmp_path / "temporary").iterdir()] == []
+
+
+def test_an_attempt_without_room_leaves_the_texts_that_are_there(tmp_path: Path) -> None:
+    (tmp_path / "temporary").mkdir()
+    kept = rescue(tmp_path / "rescue", NOW, RECORD)
+    assert rescued_by_another_process(tmp_path / "rescue", tmp_path / "temporary", "full") == "None"
+    assert records(kept) == [RECORD]

@@ -17,6 +17,7 @@ from chorus_cli.core.sessions.names import candidates
 from chorus_cli.core.sessions.reader import Head
 from chorus_cli.storage.files import session_files
 from tests.fakes import START
+from tests.storage.files.unsynced import confirm_folders
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -163,6 +164,42 @@ def test_a_folder_that_cannot_be_written_is_said_and_nothing_is_left(personas: P
     with pytest.raises(SessionError, match=r"The session cannot be written to .*Nothing was saved"):
         session_files.create(personas, SESSION, [NAME])
     assert session_files.ids(personas, "chorus") == frozenset()
+
+
+@pytest.mark.parametrize("times", [0, 1])
+def test_a_new_session_whose_folder_cannot_be_synced_leaves_no_file(
+    personas: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    confirm_folders(monkeypatch, times)
+    with pytest.raises(SessionError, match=r"Input/output error\. Nothing was saved"):
+        session_files.create(personas, SESSION, [NAME])
+    assert [*(personas / "chorus" / "sessions").iterdir()] == []
+
+
+def test_a_rewritten_session_whose_folder_cannot_be_synced_is_as_it_was(
+    personas: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_files.create(personas, SESSION, [NAME])
+    confirm_folders(monkeypatch, 0)
+    with pytest.raises(SessionError, match=r"Input/output error\. Nothing was saved"):
+        session_files.rewrite(personas, replace(SESSION, summary="More was done."))
+    assert session_files.read(personas, "chorus", NAME) == SESSION
+    assert leftovers(personas) == []
+
+
+def test_a_session_that_cannot_be_taken_back_is_said_to_be_there(
+    personas: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_files.create(personas, SESSION, [NAME])
+    take_back = session_files.rewrite(personas, replace(SESSION, summary="More was done."))
+    confirm_folders(monkeypatch, 0)
+    path = session_files.path_of(personas, "chorus", NAME)
+    with pytest.raises(SessionError, match=rf"was written to {path}, but .* cannot be taken back: Input/output error"):
+        take_back()
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(SessionError, match=rf"was written to {path}, but .* cannot be taken back: Is a directory"):
+        session_files.discard(path)
 
 
 def test_only_files_with_a_sessions_name_are_sessions(personas: Path) -> None:

@@ -15,11 +15,12 @@ from chorus_cli.core.log.act import Act
 from chorus_cli.core.log.acts import Clear, Edit, Redo, Restore, Retry, Subject, Undo, Window
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.storage.files import session_files
+from chorus_cli.storage.sqlite.finished_rows import FinishedRows
 from chorus_cli.storage.sqlite.log import operation_rows
 from chorus_cli.storage.sqlite.migrations import migrate
 from chorus_cli.storage.sqlite.sessions import session_rows
 from chorus_cli.storage.sqlite.sessions.session_rows import IDLE, MANUAL, Coverage, Saving, SessionRow, row_of
-from chorus_cli.storage.sqlite.store import Connection
+from chorus_cli.storage.sqlite.store import Connection, committed
 from tests.fakes import START
 from tests.storage.files.test_session_files import NAME, SESSION
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def connection() -> Iterator[Connection]:
     with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as opened:
-        opened.compensations = ExitStack()
+        opened.compensations, opened.finished_rows = ExitStack(), FinishedRows()
         migrate(opened)
         yield opened
 
@@ -61,6 +62,24 @@ def test_what_was_stored_is_read_back(connection: Connection, personas: Path) ->
     assert session_rows.of(connection, "chorus") == [row] == [row_of(SESSION, MANUAL, 5)]
     (path,) = connection.execute("SELECT file_path FROM sessions").fetchone()
     assert path == f"chorus/sessions/{NAME}.json"
+
+
+def test_a_session_whose_row_cannot_be_stored_leaves_no_file_or_the_one_before(
+    connection: Connection, personas: Path
+) -> None:
+    refusing = "CREATE TRIGGER refusing BEFORE INSERT ON sessions BEGIN SELECT RAISE(ABORT, 'no row'); END"
+    longer = replace(saving(), session=replace(SESSION, summary="More was done."))
+    path = session_files.path_of(personas, "chorus", NAME)
+    connection.execute(refusing)
+    with pytest.raises(sqlite3.IntegrityError, match="no row"):
+        committed(connection, lambda c: session_rows.create(c, personas, saving()))
+    assert [*path.parent.iterdir()] == []
+    connection.execute("DROP TRIGGER refusing")
+    committed(connection, lambda c: session_rows.create(c, personas, saving()))
+    connection.execute(refusing)
+    with pytest.raises(sqlite3.IntegrityError, match="no row"):
+        committed(connection, lambda c: session_rows.rewrite(c, personas, longer))
+    assert session_files.read(personas, "chorus", NAME) == SESSION
 
 
 def test_list_sessions_ordered_by_timestamp_desc(connection: Connection) -> None:

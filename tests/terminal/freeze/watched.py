@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.__main__ import run as run_chorus
+from chorus_cli.terminal import repl
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -90,13 +91,14 @@ def _place(frame: FrameType) -> str:
     return " > ".join(f"{Path(each.filename).name}:{each.lineno} {each.name}" for each in found)
 
 
-def run(file: str) -> Any:
-    """Run the chat."""
-    WatchedSelector.file = Path(file)
+def run() -> Any:
+    """Run the chat; it loads what it needs later as soon as its prompt is drawn."""
+    WatchedSelector.file = Path(sys.argv[1])
     selectors.DefaultSelector = WatchedSelector  # type: ignore[misc]
+    repl._SETTLING_SECONDS = 0.0
     sys.argv = ["chorus"]
     run_chorus()
 
 
 if __name__ == "__main__":
-    run(sys.argv[1])
+    run()

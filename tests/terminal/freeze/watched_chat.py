@@ -6,7 +6,6 @@ import json
 import os
 import re
 import select
-import sys
 import time
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tests.adapters.models.fault_server import DONE, chunk
 from tests.loopback_server import serving
 from tests.terminal.driver import PATIENCE_SECONDS, PROMPT, Home, Terminal
+from tests.terminal.forked import WATCHED_PROGRAM
 from tests.terminal.freeze.watched import Step, steps
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 END = "and that is the end"
 _PIECE = 20_000
 _STOPPED = "Stopped"
-_LOADED_SECONDS = 3.0
+_LIMIT = 10**9
+_GAUGE = f"/ {_LIMIT:,}"
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[=>])")
 _OBEYED = re.compile("[\x00-\x06\x0b-\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -91,7 +92,7 @@ def watching(home: Home, replies: dict[str, str]) -> Iterator[WatchedChat]:
     """Open the chat with a watchdog, and wait until it has loaded all that it needs later."""
     folder = home.path / "personas" / "chorus"
     folder.mkdir(parents=True)
-    settings = {"name": "Chorus", "system_prompt": "Be brief.", "model": "openai/small", "context_token_limit": 10**9}
+    settings = {"name": "Chorus", "system_prompt": "Be brief.", "model": "openai/small", "context_token_limit": _LIMIT}
     (folder / "system.jsonc").write_text(json.dumps(settings))
     file = home.path / "steps"
     file.touch()
@@ -102,11 +103,12 @@ def watching(home: Home, replies: dict[str, str]) -> Iterator[WatchedChat]:
 
     with serving(answer) as address:
         environment = {**home.environment, "OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-of-nobody"}
-        command = [sys.executable, "-m", "tests.terminal.freeze.watched", str(file)]
+        command = [*WATCHED_PROGRAM, str(file)]
         with closing(Terminal(environment, command=command)) as terminal:
             terminal.await_line(PROMPT)
             terminal.ask("hello", END)
-            terminal.watch(_LOADED_SECONDS)
+            # The gauge of the context is the last that is loaded.
+            terminal.await_text(_GAUGE)
             chat = WatchedChat(terminal, file, replies)
             chat.long_steps()
             chat.obeyed()

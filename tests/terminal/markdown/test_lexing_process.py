@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,6 +76,17 @@ def test_one_that_does_not_answer_is_killed_and_not_asked_again() -> None:
         assert time.monotonic() - begun < 5
         assert lexing.pid is None
         assert not is_running(pid)
+
+
+def test_a_wait_that_has_begun_is_cut_short_when_the_user_has_stopped_the_reply() -> None:
+    with closing(LexingProcess(PATIENCE_SECONDS)) as lexing, ThreadPoolExecutor() as thread:
+        lexing.tokens("python", CODE, ROOT)
+        os.kill(int(lexing.pid or 0), signal.SIGSTOP)
+        waiting = thread.submit(lexing.tokens, "python", CODE, ROOT)
+        time.sleep(0.1)
+        assert not waiting.done()
+        lexing.hurry()
+        assert waiting.result(PATIENCE_SECONDS / 2) is None
 
 
 def test_while_it_starts_code_that_is_drawn_again_soon_has_no_colours() -> None:
