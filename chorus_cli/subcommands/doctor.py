@@ -93,7 +93,9 @@ async def _mended(home: Paths, finding: Finding) -> bool:
 async def _narrow(home: Paths) -> bool:
     found = home_checks.exposed(Folders(home.data, home.config, home.state, home.rescue))
     home_checks.narrow(found)
-    standard_output().paragraph(f"Only you can get at {counted(len(found), 'file or folder', 'files and folders')} now.")
+    standard_output().paragraph(
+        f"Only you can get at {counted(len(found), 'file or folder', 'files and folders')} now."
+    )
     return True
 
 

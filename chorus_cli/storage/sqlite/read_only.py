@@ -71,7 +71,7 @@ def seal(connection: sqlite3.Connection) -> None:
 
 
 def for_this_run(connection: C, work: Callable[Concatenate[C, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run ``work`` in a transaction, also on a copy that is sealed: the copy changes, the log that others read does not.
+    """Run ``work`` in a transaction, also on a sealed copy: it changes, the log that others read does not.
 
     A failure leaves the seal to the rollback, which brings it back.
     """
