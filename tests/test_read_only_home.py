@@ -159,6 +159,12 @@ def test_the_chat_opens_for_reading_and_gives_a_message_back(home: Home, place: 
         terminal.press("ctrl-c")
         terminal.await_line(PROMPT)
         terminal.ask("/search day", SAID[1])
+        terminal.say("/persona Frodo")
+        terminal.await_text("Talking to Frodo")
+        terminal.ask("/persona Chorus", "Talking to Chorus")
+        terminal.ask("/thread 1", "Thread #1")
+        terminal.say("/thread new")
+        terminal.until(lambda: shown(terminal).endswith("sonothingwasstored."), "the refusal")
         terminal.press("ctrl-d")
         assert terminal.await_end() == 0
     assert home.said() == SAID
@@ -173,6 +179,11 @@ def test_a_write_that_a_kill_cut_off_is_not_shown_and_said(home: Home, place: Pl
     assert "cut off" not in outcome.output
     assert outcome.errors.endswith("The last write was cut off by a kill, and is not shown.\n")
     assert home.said() == SAID
+
+
+def shown(terminal: Terminal) -> str:
+    """Return the last answer on the screen, above the prompt, without blanks: it may be wrapped anywhere."""
+    return "".join(terminal.screen_text().rpartition(PROMPT)[0].split())
 
 
 class Program:

@@ -12,7 +12,7 @@ from chorus_cli.commands.framework.registry import CommandGroup
 from chorus_cli.commands.framework.replies import Text
 from chorus_cli.commands.framework.services import Services
 from chorus_cli.core.errors import CommandError
-from chorus_cli.core.models.choice import LOCAL
+from chorus_cli.core.models.choice import LOCAL, in_full
 from chorus_cli.storage.files import export_files
 
 GROUP: CommandGroup[Services] = CommandGroup("")
@@ -74,7 +74,7 @@ async def model(services: Services, choice: Annotated[AskedModel | None, CHOICE]
     """
     if choice is None:
         return Text(in_force(services))
-    name = choice.name
+    name = in_full(choice.name)
     if not name:
         raise CommandError(f"/model {_ONCE} needs a model, for example: /model chorus/eliza {_ONCE}")
     if choice.once:

@@ -98,17 +98,17 @@ class Naming(NamedTuple):
         to be asked; see ``detected_model``.
         """
         if self.option:
-            return ModelChoice(_in_full(self.option), "chosen for this run")
+            return ModelChoice(in_full(self.option), "chosen for this run")
         if self.environment.get("CHORUS_MODEL"):
-            return ModelChoice(_in_full(self.environment["CHORUS_MODEL"]), "from CHORUS_MODEL")
+            return ModelChoice(in_full(self.environment["CHORUS_MODEL"]), "from CHORUS_MODEL")
         if persona_model:
             # The file's name and line say enough; its folder would fill the line.
-            return ModelChoice(_in_full(persona_model), f"from {sources.get('model', '').rpartition('/')[2]}")
+            return ModelChoice(in_full(persona_model), f"from {sources.get('model', '').rpartition('/')[2]}")
         found = _key_in(self.environment)
         return ModelChoice(found[0].default_model, f"because {found[1]} is set") if found else None
 
 
-def _in_full(model: str) -> str:
+def in_full(model: str) -> str:
     """Return the whole name of a model; ``eliza`` alone is the embedded one."""
     return ELIZA if model.casefold() == _ELIZA_ALONE else model
 

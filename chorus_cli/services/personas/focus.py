@@ -15,6 +15,7 @@ from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.context.thread_views import last_exchange_of
 from chorus_cli.storage.sqlite.log import thread_rows
 from chorus_cli.storage.sqlite.log.thread_rows import ThreadKey
+from chorus_cli.storage.sqlite.read_only import for_this_run
 
 if TYPE_CHECKING:
     from chorus_cli.core.log.threads import Exchange
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 class Focus:
     """The one mutable state of a run: the persona and the thread in focus, and the models chosen in this run.
+
+    Where nothing can be stored, the next run does not go on where this one has switched to.
 
     ``slug`` names the persona even if its folder is gone.
     """
@@ -72,7 +75,7 @@ class Focus:
         Raises:
             UnknownThreadError: it has no such thread.
         """
-        self.go_on_in(await self._store.write(thread_rows.use, self.slug, thread_id))
+        self.go_on_in(await self._store.write(for_this_run, thread_rows.use, self.slug, thread_id))
 
     async def look_into(self, number: int) -> None:
         """Switch to the open thread with a number, for this run; a message in it makes it the last used.
@@ -170,6 +173,6 @@ class Focus:
     async def _enter(self, slug: str) -> None:
         thread = await self._store.read(thread_rows.last_used, slug)
         if thread is None:
-            thread = await self._store.write(thread_rows.last_used_or_new, slug, self._clock.now())
+            thread = await self._store.write(for_this_run, thread_rows.last_used_or_new, slug, self._clock.now())
         self.go_on_in(thread)
         self.slug = slug

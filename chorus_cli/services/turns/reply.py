@@ -150,7 +150,7 @@ class Answering:
         A text that nothing can be stored beside is at the prompt again instead.
         """
         if isinstance(error, DatabaseReadOnlyError):
-            return error
+            return DatabaseReadOnlyError(f"{str(error).removesuffix('.')} and nothing was sent.")
         path = self.outside.rescue({"persona": persona, "role": role, "content": content, "error": str(error)})
         kept = f"The text is kept in {path}." if path else f"It could not be kept in a file either: {content}"
         return type(error)(f"{error} {kept}")

@@ -31,7 +31,7 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> Stor
     if isinstance(error, UnicodeDecodeError):
         return damaged(path, "a name or a text in it is not UTF-8")
     if is_refusal(error):
-        return DatabaseReadOnlyError(f"{path} cannot be written, so nothing was stored and nothing was sent.")
+        return DatabaseReadOnlyError(f"{path} cannot be written, so nothing was stored.")
     if is_busy(error):
         return DatabaseBusyError(f"Another program is writing to {path} and did not finish in time. Try again.")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF

@@ -11,6 +11,14 @@ import sqlite3
 import tempfile
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+C = TypeVar("C", bound=sqlite3.Connection)
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _READ_ONLY = "this log is read-only"
 _KEPT = ("messages", "operations", "summaries", "threads", "sessions", "context_items")
@@ -60,6 +68,20 @@ def seal(connection: sqlite3.Connection) -> None:
         "CREATE TEMP TRIGGER refused_threads BEFORE UPDATE OF title, closed_at ON main.threads "
         f"BEGIN SELECT RAISE(ABORT, '{_READ_ONLY}'); END"
     )
+
+
+def for_this_run(connection: C, work: Callable[Concatenate[C, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run ``work`` in a transaction, also on a sealed copy: it changes, the log that others read does not.
+
+    A failure leaves the seal to the rollback, which brings it back.
+    """
+    triggers = connection.execute("SELECT name FROM temp.sqlite_master WHERE name LIKE 'refused%'").fetchall()
+    for (name,) in triggers:
+        connection.execute(f"DROP TRIGGER temp.{name}")
+    done = work(connection, *args, **kwargs)
+    if triggers:
+        seal(connection)
+    return done
 
 
 def is_refusal(error: sqlite3.Error) -> bool:

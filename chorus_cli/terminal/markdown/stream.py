@@ -27,6 +27,7 @@ import shutil
 from collections import deque
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.terminal.markdown.already_printed import without_printed, words_of
 from chorus_cli.terminal.markdown.blocks import MarkdownBlocks
 from chorus_cli.terminal.markdown.drawing import MarkdownDrawing
@@ -175,11 +176,22 @@ class MarkdownStream:
         self._settled: list[Row] = []
         self._printed = ""
         self._paints_all = True
+        self._beginning = ""
+        self._has_drawn = False
 
     @property
     def decoded(self) -> SafeTextStream:
         """The filter that settled text went through after entities were decoded."""
         return self.draft.decoded
+
+    @property
+    def nothing_drawn(self) -> str:
+        """A notice if the text has words and all rows so far are empty, as those of many ``>`` are; else empty."""
+        if self._has_drawn or not self._beginning:
+            return ""
+        return (
+            f"The reply draws nothing as Markdown. It begins {shortened(self._beginning)!r}; /copy and /export have it."
+        )
 
     def feed(self, text: str) -> None:
         """Queue arrived text."""
@@ -187,6 +199,8 @@ class MarkdownStream:
             piece = text[start : start + _STEP_CHARACTERS]
             self._arrived.append(piece)
             self.draft.feed(piece)
+        if len(self._beginning) < _STEP_CHARACTERS:
+            self._beginning = (self._beginning + text[:_STEP_CHARACTERS]).lstrip()
 
     def advance(self) -> bool:
         """Parse and settle a few milliseconds' worth of queued text; return whether more is queued."""
@@ -205,6 +219,7 @@ class MarkdownStream:
         """Write the rows that the draft has settled, and those of the open block in place of the ones before."""
         self.adopt_size()
         self._settled += self.draft.take_settled()
+        self._has_drawn = self._has_drawn or any(row.plain.strip() for row in self._settled)
         self._source = self.draft.source
         while self._dropped < self.draft.taken:
             self._dropped += len(self._arrived.popleft())
@@ -231,6 +246,7 @@ class MarkdownStream:
         rest = "".join(self._arrived)
         lines = (self._source + rest[:_STEP_CHARACTERS]).split("\n")
         self._settled += [Row(line, line, widest(line)) for line in lines]
+        self._has_drawn = True
         self._show([], [], 1)
         return len(rest[_STEP_CHARACTERS:])
 

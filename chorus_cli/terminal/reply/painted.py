@@ -167,7 +167,7 @@ class PaintedReply:
         for warning in (
             hidden_warning(self._safe),
             hidden_warning(self._markdown.decoded, "this reply, written as entities"),
-            _unshown(left_out),
+            _unshown(left_out) or self._markdown.nothing_drawn,
         ):
             if warning:
                 self._asides.notice(warning)

@@ -37,6 +37,11 @@ async def test_what_could_answer_is_offered_first_and_all_else_by_its_beginning(
     assert list(world.models.offered(typed)) == offered
 
 
+@pytest.mark.parametrize("typed", ["eliza", "ELIZA", "eliza --once"])
+async def test_eliza_needs_no_provider(world: World, typed: str) -> None:
+    assert (await world.told(f"/model {typed}")).startswith("Model: chorus/eliza (")
+
+
 async def test_a_name_is_trusted_doubted_or_refused(world: World) -> None:
     assert await world.models.doubt("openai/brand-new") is None
     assert "knows no provider 'opnai'" in str(await world.models.doubt("opnai/gpt-5.4-mini"))

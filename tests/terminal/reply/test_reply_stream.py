@@ -38,6 +38,19 @@ async def test_a_reply_is_painted_as_markdown() -> None:
     assert "\x1b[3mtext" in file.written
 
 
+@pytest.mark.parametrize("text", [">" * 100_000, "[a]: http://a.example\n", "> \n> \n", "*"])
+async def test_a_reply_that_draws_nothing_is_told_with_its_beginning(text: str) -> None:
+    file = await shown(TextDelta(text), DONE)
+    told = " ".join(file.window.text())
+    assert f"The reply draws nothing as Markdown. It begins '{text.split(maxsplit=1)[0][:20]}" in told
+
+
+@pytest.mark.parametrize("text", ["", " \n\n", "---", "> a", "* a", "[a]: http://a.example\n\n[a]"])
+async def test_a_reply_that_draws_something_or_is_empty_gets_no_notice(text: str) -> None:
+    file = await shown(TextDelta(text), DONE)
+    assert "draws nothing" not in " ".join(file.window.text())
+
+
 @pytest.mark.parametrize(
     ("events", "has_words"),
     [
