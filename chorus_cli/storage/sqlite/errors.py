@@ -34,7 +34,7 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> Stor
         return DatabaseReadOnlyError(f"{path} cannot be written, so nothing was stored and nothing was sent.")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in _BUSY:
-        return DatabaseBusyError(f"Another program is writing to {path} and did not finish in time. Try again.")
+        return DatabaseBusyError(f"Another program uses {path} and did not finish in time. Try again.")
     if code == sqlite3.SQLITE_FULL:
         return DatabaseFullError(f"There is no room left on the disk of {path}. Free some and try again.")
     if code in _DAMAGED:

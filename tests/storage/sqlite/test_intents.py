@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ME = "frodo"
 BEFORE, AFTER = '{ "context_hours": 12 }', '{ "context_hours": 24 }'
 EDITED, EDITED_AFTER = '{ "context_hours": 7 }', '{ "context_hours": 24, "tools": true }'
-CUT_OFF = "A change of frodo (window 12h → 24h) was cut off when a Chorus was killed: "
+CUT_OFF = "A change of frodo (window 12h → 24h) was cut off: "
 
 
 class KilledError(Exception):
