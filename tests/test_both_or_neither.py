@@ -26,7 +26,7 @@ CARD = {
         "character_book": {"entries": [{"keys": ["axe"], "content": "The axe is old.", "enabled": True}]},
     },
 }
-CUT_OFF = "was cut off when a Chorus was killed"
+CUT_OFF = "was cut off"
 
 
 @pytest.fixture(scope="module")

@@ -114,10 +114,10 @@ def test_a_log_that_another_program_does_not_let_go_is_called_busy(home: Home) -
         with subprocess.Popen(command, stdin=subprocess.PIPE) as other:
             terminal.watch(1)
             terminal.say("are you there?")
-            terminal.until(lambda: told(terminal, "Another program is writing to"), "the sentence", 90)
+            terminal.until(lambda: told(terminal, "Another program uses"), "the sentence", 90)
             outcome = home.run("ask", "hello")
             assert (outcome.code, outcome.errors.count("\n")) == (1, 1)
-            assert "Another program is writing to" in outcome.errors
+            assert "Another program uses" in outcome.errors
             other.communicate(b"\n")
         terminal.await_line(PROMPT)
         terminal.ask(LATER, "tired?")

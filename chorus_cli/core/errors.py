@@ -28,7 +28,7 @@ Each error is a sentence for the user: what happened, where, and what to do. One
     ├── ToolError               a tool that cannot do what the model asks of it
     ├── JournalError            nothing to undo or redo, or an undo that would overwrite something newer
     ├── StorageError            the database
-    │   ├── DatabaseBusyError       another process writes and did not finish in time
+    │   ├── DatabaseBusyError       another process uses it and did not finish in time
     │   │   └── MessageNotStoredError   so that a message is not in the log, and nowhere else
     │   ├── DatabaseFullError       no room on the disk
     │   ├── DatabaseReadOnlyError   it can be read and not written
@@ -182,7 +182,7 @@ class StorageError(ChorusError):
 
 
 class DatabaseBusyError(StorageError):
-    """Another process writes to the database and did not finish in time."""
+    """Another process uses the database and did not finish in time."""
 
 
 class MessageNotStoredError(DatabaseBusyError):

@@ -23,6 +23,7 @@ from chorus_cli.terminal.screen.notification import Notification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+    from concurrent.futures import Future
 
     from chorus_cli.core.context.target import Target
     from chorus_cli.terminal.backend import Backend
@@ -211,7 +212,7 @@ class Repl:
         finally:
             # Of the lines that waited, one was sent.
             held = unsent.hold(target.persona.slug, "" if self._is_private else self._prompt.typed_ahead)
-        await asyncio.wrap_future(held)
+        await self._await_draft(held, line)
         unsent.settle()
         if await self._in_foreground(self._handle(line)):
             return True
@@ -219,6 +220,15 @@ class Repl:
             await self._privately(target)
         self._screen.write("\n")
         return False
+
+    async def _await_draft(self, held: Future[None], line: str) -> None:
+        """Wait until the lines behind ``line`` are safe; a signal or an error meanwhile gives it back."""
+        self._unsent.text = line
+        try:
+            await asyncio.wrap_future(held)
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            self._given_back = line
+            raise
 
     async def _handle(self, line: str) -> bool:
         if await self._greeting.finish():

@@ -87,9 +87,10 @@ def create(personas: Path, slug: str, settings: str, files: Mapping[str, bytes] 
 
 def discard(personas: Path, slug: str) -> None:
     """Delete the folder of a persona that was just made and could not be recorded."""
-    # Deleted under another name, it is never there in part.
+    # Deleted under another name, it is never there in part. The disk may be too full for a new folder.
+    draft = personas / f"{_DRAFT}{slug}"
+    shutil.rmtree(draft, ignore_errors=True)
     with suppress(OSError):
-        draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=personas))
         (personas / slug).rename(draft)
     shutil.rmtree(draft, ignore_errors=True)
 

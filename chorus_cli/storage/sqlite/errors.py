@@ -33,7 +33,7 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> Stor
     if is_refusal(error):
         return DatabaseReadOnlyError(f"{path} cannot be written, so nothing was stored.")
     if is_busy(error):
-        return DatabaseBusyError(f"Another program is writing to {path} and did not finish in time. Try again.")
+        return DatabaseBusyError(f"Another program uses {path} and did not finish in time. Try again.")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL:
         return DatabaseFullError(f"There is no room left on the disk of {path}. Free some and try again.")

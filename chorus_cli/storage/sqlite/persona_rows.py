@@ -102,7 +102,7 @@ def create(
 
 
 def settle(connection: Connection, personas: Path) -> Iterator[str]:
-    """Take back the personas that killed processes have left half-made; yield a sentence about each.
+    """Take back the personas that were left half-made; yield a sentence about each.
 
     A folder that was changed since stays, as that of a new persona.
     """
@@ -119,7 +119,7 @@ def settle(connection: Connection, personas: Path) -> Iterator[str]:
 def _settle(connection: Connection, personas: Path, intent: Intent) -> str:
     slug, present = intent.persona, _hash(persona_files.contents(personas, intent.persona))
     intents.end(connection, intent.id)
-    told = f"The making of the persona {slug} was cut off when a Chorus was killed"
+    told = f"The making of the persona {slug} was cut off"
     if not persona_files.exists(personas, slug):
         return f"{told}: there is no such persona."
     if present == intent.after:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import stat
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from chorus_cli.adapters.machine.paths import shipped_personas
 from chorus_cli.core.errors import HomeError
 from chorus_cli.core.personas.persona import Document
-from chorus_cli.storage.files.persona_files import documents, install, settings_path, slugs
+from chorus_cli.storage.files.persona_files import create, discard, documents, install, settings_path, slugs
 
 UNREADABLE = Path("/proc/self/mem")
 
@@ -183,3 +185,18 @@ def test_a_document_that_cannot_be_read_is_left_out_with_a_warning(tmp_path: Pat
     found, (warning,) = documents(tmp_path, "frodo")
     assert found == (Document("good.md", "here"),)
     assert warning.startswith(f"{folder / 'bad.md'} is left out: ")
+
+
+# A new persona that could not be recorded
+
+
+def test_it_is_discarded_on_a_full_disk_too(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def find_no_room(prefix: str, dir: Path) -> str:  # noqa: A002 - the name that tempfile gives it
+        raise OSError(errno.ENOSPC, "No space left on device", f"{dir}/{prefix}")
+
+    home.mkdir()
+    create(home, "frodo", "{}")
+    (home / ".persona-frodo" / "docs").mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "mkdtemp", find_no_room)
+    discard(home, "frodo")
+    assert list(home.iterdir()) == []

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ME = "frodo"
 BEFORE, AFTER = '{ "context_hours": 12 }', '{ "context_hours": 24 }'
 EDITED, EDITED_AFTER = '{ "context_hours": 7 }', '{ "context_hours": 24, "tools": true }'
-CUT_OFF = "A change of frodo (window 12h → 24h) was cut off when a Chorus was killed: "
+CUT_OFF = "A change of frodo (window 12h → 24h) was cut off: "
 
 
 class KilledError(Exception):
@@ -54,16 +54,15 @@ def text_of(file: Path) -> str | None:
     return file.read_text() if file.exists() else None
 
 
-async def cut_off(store: Store) -> None:
-    """Leave the intent of a change from `BEFORE` to `AFTER`."""
+async def cut_off(store: Store, present: str = "edited") -> None:
+    """Fail in a change from `BEFORE` to `AFTER`; the intent is left unless the file is as before."""
     detail: dict[str, JsonValue] = {"act": Window(12, 24).detail(), "thread": None, "change": [12, 24]}
     intent = Intent(ME, Window.kind, detail, hash_of(BEFORE), hash_of(AFTER), START)
 
     def die(_: Connection) -> None:
         raise KilledError
 
-    # A file that is not as before keeps the intent.
-    work = partial(intents.carry_out, intent=intent, present=lambda: "", work=die)
+    work = partial(intents.carry_out, intent=intent, present=lambda: hash_of(present), work=die)
     with pytest.raises(KilledError):
         await store.write_in_steps(work)
 
@@ -98,6 +97,11 @@ async def test_the_next_start_settles_a_change_by_the_file_and_leaves_the_file_a
     assert await acts(store) == ([Window(12, 24)] if is_done else [])
     assert await unfinished(store) == 0
     assert await store.write(lambda c: list(window_changes.settle(c, file.parents[1]))) == []
+
+
+async def test_a_change_that_fails_before_the_file_is_written_leaves_no_intent(store: Store) -> None:
+    await cut_off(store, present=BEFORE)
+    assert await unfinished(store) == 0
 
 
 async def test_the_next_change_settles_it_first_and_is_not_made_then(store: Store, file: Path) -> None:

@@ -110,7 +110,7 @@ async def test_another_process_that_does_not_finish_is_a_sentence_and_no_damage(
     store = Store(path, busy_timeout_seconds=0.2)
     await store.open()
     with other_process(path, begin):
-        with pytest.raises(DatabaseBusyError, match=rf"Another program is writing to {path}.*Try again"):
+        with pytest.raises(DatabaseBusyError, match=rf"Another program uses {path}.*Try again"):
             await store.write(note, "too early")
         assert await store.read(notes) == []
     await store.write(note, "in time")

@@ -92,7 +92,7 @@ def replace_settings(connection: Connection, path: Path, expected: str, text: st
 
 
 def settle(connection: Connection, personas: Path) -> Iterator[str]:
-    """Settle the changes that killed processes have left, in the transaction at hand; yield a sentence about each."""
+    """Settle the changes that were cut off, in the transaction at hand; yield a sentence about each."""
     for intent in intents.unfinished(connection):
         if intent.kind in _KINDS:
             path = persona_files.settings_path(personas, intent.persona)
@@ -169,7 +169,7 @@ def _settle(connection: Connection, intent: Intent, path: Path) -> str:
         with suppress(JournalError):
             _record(connection, NewOperation(intent.persona, act, intent.created_at, detail["thread"]))
     intents.end(connection, intent.id)
-    told = f"A change of {intent.persona} ({change.describe()}) was cut off when a Chorus was killed"
+    told = f"A change of {intent.persona} ({change.describe()}) was cut off"
     if present == intent.before:
         return f"{told}: nothing of it was done."
     if present == intent.after:
