@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from chorus_cli.storage.purges.concerned import Concerned
 
 _MOST_BYTES = 100_000_000
+_UNKNOWN = ""
+"""The persona of a file that names none: a search limited to one persona does not reach it."""
 
 
 class StateFolders(NamedTuple):
@@ -51,7 +53,7 @@ def unsent_attachments(connection: sqlite3.Connection, folder: Path, found: Conc
     stored = connection.execute("SELECT attachments FROM messages WHERE attachments IS NOT NULL")
     named = {each.sha256 for (text,) in stored for each in _read(text)}
     unnamed = [path for path in sorted(folder.glob("[0-9a-f][0-9a-f]/*")) if path.name not in named]
-    return {path.name: path.stat().st_size for path in unnamed if found.repeats(_text(path))}
+    return {path.name: path.stat().st_size for path in unnamed if found.repeats(_text(path), _UNKNOWN)}
 
 
 def delete_attachments(folder: Path, digests: Iterable[str]) -> None:
@@ -72,7 +74,7 @@ def texts_in_files(folders: StateFolders, found: Concerned) -> Iterator[Path]:
     A draft that a running Chorus has open is left to it.
     """
     for path in sorted(folders.drafts.glob("*")):
-        if not drafts.is_owned(path, folders.is_alive) and found.repeats(_text(path)):
+        if not drafts.is_owned(path, folders.is_alive) and found.repeats(_text(path), _UNKNOWN):
             yield path
     for path in sorted(rescued_files.files(folders.rescue)):
         if any(_is_purged(line, found) for line in _text(path).splitlines()):
@@ -121,5 +123,6 @@ def _is_purged(line: str, found: Concerned) -> bool:
     """Return whether a record of a text that could not be stored is of a purged persona, or repeats purged texts."""
     with suppress(ValueError, TypeError, KeyError):
         record = json.loads(line)
-        return record["persona"] in found.wanted.personas or found.repeats(str(record["content"]))
-    return found.repeats(line)
+        persona = str(record["persona"])
+        return persona in found.wanted.personas or found.repeats(str(record["content"]), persona)
+    return found.repeats(line, _UNKNOWN)

@@ -1,0 +1,28 @@
+"""A purge of one persona's words leaves the others alone, and nothing that began before it brings its texts back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.services.upkeep.canary_talk import CANARY, holding
+
+if TYPE_CHECKING:
+    from tests.services.world import World
+
+
+async def purged(world: World, line: str) -> None:
+    await (await world.asked_back(line)).confirmed()
+
+
+async def test_a_search_limited_to_a_persona_leaves_the_sessions_of_others(world: World) -> None:
+    await world.say(f"Keep {CANARY}")
+    await world.told("/context save first")
+    await world.carry_out("/persona new Frodo")
+    await world.say(f"The ring of {CANARY} lies there")
+    await world.told("/context save second")
+    before = holding(world.folder / "personas" / "chorus")
+    assert before
+    assert len(holding(world.folder / "personas")) == 2
+    await purged(world, f"/purge search {CANARY} --persona frodo")
+    assert holding(world.folder / "personas" / "chorus") == before
+    assert holding(world.folder / "personas" / "frodo") == []
