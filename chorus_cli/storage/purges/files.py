@@ -50,10 +50,15 @@ def lonely_attachments(connection: sqlite3.Connection, found: Concerned) -> dict
 
 def unsent_attachments(connection: sqlite3.Connection, folder: Path, found: Concerned) -> dict[str, int]:
     """Return the stored attachments that no message names and that repeat purged texts."""
-    stored = connection.execute("SELECT attachments FROM messages WHERE attachments IS NOT NULL")
-    named = {each.sha256 for (text,) in stored for each in _read(text)}
+    named = named_attachments(connection)
     unnamed = [path for path in sorted(folder.glob("[0-9a-f][0-9a-f]/*")) if path.name not in named]
     return {path.name: path.stat().st_size for path in unnamed if found.repeats(_text(path), _UNKNOWN)}
+
+
+def named_attachments(connection: sqlite3.Connection) -> frozenset[str]:
+    """Return the SHA-256 of all attachments that messages name."""
+    stored = connection.execute("SELECT attachments FROM messages WHERE attachments IS NOT NULL")
+    return frozenset(each.sha256 for (text,) in stored for each in _read(text))
 
 
 def delete_attachments(folder: Path, digests: Iterable[str]) -> None:

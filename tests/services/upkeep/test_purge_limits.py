@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chorus_cli.services.imports.exports import Exports
+from tests.services.attached_talk import say
 from tests.services.upkeep.canary_talk import CANARY, holding
 
 if TYPE_CHECKING:
@@ -26,3 +28,18 @@ async def test_a_search_limited_to_a_persona_leaves_the_sessions_of_others(world
     await purged(world, f"/purge search {CANARY} --persona frodo")
     assert holding(world.folder / "personas" / "chorus") == before
     assert holding(world.folder / "personas" / "frodo") == []
+
+
+async def test_an_old_export_brings_no_file_of_a_purged_message_back(world: World) -> None:
+    note = world.folder / "note.txt"
+    note.write_text(f"{CANARY} in a file", encoding="utf-8")
+    await say(world, f"Look at this: @{note}")
+    note.unlink()
+    out = world.folder.with_name("out")
+    exports = Exports(world.store, world.clock, world.folder / "attachments")
+    await exports.export_all(out, "jsonl", None, lambda _sentence: None)
+    assert holding(out)
+    await purged(world, "/purge message 1")
+    assert holding(world.folder) == []
+    await world.told(f"/import {out}")
+    assert holding(world.folder) == []

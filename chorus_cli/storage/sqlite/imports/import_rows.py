@@ -39,6 +39,7 @@ class Added:
     """Results of an import: new conversations, conversations with something new, new messages, imports put back.
 
     ``switched`` counts conversations without a new message that are on another branch now.
+    ``attachments`` are the SHA-256 of the files of new messages.
     ``refused`` counts conversations that the log cannot hold, such as one with a time before the year 1000.
     """
 
@@ -49,6 +50,7 @@ class Added:
     redone: int = 0
     redone_messages: int = 0
     refused: int = 0
+    attachments: frozenset[str] = frozenset()
 
 
 class _Place(NamedTuple):
@@ -118,6 +120,7 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Opera
         act = _with_moves(act, moves)
     _insert(connection, incoming, known, fresh, operation_id)
     added.messages += len(fresh)
+    added.attachments |= {file.sha256 for each in fresh for file in incoming.attachments.get(each.key, ())}
     sources = act.sources if conversation.source in act.sources else (*act.sources, conversation.source)
     operations.acts[persona] = replace(
         act, sources=sources, conversations=act.conversations + 1, messages=act.messages + len(fresh)
