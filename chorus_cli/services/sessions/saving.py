@@ -72,7 +72,8 @@ class SessionSaving:
         """Save the context of all threads of the persona.
 
         Raises:
-            SessionError: the context is empty, or the file cannot be written; nothing was saved.
+            SessionError: the context is empty, something was purged meanwhile, or the file cannot be written; nothing
+                was saved.
         """
         copy = await copied(self.context, target, self.clock.now())
         if not copy.messages:
@@ -81,7 +82,9 @@ class SessionSaving:
         coverage = Coverage(copy.through_message_id, copy.through_message_id, copy.operation_id)
         row = await self._stored(session_rows.create, Saving(session, MANUAL, coverage))
         if row is None:
-            raise SessionError("The session could not be saved. Try again.")
+            raise SessionError(
+                "Something was purged while the session was being saved, so nothing was saved. Save it again."
+            )
         return Saved(row, copy.in_progress, summary.problem, session.spoken_threads)
 
     async def unsaved(self, target: Target) -> tuple[Message, ...]:
