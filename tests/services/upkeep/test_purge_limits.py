@@ -79,3 +79,14 @@ async def test_nothing_is_captured_from_a_message_that_was_purged_meanwhile(worl
     assert (await world.services.memory.capture(persona, code, 1)).operation is None
     assert holding(world.folder) == []
     assert (await world.services.memory.capture(persona, code, 2)).operation is not None
+
+
+async def test_a_search_finds_a_message_by_the_text_of_a_file_that_was_sent_with_it(world: World) -> None:
+    note = world.folder / "note.txt"
+    note.write_text(f"{CANARY.upper()} in a file", encoding="utf-8")
+    await say(world, f"Look at this: @{note}")
+    note.unlink()
+    assert holding(world.folder, CANARY.upper())
+    await purged(world, f"/purge search {CANARY}")
+    assert [row.id for row in await world.log()] == [2]
+    assert holding(world.folder, CANARY.upper()) == []

@@ -196,7 +196,7 @@ def _overtaken(connection: sqlite3.Connection, saving: Saving) -> bool:
         "SELECT EXISTS(SELECT 1 FROM operations WHERE kind = ? AND id > ?)",
         (Purge.kind, saving.coverage.operation_id),
     ).fetchone()
-    return bool(is_purged) or expected is not None and through(connection, saving.session.persona) != expected
+    return bool(is_purged) or (expected is not None and through(connection, saving.session.persona) != expected)
 
 
 def _insert(connection: sqlite3.Connection, verb: str, row: SessionRow) -> None:
