@@ -16,12 +16,14 @@ from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.storage.files.imports import reading
 from chorus_cli.storage.files.imports.detection import FORMATS
+from chorus_cli.storage.purges import files
 from chorus_cli.storage.sqlite.imports import copied_logs, import_rows, known_conversations, other_log
 from chorus_cli.storage.sqlite.imports.import_operations import Operations
 from chorus_cli.storage.sqlite.imports.known_conversations import Incoming
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import Set as AbstractSet
     from datetime import datetime, tzinfo
     from pathlib import Path
 
@@ -111,6 +113,7 @@ class Imports:
     ) -> None:
         """Store a batch and count it, even if the caller is cancelled meanwhile."""
         added, is_cancelled = await run_to_completion(self.store.write(import_rows.store, incoming, operations))
+        await self._drop_unnamed(batch.written - added.attachments)
         report.skipped.update(batch.skipped)
         report.lost_attachments += batch.lost_attachments
         for each in incoming:
@@ -118,6 +121,12 @@ class Imports:
         report.add(added)
         if is_cancelled:
             raise asyncio.CancelledError
+
+    async def _drop_unnamed(self, written: AbstractSet[str]) -> None:
+        """Delete files of messages that were not stored, as purged ones are; a known message may name its lost file."""
+        if written:
+            unnamed = written - await self.store.read(files.named_attachments)
+            await asyncio.to_thread(files.delete_attachments, self.attachments, unnamed)
 
     async def _persona(self, named: str) -> str | None:
         """Return the slug of the persona that a file names, made if there is none; ``None`` if it cannot be made."""

@@ -76,7 +76,8 @@ class SessionSaving:
         """Save the context of all threads of the persona.
 
         Raises:
-            SessionError: the context is empty, or the file cannot be written; nothing was saved.
+            SessionError: the context is empty, something was purged meanwhile, or the file cannot be written; nothing
+                was saved.
             HomeError: there is no folder of the personas, and it cannot be made.
         """
         copy = await copied(self.context, target, self.clock.now())
@@ -87,7 +88,9 @@ class SessionSaving:
         await asyncio.to_thread(self.install)
         row = await self._stored(session_rows.create, Saving(session, MANUAL, coverage))
         if row is None:
-            raise SessionError("The session could not be saved. Try again.")
+            raise SessionError(
+                "Something was purged while the session was being saved, so nothing was saved. Save it again."
+            )
         return Saved(row, copy.in_progress, summary.problem, session.spoken_threads)
 
     async def unsaved(self, target: Target) -> tuple[Message, ...]:

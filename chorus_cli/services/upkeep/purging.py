@@ -90,7 +90,7 @@ class Purging:
                 # Without an index, the search reads the whole log.
                 await self.search.catch_up(tell)
         slug = (await self.roster.logged(asked.persona, focus))[0] if asked.persona else ""
-        wanted = await self.store.read(selected, asked, slug or (focus if asked.thread else ""))
+        wanted = await self.store.read(selected, asked, slug or (focus if asked.thread else ""), self.home.attachments)
         self._require_room()
         with _Progress(self.clock, tell) as progress:
             extent, rows = await self.store.read(_extent_and_rows, self.home, wanted, Watch(progress.look))

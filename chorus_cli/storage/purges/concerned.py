@@ -20,7 +20,7 @@ from chorus_cli.storage.sqlite.log import search_index
 from chorus_cli.storage.sqlite.log.message_rows import THERE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from chorus_cli.core.upkeep.purging import WantedPurge
     from chorus_cli.core.upkeep.traces import Watch
@@ -47,13 +47,13 @@ class Concerned:
     wanted: WantedPurge
     traces: Traces
 
-    def repeats(self, text: str) -> bool:
-        """Return whether a text of a file repeats purged texts, or has the words of the search."""
-        return self.traces.are_in(text) or self.has_words(text)
+    def repeats(self, text: str, persona: str) -> bool:
+        """Return whether a text of a persona repeats purged texts, or has the words of the search."""
+        return self.traces.are_in(text) or self.has_words(text, persona)
 
-    def has_words(self, text: str) -> bool:
-        """Return whether a text has the words of the search."""
-        return bool(matching({1: text}, self.wanted.words))
+    def has_words(self, text: str, persona: str) -> bool:
+        """Return whether a text has the words of the search, and that is not limited to another persona."""
+        return _is_of(self.wanted, persona) and bool(matching({1: text}, self.wanted.words))
 
 
 def concerned(
@@ -67,7 +67,7 @@ def concerned(
     ids = _with_copies(connection, wanted.messages | also.messages)
     _refuse_unfinished(connection, ids)
     traces = Traces(watch.over(_texts(connection, ids)))
-    quoting = _quoting(connection, ids, traces, wanted.words)
+    quoting = _quoting(connection, wanted, ids, traces)
     traces.add(watch.over(_texts(connection, quoting)))
     ids |= quoting
     items = {**_items(connection, wanted, ids, traces), **_contents(connection, also.items)}
@@ -154,15 +154,18 @@ def _texts(connection: sqlite3.Connection, ids: frozenset[int]) -> Iterator[str]
         yield from (content, reasoning, in_words(calls) if calls else "")
 
 
-def _quoting(connection: sqlite3.Connection, ids: frozenset[int], traces: Traces, words: str) -> frozenset[int]:
+def _quoting(
+    connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces
+) -> frozenset[int]:
     """Return the calls and results of tools that quote purged texts, as those of the search in the log do."""
-    cursor = connection.execute(
-        "SELECT id, CASE role WHEN 'tool_use' THEN tool_calls ELSE content END FROM messages "
+    found = connection.execute(
+        "SELECT id, persona, CASE role WHEN 'tool_use' THEN tool_calls ELSE content END FROM messages "
         f"WHERE role IN ('tool_use', 'tool_result') AND {THERE} AND id > :first AND id NOT {_AMONG}",
         {"ids": json.dumps([*ids]), "first": min(ids, default=0)},
-    )
-    texts = {id_: in_words(text) for id_, text in cursor if text}
-    return frozenset(id_ for id_, text in texts.items() if traces.are_in(text)) | matching(texts, words)
+    ).fetchall()
+    texts = {id_: in_words(text) for id_, _, text in found if text}
+    said = {id_: texts[id_] for id_, persona, text in found if text and _is_of(wanted, persona)}
+    return frozenset(id_ for id_, text in texts.items() if traces.are_in(text)) | matching(said, wanted.words)
 
 
 def _items(connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces) -> dict[int, str]:
@@ -267,18 +270,18 @@ def _preambles(
     connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces, watch: Watch
 ) -> frozenset[int]:
     """Return other messages whose preambles repeat purged texts; one may name a thread by its first words."""
-    preambles: Mapping[int, str] = dict(
-        connection.execute(
-            f"SELECT id, preamble FROM messages WHERE preamble <> '' AND {THERE} AND id NOT {_AMONG}",
-            {"ids": json.dumps([*ids])},
-        ).fetchall()
-    )
+    found = connection.execute(
+        f"SELECT id, persona, preamble FROM messages WHERE preamble <> '' AND {THERE} AND id NOT {_AMONG}",
+        {"ids": json.dumps([*ids])},
+    ).fetchall()
+    preambles = {id_: text for id_, _, text in found}
+    said = {id_: text for id_, persona, text in found if _is_of(wanted, persona)}
     repeating = {id_ for id_, text in watch.over(preambles.items()) if traces.are_in(text)}
     naming = {id_: text for id_, text in preambles.items() if THREADS_HEADING in text}
     if naming:
         names = _names(connection, ids)
         repeating |= {id_ for id_, text in naming.items() if names.are_in(text)}
-    return frozenset(repeating | matching(preambles, wanted.words))
+    return frozenset(repeating | matching(said, wanted.words))
 
 
 def _names(connection: sqlite3.Connection, ids: frozenset[int]) -> Traces:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from chorus_cli.storage.purges.concerned import Concerned
 
 _MOST_BYTES = 100_000_000
+_UNKNOWN = ""
+"""The persona of a file that names none: a search limited to one persona does not reach it."""
 
 
 class StateFolders(NamedTuple):
@@ -39,7 +41,7 @@ def lonely_attachments(connection: sqlite3.Connection, found: Concerned) -> dict
                 f"SELECT attachments FROM messages WHERE attachments IS NOT NULL AND id {negation} {among}",
                 (json.dumps([*found.ids.messages]),),
             )
-            for each in _read(text)
+            for each in attachments_in(text)
         }
         for negation in ("", "NOT")
     )
@@ -48,10 +50,15 @@ def lonely_attachments(connection: sqlite3.Connection, found: Concerned) -> dict
 
 def unsent_attachments(connection: sqlite3.Connection, folder: Path, found: Concerned) -> dict[str, int]:
     """Return the stored attachments that no message names and that repeat purged texts."""
-    stored = connection.execute("SELECT attachments FROM messages WHERE attachments IS NOT NULL")
-    named = {each.sha256 for (text,) in stored for each in _read(text)}
+    named = named_attachments(connection)
     unnamed = [path for path in sorted(folder.glob("[0-9a-f][0-9a-f]/*")) if path.name not in named]
-    return {path.name: path.stat().st_size for path in unnamed if found.repeats(_text(path))}
+    return {path.name: path.stat().st_size for path in unnamed if found.repeats(text_of(path), _UNKNOWN)}
+
+
+def named_attachments(connection: sqlite3.Connection) -> frozenset[str]:
+    """Return the SHA-256 of all attachments that messages name."""
+    stored = connection.execute("SELECT attachments FROM messages WHERE attachments IS NOT NULL")
+    return frozenset(each.sha256 for (text,) in stored for each in attachments_in(text))
 
 
 def delete_attachments(folder: Path, digests: Iterable[str]) -> None:
@@ -72,10 +79,10 @@ def texts_in_files(folders: StateFolders, found: Concerned) -> Iterator[Path]:
     A draft that a running Chorus has open is left to it.
     """
     for path in sorted(folders.drafts.glob("*")):
-        if not drafts.is_owned(path, folders.is_alive) and found.repeats(_text(path)):
+        if not drafts.is_owned(path, folders.is_alive) and found.repeats(text_of(path), _UNKNOWN):
             yield path
     for path in sorted(rescued_files.files(folders.rescue)):
-        if any(_is_purged(line, found) for line in _text(path).splitlines()):
+        if any(_is_purged(line, found) for line in text_of(path).splitlines()):
             yield path
 
 
@@ -85,7 +92,7 @@ def take_out(path: Path, found: Concerned) -> None:
     Raises:
         PurgeError: it cannot be written.
     """
-    lines = _text(path).splitlines() if path.suffix == ".jsonl" else []
+    lines = text_of(path).splitlines() if path.suffix == ".jsonl" else []
     kept = [line for line in lines if not _is_purged(line, found)]
     if not kept:
         _delete(path)
@@ -104,13 +111,15 @@ def _delete(path: Path) -> None:
         raise PurgeError(f"{path} cannot be deleted: {error.strerror or error}.") from error
 
 
-def _read(text: str) -> tuple[log_attachments.Attachment, ...]:
+def attachments_in(text: str) -> tuple[log_attachments.Attachment, ...]:
+    """Return the attachments in a row of a message; none if it is damaged."""
     with suppress(ValueError, TypeError):
         return log_attachments.from_text(text)
     return ()
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """Return the text of a file; empty if it cannot be read or has over 100 MB."""
     with suppress(OSError):
         if path.is_file() and not path.is_symlink() and path.stat().st_size <= _MOST_BYTES:
             return path.read_text(encoding="utf-8", errors="replace")
@@ -121,5 +130,6 @@ def _is_purged(line: str, found: Concerned) -> bool:
     """Return whether a record of a text that could not be stored is of a purged persona, or repeats purged texts."""
     with suppress(ValueError, TypeError, KeyError):
         record = json.loads(line)
-        return record["persona"] in found.wanted.personas or found.repeats(str(record["content"]))
-    return found.repeats(line)
+        persona = str(record["persona"])
+        return persona in found.wanted.personas or found.repeats(str(record["content"]), persona)
+    return found.repeats(line, _UNKNOWN)

@@ -8,16 +8,20 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import PurgeError
+from chorus_cli.core.log.attachments import Kind
 from chorus_cli.core.log.search_query import search_query, set_apart
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.upkeep.purging import WantedPurge
+from chorus_cli.storage.files import attachments
+from chorus_cli.storage.purges import files
 from chorus_cli.storage.sqlite.log import search_index, thread_rows
 from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError, damage_told
 from chorus_cli.storage.sqlite.log.message_rows import THERE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from chorus_cli.core.upkeep.purging import AskedPurge
 
@@ -25,11 +29,13 @@ _BATCH_ROWS = 2_000
 _OF_PERSONA = "(:persona = '' OR persona = :persona)"
 
 
-def selected(connection: sqlite3.Connection, asked: AskedPurge, persona: str) -> WantedPurge:
+def selected(
+    connection: sqlite3.Connection, asked: AskedPurge, persona: str, attached: Path | None = None
+) -> WantedPurge:
     """Return the purge with the messages that are meant now.
 
     ``persona`` is a slug: whose thread or which persona is meant, or the limit of a span or a search, which may be
-    empty.
+    empty. ``attached`` is the folder of attachments: a search finds messages by the texts in theirs.
 
     Raises:
         PurgeError: there is no such message.
@@ -42,6 +48,7 @@ def selected(connection: sqlite3.Connection, asked: AskedPurge, persona: str) ->
         return WantedPurge(_ids(connection, "thread_id = :thread", thread=thread_id), threads=frozenset({thread_id}))
     if asked.words:
         found = _found(connection, asked.words, persona)
+        found |= _found_in_files(connection, asked.words, persona, attached) if attached else frozenset()
         return WantedPurge(found, words=asked.words, persona=persona)
     if asked.since is not None:
         since, until = timestamps.to_text(asked.since), timestamps.to_text(asked.until) if asked.until else ""
@@ -105,6 +112,21 @@ def _found(connection: sqlite3.Connection, words: str, persona: str) -> frozense
     while batch := cursor.fetchmany(_BATCH_ROWS):
         found |= matching(_texts(batch), words)
     return frozenset(found)
+
+
+def _found_in_files(connection: sqlite3.Connection, words: str, persona: str, folder: Path) -> frozenset[int]:
+    """Return the messages with the words in one of their attached texts, each of which is read once."""
+    naming: dict[str, set[int]] = {}
+    rows = connection.execute(
+        f"SELECT id, attachments FROM messages WHERE attachments IS NOT NULL AND {THERE} AND {_OF_PERSONA}",
+        {"persona": persona},
+    )
+    for id_, text in rows:
+        for each in files.attachments_in(text):
+            if each.kind is Kind.TEXT:
+                naming.setdefault(each.sha256, set()).add(id_)
+    paths = ((attachments.path_of(folder, digest), ids) for digest, ids in naming.items())
+    return frozenset(id_ for path, ids in paths if matching({1: files.text_of(path)}, words) for id_ in ids)
 
 
 def _texts(batch: Iterable[Sequence[str]]) -> dict[int, str]:

@@ -47,42 +47,43 @@ class SavedTexts:
 
     def purged(self, session: Session) -> Session:
         """Return a session without purged texts; the same one if it has none."""
-        kept = tuple(self._message(each) for each in session.messages if not self._is_gone(each))
-        touched = {each.thread_id for each in session.messages if self._is_gone(each)}
-        lost = len(kept) < len(session.messages) or self._is_named(session.summary)
+        persona = session.persona
+        kept = tuple(self._message(each, persona) for each in session.messages if not self._is_gone(each, persona))
+        touched = {each.thread_id for each in session.messages if self._is_gone(each, persona)}
+        lost = len(kept) < len(session.messages) or self._is_named(session.summary, persona)
         result = replace(
             session,
             messages=kept,
             summary="" if lost else session.summary,
-            description="" if self._is_named(session.description) else session.description,
-            threads=tuple(self._thread(each, is_touched=each.id in touched) for each in session.threads),
+            description="" if self._is_named(session.description, persona) else session.description,
+            threads=tuple(self._thread(each, persona, is_touched=each.id in touched) for each in session.threads),
             token_estimate=session.token_estimate * len(kept) // max(1, len(session.messages)),
         )
-        if result.description != session.description or self._is_named(_name_in_words(session.session_id)):
+        if result.description != session.description or self._is_named(_name_in_words(session.session_id), persona):
             result = replace(result, session_id=f"{session.session_id.partition('_')[0]}_{_PURGED}")
         return result
 
-    def _is_gone(self, message: MessageContent) -> bool:
+    def _is_gone(self, message: MessageContent, persona: str) -> bool:
         if (message.role, timestamps.to_text(message.timestamp), message.content) in self.messages:
             return True
         if message.role in _TOOLS:
-            return self.found.repeats(f"{message.content} {in_words(message.tool_calls or '')}")
-        return self.found.has_words(message.content)
+            return self.found.repeats(f"{message.content} {in_words(message.tool_calls or '')}", persona)
+        return self.found.has_words(message.content, persona)
 
-    def _message(self, message: MessageContent) -> MessageContent:
+    def _message(self, message: MessageContent, persona: str) -> MessageContent:
         if not message.preamble:
             return message
         rest = without_items(message.preamble, self.found.ids.items)
-        return replace(message, preamble="" if self.found.repeats(rest) else rest)
+        return replace(message, preamble="" if self.found.repeats(rest, persona) else rest)
 
-    def _thread(self, thread: SavedThread, *, is_touched: bool) -> SavedThread:
-        title = "" if self._is_named(thread.title) else thread.title
-        if is_touched or thread.summary in self.summaries or self._is_named(thread.summary):
+    def _thread(self, thread: SavedThread, persona: str, *, is_touched: bool) -> SavedThread:
+        title = "" if self._is_named(thread.title, persona) else thread.title
+        if is_touched or thread.summary in self.summaries or self._is_named(thread.summary, persona):
             return replace(thread, title=title, summary="", summarised=0)
         return replace(thread, title=title)
 
-    def _is_named(self, text: str) -> bool:
-        return self.found.repeats(text) or is_part(text, self.line)
+    def _is_named(self, text: str, persona: str) -> bool:
+        return self.found.repeats(text, persona) or is_part(text, self.line)
 
 
 def saved_texts(connection: sqlite3.Connection, found: Concerned) -> SavedTexts:
@@ -121,7 +122,7 @@ def changes(personas: Path, texts: SavedTexts) -> Iterator[SessionChange]:
             try:
                 before = session_files.read(personas, persona, session_id)
             except SessionError:
-                if texts.found.repeats(_raw(session_files.path_of(personas, persona, session_id))):
+                if texts.found.repeats(_raw(session_files.path_of(personas, persona, session_id)), persona):
                     yield SessionChange(persona, session_id, None)
                 continue
             after = texts.purged(before)
@@ -178,7 +179,7 @@ def lost(connection: sqlite3.Connection, personas: Path, texts: SavedTexts) -> l
         if session_id not in session_files.ids(personas, persona)
         and (
             persona in texts.found.wanted.personas
-            or texts.found.repeats(f"{description}\n{summary}\n{_name_in_words(session_id)}")
+            or texts.found.repeats(f"{description}\n{summary}\n{_name_in_words(session_id)}", persona)
         )
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.attachments.recognition import attachment_of
@@ -37,7 +38,8 @@ class Read(NamedTuple):
 class Batch:
     """Conversations that were read one after the other, and the number of things left out, by reason.
 
-    ``lost_attachments`` counts those that the export only names.
+    ``lost_attachments`` counts those that the export only names; ``written`` are the SHA-256 of those that were not
+    stored before.
     """
 
     read: list[Read] = field(default_factory=list)
@@ -45,6 +47,7 @@ class Batch:
     lost_attachments: int = 0
     messages: int = 0
     characters: int = 0
+    written: set[str] = field(default_factory=set)
 
     def add(self, read: Read, lost_attachments: int) -> None:
         """Add a conversation; so many of its attachments are not in the export."""
@@ -59,6 +62,23 @@ class Batch:
     def is_full(self) -> bool:
         """Whether the batch is to be stored."""
         return self.messages >= _BATCH_MESSAGES or self.characters >= _BATCH_CHARACTERS
+
+
+class _Folder(NamedTuple):
+    """The folder of attachments, ``None`` if nothing is stored, and the SHA-256 of those that were written to it."""
+
+    path: Path | None
+    written: set[str]
+
+    def store(self, data: bytes) -> str:
+        """Store bytes and return their SHA-256, or an empty text if nothing is stored."""
+        if self.path is None:
+            return ""
+        is_there = attachments.path_of(self.path, sha256(data).hexdigest()).exists()
+        digest = attachments.store(self.path, data)
+        if not is_there:
+            self.written.add(digest)
+        return digest
 
 
 def batches(
@@ -76,7 +96,13 @@ def batches(
             if isinstance(item, Skipped):
                 batch.skipped[item.reason] += 1
                 continue
-            batch.add(*((Read(item, {}), 0) if source is None else _with_attachments(item, source, folder)))
+            batch.add(
+                *(
+                    (Read(item, {}), 0)
+                    if source is None
+                    else _with_attachments(item, source, _Folder(folder, batch.written))
+                )
+            )
             if batch.is_full:
                 yield batch
                 batch = Batch()
@@ -106,10 +132,10 @@ def _items(
                 source.close()
 
 
-def _with_attachments(conversation: ForeignConversation, source: Source, folder: Path | None) -> tuple[Read, int]:
+def _with_attachments(conversation: ForeignConversation, source: Source, folder: _Folder) -> tuple[Read, int]:
     """Store the files of the messages; those that the export does not have are named at the end of their messages.
 
-    Return their number too. Without ``folder`` nothing is stored and the conversation stays as it is.
+    Return their number too. Without a folder nothing is stored and the conversation stays as it is.
     """
     found: dict[str, tuple[Attachment, ...]] = {}
     lost = 0
@@ -122,7 +148,7 @@ def _with_attachments(conversation: ForeignConversation, source: Source, folder:
             if data is None:
                 missing.append(f"[attachment: {file.name}, not in the export]")
             else:
-                digest = attachments.store(folder, data) if folder else ""
+                digest = folder.store(data)
                 stored.append(attachment_of(file.name, data, digest, file.media_type or _ANY_TYPE))
         if stored:
             found[message.key] = tuple(stored)
@@ -130,5 +156,5 @@ def _with_attachments(conversation: ForeignConversation, source: Source, folder:
         words = "\n\n".join(filter(None, [message.content, *missing]))
         messages.append(replace(message, content=words, files=()) if message.files else message)
         lost += len(missing)
-    told = replace(conversation, messages=tuple(messages)) if folder else conversation
+    told = replace(conversation, messages=tuple(messages)) if folder.path else conversation
     return Read(told, found), lost

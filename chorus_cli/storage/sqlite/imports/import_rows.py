@@ -40,6 +40,7 @@ class Added:
 
     ``switched`` counts conversations without a new message that are on another branch now.
     ``purged`` counts messages that were purged here and stay so.
+    ``attachments`` are the SHA-256 of the files of new messages.
     ``refused`` counts conversations that the log cannot hold, such as one with a time before the year 1000.
     """
 
@@ -51,6 +52,7 @@ class Added:
     redone_messages: int = 0
     refused: int = 0
     purged: int = 0
+    attachments: frozenset[str] = frozenset()
 
 
 class _Place(NamedTuple):
@@ -122,6 +124,7 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Opera
         act = _with_moves(act, moves)
     _insert(connection, incoming, known, fresh, operation_id)
     added.messages += len(fresh)
+    added.attachments |= {file.sha256 for each in fresh for file in incoming.attachments.get(each.key, ())}
     sources = act.sources if conversation.source in act.sources else (*act.sources, conversation.source)
     operations.acts[persona] = replace(
         act, sources=sources, conversations=act.conversations + 1, messages=act.messages + len(fresh)

@@ -66,6 +66,8 @@ class _Present(NamedTuple):
 def add(connection: sqlite3.Connection, addition: Addition) -> Added:
     """Store new items, bring back those that are known but hidden, and store the operation.
 
+    Items of messages that were purged meanwhile are left out.
+
     Raises:
         IndexDamagedError: the index of the words cannot be written.
     """
@@ -74,6 +76,8 @@ def add(connection: sqlite3.Connection, addition: Addition) -> Added:
     known: set[int] = set()
     changes: list[ItemChange] = []
     for new in addition.items:
+        if _is_purged(connection, new.source_message_id):
+            continue
         present = _known(connection, addition.persona, new.content)
         if present is None:
             ids.append(_insert(connection, addition, new))
@@ -89,6 +93,13 @@ def add(connection: sqlite3.Connection, addition: Addition) -> Added:
         operation = change(connection, addition.persona, act, addition.now)
     found = {item.id: item for item in item_rows.of_ids(connection, addition.persona, ids)}
     return Added(tuple(found[id_] for id_ in ids), frozenset(known), operation)
+
+
+def _is_purged(connection: sqlite3.Connection, message_id: int | None) -> bool:
+    (found,) = connection.execute(
+        "SELECT EXISTS(SELECT 1 FROM messages WHERE id = ? AND purged_by IS NOT NULL)", (message_id,)
+    ).fetchone()
+    return bool(found)
 
 
 def change(connection: sqlite3.Connection, persona: str, act: MemoryChange, now: datetime) -> Operation:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.log.purges import Purge
 from chorus_cli.core.sessions.names import candidates, is_session_id
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.files import session_files
@@ -137,7 +138,7 @@ def idle_session(connection: sqlite3.Connection, persona: str) -> tuple[SessionR
 def create(connection: Connection, personas: Path, saving: Saving) -> SessionRow | None:
     """Write a session's file under its name, with a number if that is taken, and then its row; both or neither.
 
-    ``None`` if another process has saved the same messages meanwhile.
+    ``None`` if another process has saved the same messages meanwhile, or something was purged.
 
     Raises:
         SessionError: the file cannot be written.
@@ -155,7 +156,7 @@ def create(connection: Connection, personas: Path, saving: Saving) -> SessionRow
 def rewrite(connection: Connection, personas: Path, saving: Saving) -> SessionRow | None:
     """Replace a session: its file and then its row; both or neither.
 
-    ``None`` if another process has saved the same messages meanwhile.
+    ``None`` if another process has saved the same messages meanwhile, or something was purged.
 
     Raises:
         SessionError: the file cannot be written; it is as it was.
@@ -190,7 +191,12 @@ def _stored(connection: sqlite3.Connection, saving: Saving) -> SessionRow:
 
 def _overtaken(connection: sqlite3.Connection, saving: Saving) -> bool:
     expected = saving.expected_through
-    return expected is not None and through(connection, saving.session.persona) != expected
+    # A session may have purged texts also from files, titles and summaries, so any later purge makes it stale.
+    (is_purged,) = connection.execute(
+        "SELECT EXISTS(SELECT 1 FROM operations WHERE kind = ? AND id > ?)",
+        (Purge.kind, saving.coverage.operation_id),
+    ).fetchone()
+    return bool(is_purged) or (expected is not None and through(connection, saving.session.persona) != expected)
 
 
 def _insert(connection: sqlite3.Connection, verb: str, row: SessionRow) -> None:
