@@ -16,7 +16,8 @@ from chorus_cli.services.cancellation import run_to_completion
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.storage.files.imports import reading
 from chorus_cli.storage.files.imports.detection import FORMATS
-from chorus_cli.storage.purges import files
+from chorus_cli.storage.purges.attached import named_attachments
+from chorus_cli.storage.purges.files import delete_attachments
 from chorus_cli.storage.sqlite.imports import copied_logs, import_rows, known_conversations, other_log
 from chorus_cli.storage.sqlite.imports.import_operations import Operations
 from chorus_cli.storage.sqlite.imports.known_conversations import Incoming
@@ -125,8 +126,8 @@ class Imports:
     async def _drop_unnamed(self, written: AbstractSet[str]) -> None:
         """Delete files of messages that were not stored, as purged ones are; a known message may name its lost file."""
         if written:
-            unnamed = written - await self.store.read(files.named_attachments)
-            await asyncio.to_thread(files.delete_attachments, self.attachments, unnamed)
+            unnamed = written - await self.store.read(named_attachments)
+            await asyncio.to_thread(delete_attachments, self.attachments, unnamed)
 
     async def _persona(self, named: str) -> str | None:
         """Return the slug of the persona that a file names, made if there is none; ``None`` if it cannot be made."""

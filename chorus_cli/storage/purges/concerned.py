@@ -165,7 +165,7 @@ def _quoting(
     ).fetchall()
     texts = {id_: in_words(text) for id_, _, text in found if text}
     said = {id_: texts[id_] for id_, persona, text in found if text and _is_of(wanted, persona)}
-    return frozenset(id_ for id_, text in texts.items() if traces.are_in(text)) | matching(said, wanted.words)
+    return frozenset(matching(said, wanted.words).union(id_ for id_, text in texts.items() if traces.are_in(text)))
 
 
 def _items(connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[int], traces: Traces) -> dict[int, str]:
@@ -277,8 +277,7 @@ def _preambles(
     preambles = {id_: text for id_, _, text in found}
     said = {id_: text for id_, persona, text in found if _is_of(wanted, persona)}
     repeating = {id_ for id_, text in watch.over(preambles.items()) if traces.are_in(text)}
-    naming = {id_: text for id_, text in preambles.items() if THREADS_HEADING in text}
-    if naming:
+    if naming := {id_: text for id_, text in preambles.items() if THREADS_HEADING in text}:
         names = _names(connection, ids)
         repeating |= {id_ for id_, text in naming.items() if names.are_in(text)}
     return frozenset(repeating | matching(said, wanted.words))

@@ -7,9 +7,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import PurgeError
-from chorus_cli.core.log import attachments as log_attachments
 from chorus_cli.storage.files import attachments, drafts, rescued_files
 from chorus_cli.storage.files.durable_files import sync_folder, write_atomically
+from chorus_cli.storage.purges.attached import attachments_in, named_attachments, text_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from chorus_cli.storage.purges.concerned import Concerned
 
-_MOST_BYTES = 100_000_000
 _UNKNOWN = ""
 """The persona of a file that names none: a search limited to one persona does not reach it."""
 
@@ -53,12 +52,6 @@ def unsent_attachments(connection: sqlite3.Connection, folder: Path, found: Conc
     named = named_attachments(connection)
     unnamed = [path for path in sorted(folder.glob("[0-9a-f][0-9a-f]/*")) if path.name not in named]
     return {path.name: path.stat().st_size for path in unnamed if found.repeats(text_of(path), _UNKNOWN)}
-
-
-def named_attachments(connection: sqlite3.Connection) -> frozenset[str]:
-    """Return the SHA-256 of all attachments that messages name."""
-    stored = connection.execute("SELECT attachments FROM messages WHERE attachments IS NOT NULL")
-    return frozenset(each.sha256 for (text,) in stored for each in attachments_in(text))
 
 
 def delete_attachments(folder: Path, digests: Iterable[str]) -> None:
@@ -109,21 +102,6 @@ def _delete(path: Path) -> None:
         sync_folder(path.parent)
     except OSError as error:
         raise PurgeError(f"{path} cannot be deleted: {error.strerror or error}.") from error
-
-
-def attachments_in(text: str) -> tuple[log_attachments.Attachment, ...]:
-    """Return the attachments in a row of a message; none if it is damaged."""
-    with suppress(ValueError, TypeError):
-        return log_attachments.from_text(text)
-    return ()
-
-
-def text_of(path: Path) -> str:
-    """Return the text of a file; empty if it cannot be read or has over 100 MB."""
-    with suppress(OSError):
-        if path.is_file() and not path.is_symlink() and path.stat().st_size <= _MOST_BYTES:
-            return path.read_text(encoding="utf-8", errors="replace")
-    return ""
 
 
 def _is_purged(line: str, found: Concerned) -> bool:

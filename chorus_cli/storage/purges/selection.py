@@ -14,7 +14,7 @@ from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.upkeep.purging import WantedPurge
 from chorus_cli.storage.files import attachments
-from chorus_cli.storage.purges import files
+from chorus_cli.storage.purges.attached import attachments_in, text_of
 from chorus_cli.storage.sqlite.log import search_index, thread_rows
 from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError, damage_told
 from chorus_cli.storage.sqlite.log.message_rows import THERE
@@ -122,11 +122,11 @@ def _found_in_files(connection: sqlite3.Connection, words: str, persona: str, fo
         {"persona": persona},
     )
     for id_, text in rows:
-        for each in files.attachments_in(text):
+        for each in attachments_in(text):
             if each.kind is Kind.TEXT:
                 naming.setdefault(each.sha256, set()).add(id_)
     paths = ((attachments.path_of(folder, digest), ids) for digest, ids in naming.items())
-    return frozenset(id_ for path, ids in paths if matching({1: files.text_of(path)}, words) for id_ in ids)
+    return frozenset(id_ for path, ids in paths if matching({1: text_of(path)}, words) for id_ in ids)
 
 
 def _texts(batch: Iterable[Sequence[str]]) -> dict[int, str]:
