@@ -6,6 +6,7 @@ Tests build their world by `compose` too, with an outside world of their own.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -56,6 +57,7 @@ from chorus_cli.storage.purges.files import StateFolders
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from chorus_cli.composition import Turns
     from chorus_cli.ports import Editor
@@ -89,7 +91,7 @@ def compose(turns: Turns, desk: Desk) -> Services:
     settings = PersonaSettings(store, clock, personas)
     journal = Journal(context, clock, personas, turns.memory)
     # A private chat may read the shipped personas, beside which nothing is saved.
-    install = partial(persona_files.install, shipped_personas(), opened.paths.personas)
+    install = partial(_install, opened.paths.personas)
     saving = SessionSaving(opened.paths.personas, clock, context, Summarizer(turns.providers.client, context), install)
     timer = _idle_timer(turns, saving, journal)
     replies = _replies(turns, timer)
@@ -135,6 +137,13 @@ def _idle_timer(turns: Turns, saving: SessionSaving, journal: Journal) -> IdleTi
     actions = IdleServices(opened.keeping.store, focus, saving, journal, saved_line).actions()
     timer = NoIdleTimer if opened.keeping.is_private else IdleTimer
     return timer(machine.clock, actions, lambda: focus.slug, opened.notifier.aside, machine.report_bug)
+
+
+def _install(personas: Path) -> None:
+    # A private chat makes no home before it is asked for a file; without the folder, the copying says why.
+    with suppress(OSError):
+        personas.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    persona_files.install(shipped_personas(), personas)
 
 
 def _roster(turns: Turns) -> Roster:

@@ -244,7 +244,7 @@ def fingerprint(personas: Path, slug: str, config_file: Path, now_ns: int) -> Fi
 
 
 def install(shipped: Path, personas: Path) -> None:
-    """Copy the shipped personas on the first run, into a new home if need be; an existing folder is never touched.
+    """Copy the shipped personas on the first run; an existing folder is never touched.
 
     The copy is made under a temporary name and renamed, so that an interrupted start leaves nothing half-made.
     """
@@ -252,7 +252,6 @@ def install(shipped: Path, personas: Path) -> None:
         return
     draft: Path | None = None
     try:
-        personas.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=".personas-", dir=personas.parent))
         for slug in slugs(shipped):
             shutil.copytree(shipped / slug, draft / slug, copy_function=_copy_private)

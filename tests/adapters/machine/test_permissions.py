@@ -99,8 +99,10 @@ def test_everything_that_chorus_makes_is_for_its_user_only(tmp_path: Path) -> No
     before = os.umask(0)
     try:
         with home.chat(EDITOR=editor(tmp_path, 'echo "unread" > "$file"; exit 1')) as chat:
-            chat.ask(f"/attach {picture}", "note.txt")
             chat.ask("I am tired", "tired?")
+            chat.ask("/model openai/gpt-4o", "openai/gpt-4o")
+            chat.ask(f"/attach {picture}", "note.txt")
+            chat.ask("/model chorus/eliza", "chorus/eliza")
             chat.ask("/settings set temperature 0.5", "temperature is now 0.5")
             chat.ask("/context save evening", "evening")
             chat.ask("/backup", "1 attachment")

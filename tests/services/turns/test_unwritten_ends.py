@@ -81,5 +81,5 @@ async def test_a_message_that_a_lock_keeps_out_is_left_to_its_sender_and_in_no_f
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(MessageNotStoredError, match=r"Try again\.$"):
             await impatient.say("First")
-    assert impatient.asked() == []
+    assert impatient.model.requests == []
     assert not list(impatient.folder.glob("**/rescue*"))
