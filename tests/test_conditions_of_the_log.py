@@ -136,7 +136,7 @@ def test_a_full_disk_is_called_that_and_the_message_is_kept_elsewhere(home: Home
         pytest.skip("this system mounts nothing")
     try:
         shutil.copytree(home.path, full.path, dirs_exist_ok=True)
-        with full.chat() as terminal:
+        with full.chat(TMPDIR=str(home.path.parent)) as terminal:
             terminal.ask(HELLO, "made you unhappy?")
             fill(full.path / "filling")
             terminal.say("are you there? " + "word " * 2000)

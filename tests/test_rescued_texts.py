@@ -15,9 +15,17 @@ if TYPE_CHECKING:
 TEXTS = [("user", "A long\nletter."), ("assistant", "A reply \ud83d.")]
 
 
+class HomeAlone(Home):
+    """A home whose programs have a folder of their own for temporary files, where rescued texts are looked for too."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**super().environment, "TMPDIR": str(self.path.parent)}
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    home = Home(tmp_path / "home")
+    home = HomeAlone(tmp_path / "home")
     assert home.run("ask", "hello").code == 0
     folder = home.path / "state" / "rescue"
     folder.mkdir()

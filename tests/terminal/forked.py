@@ -13,6 +13,7 @@ import pkgutil
 import random
 import signal
 import sys
+import tempfile
 import time
 import traceback
 import warnings
@@ -100,6 +101,7 @@ def _begin_anew(arguments: list[str], environment: Mapping[str, str]) -> None:
         warnings.simplefilter("ignore", category)
     os.environ.clear()
     os.environ.update(environment)
+    tempfile.tempdir = None
     time.tzset()
     random.seed()
     sys.argv = ["chorus", *arguments]
