@@ -122,7 +122,8 @@ def _settle(connection: Connection, personas: Path, intent: Intent) -> str:
     told = f"The making of the persona {slug} was cut off"
     if not persona_files.exists(personas, slug):
         return f"{told}: there is no such persona."
-    if present == intent.after:
+    # An empty folder is made before the finished one is renamed to it.
+    if present in {intent.before, intent.after}:
         persona_files.discard(personas, slug)
         return f"{told} and is taken back. Make it again."
     _leave_behind(connection, NewOperation(slug, Clear(begins=True), intent.created_at))
