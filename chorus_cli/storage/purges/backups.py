@@ -18,7 +18,7 @@ from chorus_cli.storage.backups import archive, daily
 from chorus_cli.storage.files.durable_files import sync_folder
 from chorus_cli.storage.purges import files, overwriting, sessions
 from chorus_cli.storage.purges.concerned import Concerned, concerned
-from chorus_cli.storage.purges.selection import selected_by_words
+from chorus_cli.storage.purges.selection import AMONG, selected_by_words
 from chorus_cli.storage.sqlite import migrations
 from chorus_cli.storage.sqlite.errors import storage_error
 from chorus_cli.storage.sqlite.upkeep import copying
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from chorus_cli.storage.backups.places import Places
 
-_AMONG = "IN (SELECT value FROM json_each(:ids))"
 _IDENTITIES = {
     "messages": ("messages", "id, persona, role, timestamp"),
     "items": ("context_items", "id, persona, item_type, created_at"),
@@ -277,6 +276,6 @@ def _rows(
 ) -> frozenset[tuple[object, ...]]:
     table, columns = _IDENTITIES[name]
     found = connection.execute(
-        f"SELECT {columns} FROM {table} WHERE id {_AMONG}{condition}", {"ids": json.dumps([*ids])}
+        f"SELECT {columns} FROM {table} WHERE id {AMONG}{condition}", {"ids": json.dumps([*ids])}
     )
     return frozenset(found.fetchall())

@@ -15,7 +15,7 @@ from chorus_cli.core.log.purges import NO_IDS, PurgedIds
 from chorus_cli.core.log.search_query import set_apart
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.upkeep.traces import UNWATCHED, Traces, is_part, words_in_line
-from chorus_cli.storage.purges.selection import in_words, matching
+from chorus_cli.storage.purges.selection import AMONG, in_words, matching
 from chorus_cli.storage.sqlite.log import search_index
 from chorus_cli.storage.sqlite.log.message_rows import THERE
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from chorus_cli.core.upkeep.purging import WantedPurge
     from chorus_cli.core.upkeep.traces import Watch
 
-_AMONG = "IN (SELECT value FROM json_each(:ids))"
 _TITLE_CHARACTERS = 40
 """The beginning of a first message that other programs may have been told as the title of its thread."""
 
@@ -88,10 +87,10 @@ def repeated(connection: sqlite3.Connection, found: Concerned, watch: Watch = UN
 
     The index of the search is asked for a few phrases; for more, or without it, all other messages are read once.
     """
-    condition, ids = f"{THERE} AND id NOT {_AMONG}", found.ids.messages
+    condition, ids = f"{THERE} AND id NOT {AMONG}", found.ids.messages
     if search_index.progress(connection).is_whole and found.traces.phrases:
         with suppress(sqlite3.DatabaseError):
-            condition, ids = f"{THERE} AND id {_AMONG}", frozenset(_hits(connection, found.traces.phrases) - ids)
+            condition, ids = f"{THERE} AND id {AMONG}", frozenset(_hits(connection, found.traces.phrases) - ids)
     cursor = connection.execute(
         f"SELECT id, content FROM messages WHERE {condition} ORDER BY id", {"ids": json.dumps([*ids])}
     )
@@ -117,7 +116,7 @@ def _with_copies(connection: sqlite3.Connection, chosen: frozenset[int]) -> froz
             break
         ids |= copies
     there = connection.execute(
-        f"SELECT id FROM messages WHERE id {_AMONG} AND {THERE}", {"ids": json.dumps([*ids])}
+        f"SELECT id FROM messages WHERE id {AMONG} AND {THERE}", {"ids": json.dumps([*ids])}
     ).fetchall()
     return frozenset(id_ for (id_,) in there)
 
@@ -126,10 +125,10 @@ def _copies(connection: sqlite3.Connection, ids: set[int]) -> set[int]:
     """Return the messages of the same words, role and time as others; a whole import may have one time."""
     among = {"ids": json.dumps([*ids])}
     columns = "persona, timestamp, role, content"
-    said = connection.execute(f"SELECT {columns} FROM messages WHERE id {_AMONG} AND content <> ''", among)
+    said = connection.execute(f"SELECT {columns} FROM messages WHERE id {AMONG} AND content <> ''", among)
     known = {hash(row) for row in said}
     others = connection.execute(
-        f"SELECT id, {columns} FROM (SELECT DISTINCT persona, timestamp FROM messages WHERE id {_AMONG}) "
+        f"SELECT id, {columns} FROM (SELECT DISTINCT persona, timestamp FROM messages WHERE id {AMONG}) "
         "JOIN messages INDEXED BY messages_of_persona USING (persona, timestamp)",
         among,
     )
@@ -138,7 +137,7 @@ def _copies(connection: sqlite3.Connection, ids: set[int]) -> set[int]:
 
 def _refuse_unfinished(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
     row = connection.execute(
-        f"SELECT id FROM messages WHERE id {_AMONG} AND status = 'streaming'", {"ids": json.dumps([*ids])}
+        f"SELECT id FROM messages WHERE id {AMONG} AND status = 'streaming'", {"ids": json.dumps([*ids])}
     ).fetchone()
     if row is not None:
         raise PurgeError(f"Message #{row[0]} is still being written. Wait for its end, or stop it; nothing was purged.")
@@ -147,7 +146,7 @@ def _refuse_unfinished(connection: sqlite3.Connection, ids: frozenset[int]) -> N
 def _texts(connection: sqlite3.Connection, ids: frozenset[int]) -> Iterator[str]:
     """Yield the texts of messages: their contents, thoughts, and arguments of tools."""
     cursor = connection.execute(
-        f"SELECT content, COALESCE(reasoning, ''), COALESCE(tool_calls, '') FROM messages WHERE id {_AMONG}",
+        f"SELECT content, COALESCE(reasoning, ''), COALESCE(tool_calls, '') FROM messages WHERE id {AMONG}",
         {"ids": json.dumps([*ids])},
     )
     for content, reasoning, calls in cursor:
@@ -160,7 +159,7 @@ def _quoting(
     """Return the calls and results of tools that quote purged texts, as those of the search in the log do."""
     found = connection.execute(
         "SELECT id, persona, CASE role WHEN 'tool_use' THEN tool_calls ELSE content END FROM messages "
-        f"WHERE role IN ('tool_use', 'tool_result') AND {THERE} AND id > :first AND id NOT {_AMONG}",
+        f"WHERE role IN ('tool_use', 'tool_result') AND {THERE} AND id > :first AND id NOT {AMONG}",
         {"ids": json.dumps([*ids]), "first": min(ids, default=0)},
     ).fetchall()
     texts = {id_: in_words(text) for id_, _, text in found if text}
@@ -187,7 +186,7 @@ def _items(connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[i
 
 def _contents(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, str]:
     found = connection.execute(
-        f"SELECT id, content FROM context_items WHERE id {_AMONG} AND purged_by IS NULL", {"ids": json.dumps([*ids])}
+        f"SELECT id, content FROM context_items WHERE id {AMONG} AND purged_by IS NULL", {"ids": json.dumps([*ids])}
     )
     return dict(found.fetchall())
 
@@ -255,11 +254,11 @@ def _titles(connection: sqlite3.Connection, wanted: WantedPurge, ids: frozenset[
     titles = {id_: title for id_, _, title in found}
     matches = matching({id_: title for id_, persona, title in found if _is_of(wanted, persona)}, wanted.words)
     said = connection.execute(
-        f"SELECT DISTINCT thread_id, content FROM messages WHERE id {_AMONG}", {"ids": json.dumps([*ids])}
+        f"SELECT DISTINCT thread_id, content FROM messages WHERE id {AMONG}", {"ids": json.dumps([*ids])}
     ).fetchall()
     made_of = {id_ for id_, content in said if id_ in titles and is_part(titles[id_], words_in_line([content]))}
     left = connection.execute(
-        f"SELECT DISTINCT thread_id FROM messages WHERE {THERE} AND id NOT {_AMONG}", {"ids": json.dumps([*ids])}
+        f"SELECT DISTINCT thread_id FROM messages WHERE {THERE} AND id NOT {AMONG}", {"ids": json.dumps([*ids])}
     ).fetchall()
     emptied = {id_ for id_, _ in said} - {id_ for (id_,) in left}
     named = {id_ for id_, persona, title in found if persona in wanted.personas or traces.are_in(title)}
@@ -271,7 +270,7 @@ def _preambles(
 ) -> frozenset[int]:
     """Return other messages whose preambles repeat purged texts; one may name a thread by its first words."""
     found = connection.execute(
-        f"SELECT id, persona, preamble FROM messages WHERE preamble <> '' AND {THERE} AND id NOT {_AMONG}",
+        f"SELECT id, persona, preamble FROM messages WHERE preamble <> '' AND {THERE} AND id NOT {AMONG}",
         {"ids": json.dumps([*ids])},
     ).fetchall()
     preambles = {id_: text for id_, _, text in found}
@@ -285,7 +284,7 @@ def _preambles(
 
 def _names(connection: sqlite3.Connection, ids: frozenset[int]) -> Traces:
     firsts = connection.execute(
-        f"SELECT substr(content, 1, 400) FROM messages WHERE id {_AMONG} AND role = 'user'", {"ids": json.dumps([*ids])}
+        f"SELECT substr(content, 1, 400) FROM messages WHERE id {AMONG} AND role = 'user'", {"ids": json.dumps([*ids])}
     )
     return Traces(shortened(content, _TITLE_CHARACTERS).rstrip("…") for (content,) in firsts)
 

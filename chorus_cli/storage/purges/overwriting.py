@@ -13,6 +13,7 @@ from chorus_cli.core.log.acts import ACTS
 from chorus_cli.core.log.memory_acts import MemoryAct
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.log.purges import Purge, PurgedIds
+from chorus_cli.storage.purges.selection import AMONG
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, search_index
 from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError
 from chorus_cli.storage.sqlite.memory import item_words
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-_AMONG = "IN (SELECT value FROM json_each(:ids))"
 _TABLES = {
     "messages": "messages",
     "items": "context_items",
@@ -67,7 +67,7 @@ def _by_persona(connection: sqlite3.Connection, purged: PurgedIds) -> Mapping[st
     found: dict[str, PurgedIds] = {}
     for name, ids in purged._asdict().items():
         rows = connection.execute(
-            f"SELECT persona, json_group_array(id) FROM {_TABLES[name]} WHERE id {_AMONG} GROUP BY persona",
+            f"SELECT persona, json_group_array(id) FROM {_TABLES[name]} WHERE id {AMONG} GROUP BY persona",
             {"ids": json.dumps([*ids])},
         ).fetchall()
         for persona, text in rows:
@@ -78,7 +78,7 @@ def _by_persona(connection: sqlite3.Connection, purged: PurgedIds) -> Mapping[st
 
 def _overwrite_messages(connection: sqlite3.Connection, ids: frozenset[int], operation_id: int) -> None:
     rows = connection.execute(
-        f"SELECT id, role, thread_id, persona, timestamp FROM messages WHERE id {_AMONG}", {"ids": json.dumps([*ids])}
+        f"SELECT id, role, thread_id, persona, timestamp FROM messages WHERE id {AMONG}", {"ids": json.dumps([*ids])}
     ).fetchall()
     connection.executemany(
         "UPDATE messages SET content = '', preamble = '', tool_calls = NULL, tool_call_id = NULL, reasoning = NULL, "
@@ -97,7 +97,7 @@ def _overwrite_items(connection: sqlite3.Connection, persona: str, ids: frozense
         return
     connection.execute(
         "UPDATE context_items SET content = '', content_hash = NULL, token_count = 0, purged_by = :operation, "
-        f"forgotten_by = COALESCE(forgotten_by, :operation) WHERE id {_AMONG}",
+        f"forgotten_by = COALESCE(forgotten_by, :operation) WHERE id {AMONG}",
         {"operation": operation_id, "ids": json.dumps([*ids])},
     )
     _cut_out_of_checkpoints(connection, persona, ids)
@@ -173,4 +173,4 @@ def _overwrite_preambles(connection: sqlite3.Connection, ids: frozenset[int]) ->
 
 
 def _change(connection: sqlite3.Connection, statement: str, ids: Iterable[int]) -> None:
-    connection.execute(f"{statement} {_AMONG}", {"ids": json.dumps([*ids])})
+    connection.execute(f"{statement} {AMONG}", {"ids": json.dumps([*ids])})

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.upkeep.purging import AskedPurge
 
+AMONG = "IN (SELECT value FROM json_each(:ids))"
+"""The condition for an id among ``ids``, which are a list of JSON."""
+
 _BATCH_ROWS = 2_000
 _OF_PERSONA = "(:persona = '' OR persona = :persona)"
 

@@ -96,15 +96,14 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, operations: Opera
     incoming = copied_logs.told_apart(connection, incoming)
     persona, conversation, _ = incoming
     known = known_conversations.known(connection, incoming)
+    fresh = [*conversation.messages]
     if known is not None:
         there = [known.messages[each.key] for each in conversation.messages if each.key in known.messages]
         added.purged += known_conversations.number_purged(connection, there)
         redone = _put_back(connection, persona, there, operations.now)
         added.redone += len(redone)
         added.redone_messages += sum(redone)
-        fresh = [each for each in conversation.messages if each.key not in known.messages]
-    else:
-        fresh = [*conversation.messages]
+        fresh = [each for each in fresh if each.key not in known.messages]
     purged = known_conversations.purged(connection, fresh)
     fresh = [each for each in fresh if each.key not in purged]
     added.purged += len(purged)
