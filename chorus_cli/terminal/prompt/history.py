@@ -22,13 +22,17 @@ class InputHistory(History):
         super().__init__()
         self._read = read
         self._write = write
+        self._reading: asyncio.Future[list[str]] | None = None
         self._writing: set[asyncio.Task[None]] = set()
 
     async def load(self) -> AsyncGenerator[str, None]:
         """Yield the lines, newest first."""
         if not self._loaded:
-            typed_meanwhile = list(self._loaded_strings)
-            self._loaded_strings = typed_meanwhile + await self._read()
+            # A prompt that is over gives up waiting; read anew, the lines would be there twice.
+            if self._reading is None or (self._reading.done() and self._reading.exception()):
+                self._reading = asyncio.ensure_future(self._read())
+            stored = await asyncio.shield(self._reading)
+            self._loaded_strings += stored
             self._loaded = True
         for line in list(self._loaded_strings):
             yield line
@@ -44,9 +48,10 @@ class InputHistory(History):
         task.add_done_callback(self._writing.discard)
 
     async def settled(self) -> None:
-        """Wait until everything is written."""
-        if self._writing:
-            await asyncio.wait(set(self._writing))
+        """Wait until everything is read and written."""
+        pending = {*self._writing, *filter(None, [self._reading])}
+        if pending:
+            await asyncio.wait(pending)
 
     async def _stored(self, line: str) -> None:
         await self._write(line)
@@ -69,6 +74,6 @@ class InputHistories:
         return self._histories[slug]
 
     async def settled(self) -> None:
-        """Wait until everything is written."""
+        """Wait until everything is read and written."""
         for history in self._histories.values():
             await history.settled()

@@ -45,9 +45,6 @@ class Foreground:
         """Return the result of ``work``, false if Ctrl-C stopped it; other keys wait for the prompt meanwhile."""
         task = asyncio.create_task(self._stoppable(work))
         with _unechoed(), self._suspendable():
-            if self._is_stopped_already():
-                # After the first step of the work.
-                asyncio.get_running_loop().call_soon(self.stop)
             try:
                 await asyncio.wait({task})
             except asyncio.CancelledError:
@@ -74,6 +71,9 @@ class Foreground:
     async def _stoppable(self, work: Coroutine[None, None, bool]) -> bool:
         """Do ``work``, stoppable only from its first step on: stopped before that, the message would be lost."""
         self._work = asyncio.current_task()
+        # Asked only now: from here on a signal finds the work, before it is remembered.
+        if self._is_stopped_already():
+            asyncio.get_running_loop().call_soon(self.stop)
         try:
             return await work
         finally:

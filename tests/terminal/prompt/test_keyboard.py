@@ -1,9 +1,13 @@
-"""Keys that were typed before the prompt become text."""
+"""Keys that were typed before the prompt become text, and Ctrl-C stops the work that Enter began."""
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import nullcontext
+
 import pytest
 
+from chorus_cli.terminal.prompt.keyboard import Foreground
 from chorus_cli.terminal.prompt.keys import text_of_keys
 
 
@@ -24,3 +28,25 @@ from chorus_cli.terminal.prompt.keys import text_of_keys
 )
 def test_keys_make_the_text_that_a_prompt_would_show(keys: str, text: str) -> None:
     assert text_of_keys(keys) == text
+
+
+@pytest.mark.parametrize("steps", range(4))
+async def test_a_signal_stops_the_work_at_whatever_step_of_the_loop_it_comes(steps: int) -> None:
+    foreground = Foreground(nullcontext, lambda: False)
+    done: list[str] = []
+
+    async def work() -> bool:
+        done.append("begun")
+        await asyncio.sleep(60)
+        return True
+
+    def signal(steps_left: int) -> None:
+        if steps_left:
+            asyncio.get_running_loop().call_soon(signal, steps_left - 1)
+        else:
+            foreground.stop()
+
+    signal(steps)
+    async with asyncio.timeout(5):
+        assert not await foreground.carry_out(work())
+    assert done == ["begun"]
