@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.history import History
 
@@ -49,7 +49,9 @@ class InputHistory(History):
 
     async def settled(self) -> None:
         """Wait until everything is read and written."""
-        pending = {*self._writing, *filter(None, [self._reading])}
+        pending: set[asyncio.Future[Any]] = set(self._writing)
+        if self._reading is not None:
+            pending.add(self._reading)
         if pending:
             await asyncio.wait(pending)
 
