@@ -6,6 +6,7 @@ byte and a provider's prompt cache stays warm.
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +25,7 @@ THREADS_HEADING, JOBS_HEADING = "Active threads:", "Running jobs:"
 MOST_LISTED = 10
 """The most threads, and the most jobs, that a preamble names."""
 
+_TITLE = r"(?m)^  #[0-9]+(?: \(this thread\))?: (.*), step [0-9]+"
 _WAITING, _WRITING = "waiting for the model", "writing"
 _LONGEST_TITLE = _LONGEST_COMMAND = 40
 _LONGEST_NAME = 30
@@ -83,6 +85,12 @@ def thread_lines(own: ActiveThread, others: Sequence[ActiveThread], now: datetim
     named = sorted([own, *sorted(others)[: MOST_LISTED - 1]])
     lines = [_thread_line(thread, now, is_own=thread is own) for thread in named]
     return _listed(THREADS_HEADING, lines, 1 + len(others))
+
+
+def titles_in(preamble: str) -> list[str]:
+    """Return the titles in the lines about threads of a preamble."""
+    _, _, lines = preamble.partition(THREADS_HEADING)
+    return re.findall(_TITLE, lines)
 
 
 def job_lines(jobs: Sequence[RunningJob]) -> str:

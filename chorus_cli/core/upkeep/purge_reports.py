@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from chorus_cli.core.settings.jsonc import JsonValue
 
 MOST_SHOWN = 5
+MOST_PLACES = 20
+"""The most places that have words of purged texts and are shown; a program is told of all."""
 
 
 class ShownMessage(NamedTuple):
@@ -31,12 +33,27 @@ class ShownMessage(NamedTuple):
         return f"  #{self.id} {_local(self.timestamp)} {self.speaker}: {shortened(self.content)}"
 
 
+class Repetition(NamedTuple):
+    """A place that has words of purged texts and stays, such as ``memory item`` ``#3``; ``persona`` may be empty."""
+
+    place: str
+    name: str
+    persona: str
+    text: str
+
+    def line(self) -> str:
+        """Return its line in the list."""
+        whose = f" of {self.persona}" if self.persona else ""
+        return f"  {self.place} {self.name}{whose}: {shortened(self.text)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Extent:
     """All that a purge overwrites or deletes.
 
     ``shown`` are the first messages, ``first`` and ``last`` the times of the oldest and the newest one. ``repeated``
-    are other messages that have one of the texts; they stay. ``items`` are the memory items with their numbers,
+    are other messages that have one of the texts, ``elsewhere`` other places that have the words of a short one; they
+    stay. ``items`` are the memory items with their numbers,
     ``drafts`` and ``sessions`` files by their names, ``backups`` those that hold some of it.
     """
 
@@ -45,6 +62,7 @@ class Extent:
     first: datetime | None = None
     last: datetime | None = None
     repeated: tuple[int, ...] = ()
+    elsewhere: tuple[Repetition, ...] = ()
     titles: int = 0
     summaries: int = 0
     preambles: int = 0
@@ -83,8 +101,16 @@ class Extent:
                 f"{_numbers(self.repeated)} {'has' if len(self.repeated) == 1 else 'have'} the same words and would "
                 "stay; name them too, or purge what a search finds."
             )
+        yield from self._places()
         if self.backups:
             yield f"{_files(self.backups)} would still have it."
+
+    def _places(self) -> Iterator[str]:
+        if self.elsewhere:
+            yield "Repeated in, and would stay (change or delete it yourself, or purge what a search finds):"
+            yield from (each.line() for each in self.elsewhere[:MOST_PLACES])
+            if len(self.elsewhere) > MOST_PLACES:
+                yield f"  and {len(self.elsewhere) - MOST_PLACES:,} more, which --json names"
 
     def _derived(self) -> list[str]:
         size = f" ({size_in_words(self.attachment_bytes)})" if self.attachments else ""
@@ -109,6 +135,9 @@ class Extent:
             "first": timestamps.to_text(self.first) if self.first else None,
             "last": timestamps.to_text(self.last) if self.last else None,
             "repeated_by": [*self.repeated],
+            "repeated_in": [
+                {"place": each.place, "name": each.name, "persona": each.persona} for each in self.elsewhere
+            ],
             "titles": self.titles,
             "summaries": self.summaries,
             "preambles": self.preambles,

@@ -8,24 +8,28 @@ the end the file of the log is made anew (`Store.compact`).
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.editing.lines import HUMAN
 from chorus_cli.core.log.messages import Role
 from chorus_cli.core.upkeep.purge_reports import MOST_SHOWN, Extent, ShownMessage
 from chorus_cli.core.upkeep.purging import WantedPurge
-from chorus_cli.storage.purges import files, overwriting, sessions
-from chorus_cli.storage.purges.concerned import Concerned, concerned, repeated
+from chorus_cli.storage.purges import files, overwriting, repetitions, sessions
+from chorus_cli.storage.purges.concerned import Concerned, concerned
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.log import message_rows
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
+    from chorus_cli.core.upkeep.purge_reports import Repetition
     from chorus_cli.core.upkeep.traces import Watch
     from chorus_cli.storage.purges.files import StateFolders
+    from chorus_cli.storage.purges.sessions import SessionChange
 
 _ROWS, _SPACE = "rows", "space"
 
@@ -49,7 +53,7 @@ def extent(connection: sqlite3.Connection, home: PurgedHome, found: Concerned, w
     ).fetchall()
     attached = _attachments(connection, home, found)
     texts = sessions.saved_texts(connection, found)
-    changes = [change for folder in (home.personas, home.deleted) for change in sessions.changes(folder, texts)]
+    changes = {folder: [*sessions.changes(folder, texts)] for folder in (home.personas, home.deleted)}
     return Extent(
         messages=len(rows),
         shown=tuple(
@@ -58,17 +62,32 @@ def extent(connection: sqlite3.Connection, home: PurgedHome, found: Concerned, w
         ),
         first=min((row.timestamp for row in rows), default=None),
         last=max((row.timestamp for row in rows), default=None),
-        repeated=tuple(repeated(connection, found, watch)),
+        repeated=tuple(repetitions.repeated(connection, found, watch)),
+        elsewhere=tuple(_elsewhere(connection, home, found, changes, watch)),
         titles=len(found.ids.titles),
         summaries=len(found.ids.summaries),
         preambles=len(found.ids.preambles),
         items=tuple(items),
         inputs=len(found.ids.inputs),
-        sessions=tuple(f"{each.persona}/{each.session_id}" for each in changes),
+        sessions=tuple(f"{each.persona}/{each.session_id}" for each in chain(*changes.values())),
         attachments=len(attached),
         attachment_bytes=sum(attached.values()),
         drafts=tuple(path.name for path in files.texts_in_files(home.state, found)),
     )
+
+
+def _elsewhere(
+    connection: sqlite3.Connection,
+    home: PurgedHome,
+    found: Concerned,
+    changes: Mapping[Path, Sequence[SessionChange]],
+    watch: Watch,
+) -> Iterator[Repetition]:
+    yield from repetitions.elsewhere(connection, found, watch)
+    if found.traces.are_of_short_texts:
+        for folder, changed in changes.items():
+            yield from repetitions.in_sessions(folder, found, changed)
+        yield from files.repetitions(connection, home.state, home.attachments, found)
 
 
 def decide(connection: sqlite3.Connection, wanted: WantedPurge) -> None:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.context.preamble import THREADS_HEADING
+from chorus_cli.core.context.preamble import titles_in
 from chorus_cli.core.errors import PurgeError
 from chorus_cli.core.log.acts import ACTS, Fold, Fork
 from chorus_cli.core.log.purges import NO_IDS, PurgedIds
-from chorus_cli.core.log.search_query import set_apart
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.upkeep.traces import UNWATCHED, Traces, is_part, words_in_line
-from chorus_cli.storage.purges.selection import AMONG, in_words, matching
-from chorus_cli.storage.sqlite.log import search_index
+from chorus_cli.storage.purges.selection import AMONG, in_lines, in_words, matching
 from chorus_cli.storage.sqlite.log.message_rows import THERE
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterable, Iterator
 
     from chorus_cli.core.upkeep.purging import WantedPurge
@@ -82,26 +79,6 @@ def concerned(
     return Concerned(texts, wanted, traces)
 
 
-def repeated(connection: sqlite3.Connection, found: Concerned, watch: Watch = UNWATCHED) -> list[int]:
-    """Return other messages that repeat purged texts, which stay.
-
-    The index of the search is asked for a few phrases; for more, or without it, all other messages are read once.
-    """
-    condition, ids = f"{THERE} AND id NOT {AMONG}", found.ids.messages
-    if search_index.progress(connection).is_whole and found.traces.phrases:
-        with suppress(sqlite3.DatabaseError):
-            condition, ids = f"{THERE} AND id {AMONG}", frozenset(_hits(connection, found.traces.phrases) - ids)
-    cursor = connection.execute(
-        f"SELECT id, content FROM messages WHERE {condition} ORDER BY id", {"ids": json.dumps([*ids])}
-    )
-    return [id_ for id_, content in watch.over(cursor) if found.traces.have_run_in(content)]
-
-
-def _hits(connection: sqlite3.Connection, phrases: Iterable[str]) -> set[int]:
-    statement = "SELECT rowid FROM message_words WHERE message_words MATCH ?"
-    return {id_ for phrase in phrases for (id_,) in connection.execute(statement, (f'"{set_apart(phrase)}"',))}
-
-
 def _with_copies(connection: sqlite3.Connection, chosen: frozenset[int]) -> frozenset[int]:
     """Return messages with their wordings, and with rows of the same words and time, as a restore puts in."""
     ids = set(chosen)
@@ -162,7 +139,7 @@ def _quoting(
         f"WHERE role IN ('tool_use', 'tool_result') AND {THERE} AND id > :first AND id NOT {AMONG}",
         {"ids": json.dumps([*ids]), "first": min(ids, default=0)},
     ).fetchall()
-    texts = {id_: in_words(text) for id_, _, text in found if text}
+    texts = {id_: in_lines(text) for id_, _, text in found if text}
     said = {id_: texts[id_] for id_, persona, text in found if text and _is_of(wanted, persona)}
     return frozenset(matching(said, wanted.words).union(id_ for id_, text in texts.items() if traces.are_in(text)))
 
@@ -276,17 +253,25 @@ def _preambles(
     preambles = {id_: text for id_, _, text in found}
     said = {id_: text for id_, persona, text in found if _is_of(wanted, persona)}
     repeating = {id_ for id_, text in watch.over(preambles.items()) if traces.are_in(text)}
-    if naming := {id_: text for id_, text in preambles.items() if THREADS_HEADING in text}:
-        names = _names(connection, ids)
-        repeating |= {id_ for id_, text in naming.items() if names.are_in(text)}
+    names = _names(connection, ids)
+    repeating |= {id_ for id_, persona, text in found if persona in names and _is_named_in(text, names[persona])}
     return frozenset(repeating | matching(said, wanted.words))
 
 
-def _names(connection: sqlite3.Connection, ids: frozenset[int]) -> Traces:
+def _names(connection: sqlite3.Connection, ids: frozenset[int]) -> dict[str, Traces]:
+    """Return the beginnings of messages by which preambles may name threads, by persona."""
     firsts = connection.execute(
-        f"SELECT substr(content, 1, 400) FROM messages WHERE id {AMONG} AND role = 'user'", {"ids": json.dumps([*ids])}
+        f"SELECT persona, substr(content, 1, 400) FROM messages WHERE id {AMONG} AND role = 'user'",
+        {"ids": json.dumps([*ids])},
     )
-    return Traces(shortened(content, _TITLE_CHARACTERS).rstrip("…") for (content,) in firsts)
+    names: dict[str, Traces] = {}
+    for persona, content in firsts:
+        names.setdefault(persona, Traces()).add([shortened(content, _TITLE_CHARACTERS).rstrip("…")])
+    return names
+
+
+def _is_named_in(preamble: str, names: Traces) -> bool:
+    return any(names.are_in(title.rstrip("…")) for title in titles_in(preamble))
 
 
 def _is_of(wanted: WantedPurge, persona: str) -> bool:

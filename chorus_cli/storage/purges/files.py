@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import PurgeError
+from chorus_cli.core.upkeep.purge_reports import Repetition
 from chorus_cli.storage.files import attachments, drafts, rescued_files
 from chorus_cli.storage.files.durable_files import sync_folder, write_atomically
 from chorus_cli.storage.purges.attached import attachments_in, named_attachments, text_of
@@ -50,7 +51,7 @@ def lonely_attachments(connection: sqlite3.Connection, found: Concerned) -> dict
 def unsent_attachments(connection: sqlite3.Connection, folder: Path, found: Concerned) -> dict[str, int]:
     """Return the stored attachments that no message names and that repeat purged texts."""
     named = named_attachments(connection)
-    unnamed = [path for path in sorted(folder.glob("[0-9a-f][0-9a-f]/*")) if path.name not in named]
+    unnamed = [path for path in _stored(folder) if path.name not in named]
     return {path.name: path.stat().st_size for path in unnamed if found.repeats(text_of(path), _UNKNOWN)}
 
 
@@ -79,6 +80,23 @@ def texts_in_files(folders: StateFolders, found: Concerned) -> Iterator[Path]:
             yield path
 
 
+def repetitions(
+    connection: sqlite3.Connection, folders: StateFolders, attached: Path, found: Concerned
+) -> Iterator[Repetition]:
+    """Yield the files that have words of purged texts without repeating them: they stay."""
+    named = named_attachments(connection)
+    unsent = [path for path in _stored(attached) if path.name not in named]
+    for kind, paths in (("draft", sorted(folders.drafts.glob("*"))), ("attachment", unsent)):
+        for path in paths:
+            text = text_of(path)
+            if found.traces.have_run_in(text) and not found.repeats(text, _UNKNOWN):
+                yield Repetition(kind, path.name, _UNKNOWN, text)
+    for path in sorted(rescued_files.files(folders.rescue)):
+        for line in text_of(path).splitlines():
+            if found.traces.have_run_in(line) and not _is_purged(line, found):
+                yield Repetition("text that could not be stored", path.name, _UNKNOWN, line)
+
+
 def take_out(path: Path, found: Concerned) -> None:
     """Delete a draft, or the texts of a file that repeat purged texts.
 
@@ -94,6 +112,10 @@ def take_out(path: Path, found: Concerned) -> None:
         write_atomically(path, "".join(f"{line}\n" for line in kept))
     except OSError as error:
         raise PurgeError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+
+def _stored(attached: Path) -> list[Path]:
+    return sorted(attached.glob("[0-9a-f][0-9a-f]/*"))
 
 
 def _delete(path: Path) -> None:

@@ -92,6 +92,23 @@ def in_words(tool_calls: str) -> str:
         return tool_calls
 
 
+def in_lines(tool_calls: str) -> str:
+    """Return the words of calls of tools, and after them every text among the arguments in lines of its own."""
+    texts: list[str] = []
+    with suppress(ValueError, TypeError, KeyError, RecursionError):
+        for call in json.loads(tool_calls):
+            texts += _texts_in(json.loads(call["function"]["arguments"]))
+    return "\n".join([in_words(tool_calls), *texts])
+
+
+def _texts_in(value: object) -> list[str]:
+    """Return the texts anywhere in a value of JSON."""
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for each in inner for text in _texts_in(each)]
+
+
 def _found(connection: sqlite3.Connection, words: str, persona: str) -> frozenset[int]:
     """Return the messages with the words in their text, their thoughts, or the arguments of tools."""
     query = search_query(words)

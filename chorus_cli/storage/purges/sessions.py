@@ -17,11 +17,11 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.core.upkeep.traces import is_part, words_in_line
 from chorus_cli.storage.files import session_files
 from chorus_cli.storage.files.durable_files import sync_folder
-from chorus_cli.storage.purges.selection import in_words
+from chorus_cli.storage.purges.selection import in_lines
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from chorus_cli.core.log.messages import MessageContent
@@ -36,13 +36,13 @@ _TOOLS = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 class SavedTexts:
     """Recognises purged texts in sessions.
 
-    ``messages`` are role, time and text of the purged messages, ``line`` the words of all of them, and ``summaries``
-    the texts of purged summaries.
+    ``messages`` are role, time and text of the purged messages, ``lines`` their words by persona, and ``summaries`` the
+    texts of purged summaries.
     """
 
     found: Concerned
     messages: frozenset[tuple[str, str, str]]
-    line: str
+    lines: Mapping[str, str]
     summaries: frozenset[str]
 
     def purged(self, session: Session) -> Session:
@@ -67,7 +67,7 @@ class SavedTexts:
         if (message.role, timestamps.to_text(message.timestamp), message.content) in self.messages:
             return True
         if message.role in _TOOLS:
-            return self.found.repeats(f"{message.content} {in_words(message.tool_calls or '')}", persona)
+            return self.found.repeats(f"{message.content}\n{in_lines(message.tool_calls or '')}", persona)
         return self.found.has_words(message.content, persona)
 
     def _message(self, message: MessageContent, persona: str) -> MessageContent:
@@ -83,20 +83,25 @@ class SavedTexts:
         return replace(thread, title=title)
 
     def _is_named(self, text: str, persona: str) -> bool:
-        return self.found.repeats(text, persona) or is_part(text, self.line)
+        return self.found.repeats(text, persona) or is_part(text, self.lines.get(persona, ""))
 
 
 def saved_texts(connection: sqlite3.Connection, found: Concerned) -> SavedTexts:
     """Read the texts by which sessions are recognised, before their rows are overwritten."""
     ids, summaries = json.dumps([*found.ids.messages]), json.dumps([*found.ids.summaries])
     among = "IN (SELECT value FROM json_each(?))"
-    messages = connection.execute(f"SELECT role, timestamp, content FROM messages WHERE id {among}", (ids,)).fetchall()
+    messages = connection.execute(
+        f"SELECT persona, role, timestamp, content FROM messages WHERE id {among}", (ids,)
+    ).fetchall()
     texts = connection.execute(f"SELECT content FROM summaries WHERE id {among}", (summaries,)).fetchall()
     keys = {
-        (role, timestamps.to_text(timestamps.from_text(timestamp)), content) for role, timestamp, content in messages
+        (role, timestamps.to_text(timestamps.from_text(timestamp)), content) for _, role, timestamp, content in messages
     }
-    line = words_in_line(content for _, _, content in messages)
-    return SavedTexts(found, frozenset(keys), line, frozenset(text for (text,) in texts if text))
+    contents: dict[str, list[str]] = {}
+    for persona, _, _, content in messages:
+        contents.setdefault(persona, []).append(content)
+    lines = {persona: words_in_line(said) for persona, said in contents.items()}
+    return SavedTexts(found, frozenset(keys), lines, frozenset(text for (text,) in texts if text))
 
 
 @dataclass(frozen=True, slots=True)
