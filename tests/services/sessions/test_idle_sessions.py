@@ -82,6 +82,17 @@ async def test_a_new_conversation_begins_a_new_idle_session(talked: World) -> No
     assert len((await talked.sessions.listing("chorus")).rows) == 2
 
 
+async def test_a_purge_of_a_message_in_an_idle_session_begins_a_new_one(talked: World) -> None:
+    await save_idle(talked)
+    await (await talked.asked_back("/purge message 1")).confirmed()
+    assert await unsaved(talked) == []
+    await talked.say("Afresh")
+    saved = await save_idle(talked, "All of it.")
+    assert saved is not None
+    assert (saved.row.session_id, saved.row.message_count) == ("2026-02-12_silence-2", 5)
+    assert (await talked.sessions.listing("chorus")).rows[-1].message_count == 3
+
+
 async def test_a_damaged_idle_session_is_left_alone_and_a_new_one_made(talked: World) -> None:
     await save_idle(talked)
     path = folder(talked) / "2026-02-12_silence.json"

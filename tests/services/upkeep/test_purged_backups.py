@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
 from chorus_cli.commands.framework.replies import Question, Text
+from chorus_cli.storage.backups import archive, daily
+from chorus_cli.storage.purges.backups import Sought, rewrite, rows_purged
 from chorus_cli.storage.sqlite.log import input_rows
+from tests.services.attached_talk import say
 from tests.services.upkeep.canary_talk import CANARY, canary_talk, holding
 
 if TYPE_CHECKING:
@@ -32,6 +39,47 @@ async def test_a_search_leaves_its_words_nowhere_in_a_backup(world: World) -> No
     await backed_up_talk(world)
     assert (await purged(world, f"/purge search {CANARY} --backups")).endswith("Rewrote 1 backup.")
     assert holding(world.folder) == []
+
+
+async def test_a_rewritten_daily_backup_is_as_old_as_it_was_and_keeps_its_place(world: World) -> None:
+    upkeep = world.services.upkeep
+    await world.say(f"The word is {CANARY}.")
+    for number in range(3):
+        assert await upkeep.backups.make_daily() == ""
+        newest = daily.listed(upkeep.backups.places)[-1].path
+        os.utime(newest, (100.0 * number, 100.0 * number))
+        world.clock.advance(timedelta(days=1))
+    before = daily.listed(upkeep.backups.places)
+    held = {each.path.name for each in before[:2]}
+    before[2].path.unlink()
+    assert (await purged(world, f"/purge search {CANARY} --backups")).endswith("Rewrote 2 backups.")
+    after = daily.listed(upkeep.backups.places)
+    assert [(each.path.name, each.modified, each.day) for each in after] == [
+        (each.path.name, each.modified, each.day) for each in before if each.path.name in held
+    ]
+    assert holding(world.folder) == []
+
+
+@pytest.mark.parametrize("named_by", ["nothing", "another backup", "the log"])
+async def test_an_attachment_beside_the_daily_backups_goes_unless_it_is_still_named(
+    world: World, named_by: str
+) -> None:
+    upkeep = world.services.upkeep
+    places = upkeep.backups.places
+    note = world.folder.with_name("note.txt")
+    note.write_text("a red note", encoding="utf-8")
+    await say(world, f"Look at this: @{note}")
+    await upkeep.backups.make_daily()
+    rewritten = daily.listed(places)[0].path
+    world.clock.advance(timedelta(days=1))
+    if named_by == "the log":
+        await say(world, f"Look at it again: @{note}")
+    if named_by == "another backup":
+        await upkeep.backups.make_daily()
+    await (await world.asked_back("/purge message 1")).confirmed()
+    sought = Sought(await world.store.read(rows_purged))
+    rewrite(places, rewritten, sought, world.clock.now())
+    assert len([*archive.attachment_files(places.kept_attachments)]) == (named_by != "nothing")
 
 
 async def test_a_search_finds_words_that_only_backups_have(world: World) -> None:

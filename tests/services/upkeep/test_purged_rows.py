@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from chorus_cli.core.log.messages import Role
 from chorus_cli.storage.sqlite.log import message_rows
+from tests.services.turns.tool_talk import TOOLS, call, calls, events_of
 from tests.services.upkeep.canary_talk import holding
+from tests.services.world import Tools, World, built
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from chorus_cli.commands.framework.replies import Reply
-    from chorus_cli.storage.sqlite.store import Connection
-    from tests.services.world import World
+    from chorus_cli.storage.sqlite.store import Connection, Store
+    from tests.fakes import FakeClock, ScriptedModel
 
 SAID = "The gate of the old mill by the river opens if you pull the iron ring twice."
+
+
+@pytest.fixture
+async def tool_world(tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel) -> World:
+    return await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
 
 
 async def purged(world: World, line: str) -> Reply:
@@ -40,6 +52,25 @@ async def test_another_message_loses_a_preamble_that_repeats_it_and_nothing_else
     await purged(world, "/purge message 1")
     [row] = await world.store.read(message_rows.rows, [3])
     assert (row.preamble, row.content) == ("", "And now?")
+
+
+async def test_a_result_of_a_tool_that_quotes_it_goes_and_others_stay(tool_world: World) -> None:
+    await tool_world.say(SAID)
+    for text in (f"You said: {SAID}", "Nothing else."):
+        calls(tool_world, call("echo", {"text": text}))
+        await events_of(tool_world, "Say something.")
+    await purged(tool_world, "/purge message 1")
+    assert holding(tool_world.folder, "iron ring") == []
+    assert [row.content for row in await tool_world.log() if row.role is Role.TOOL_RESULT] == ["Nothing else."]
+
+
+async def test_a_result_of_a_tool_that_came_after_the_question_goes_too(tool_world: World) -> None:
+    await tool_world.say(SAID)
+    question = await tool_world.asked_back('/purge search "iron ring"')
+    calls(tool_world, call("echo", {"text": "An iron ring."}))
+    await events_of(tool_world, "Say something.")
+    await question.confirmed()
+    assert holding(tool_world.folder, "iron ring") == []
 
 
 async def test_a_copy_of_the_same_words_and_time_goes_with_it(world: World) -> None:
