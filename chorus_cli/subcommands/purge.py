@@ -54,7 +54,7 @@ def _shown(found: Found, chosen: argparse.Namespace) -> int:
     if chosen.json:
         print_json({**found.extent.as_json(), "purged": False})
     elif found.extent.is_empty and not found.extent.backups:
-        standard_output().line("There is nothing of that; nothing was purged.")
+        standard_output().line(found.extent.text_of_none())
     else:
         standard_output().line(f"{found.extent.text()}\nNothing was purged.")
     return DONE

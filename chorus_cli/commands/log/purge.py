@@ -106,7 +106,7 @@ async def purge_backups(services: Services) -> Text | Question:
 async def _asked(services: Services, asked: AskedPurge) -> Text | Report | Question:
     found = await services.upkeep.purging.find(asked, services.focus.slug, services.machine.notifier.progress)
     if found.extent.is_empty and not found.extent.backups:
-        return Text("There is nothing of that; nothing was purged.")
+        return Text(found.extent.text_of_none())
     if asked.is_dry:
         return Text(f"{found.extent.text()}\nNothing was purged.")
     if found.extent.is_empty:

@@ -53,8 +53,9 @@ class Extent:
 
     ``shown`` are the first messages, ``first`` and ``last`` the times of the oldest and the newest one. ``repeated``
     are other messages that have one of the texts, ``elsewhere`` other places that have the words of a short one; they
-    stay. ``items`` are the memory items with their numbers,
-    ``drafts`` and ``sessions`` files by their names, ``backups`` those that hold some of it.
+    stay. ``items`` are the memory items with their numbers, ``drafts`` and ``sessions`` files by their names,
+    ``backups`` those that hold some of it. ``unsearched_pdfs`` is the number of PDFs that may have the words of a
+    search and stay.
     """
 
     messages: int
@@ -73,6 +74,7 @@ class Extent:
     attachment_bytes: int = 0
     drafts: tuple[str, ...] = ()
     backups: tuple[str, ...] = ()
+    unsearched_pdfs: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -102,8 +104,19 @@ class Extent:
                 "stay; name them too, or purge what a search finds."
             )
         yield from self._places()
+        yield from filter(None, [self._unsearched()])
         if self.backups:
             yield f"{_files(self.backups)} would still have it."
+
+    def text_of_none(self) -> str:
+        """Return the answer if nothing is found."""
+        return " ".join(filter(None, ["There is nothing of that; nothing was purged.", self._unsearched()]))
+
+    def _unsearched(self) -> str:
+        if not self.unsearched_pdfs:
+            return ""
+        verb = "was" if self.unsearched_pdfs == 1 else "were"
+        return f"{counted(self.unsearched_pdfs, 'PDF')} {verb} not searched; if one has the words, purge its message."
 
     def _places(self) -> Iterator[str]:
         if self.elsewhere:
@@ -147,6 +160,7 @@ class Extent:
             "attachments": self.attachments,
             "drafts": [*self.drafts],
             "backups": [*self.backups],
+            "unsearched_pdfs": self.unsearched_pdfs,
         }
 
 

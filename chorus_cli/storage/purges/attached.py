@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import sqlite3
     from pathlib import Path
 
+_PDF_MARK = b"%PDF-"
 _MOST_BYTES = 100_000_000
 
 
@@ -25,6 +26,13 @@ def attachments_in(text: str) -> tuple[log_attachments.Attachment, ...]:
     with suppress(ValueError, TypeError):
         return log_attachments.from_text(text)
     return ()
+
+
+def is_pdf(path: Path) -> bool:
+    """Return whether a file begins like a PDF."""
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(len(_PDF_MARK)) == _PDF_MARK
+    return False
 
 
 def text_of(path: Path) -> str:

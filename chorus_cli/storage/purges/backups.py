@@ -194,7 +194,8 @@ class _Traced(NamedTuple):
 
 def _traced(connection: sqlite3.Connection, places: Places, folder: Path, sought: Sought) -> _Traced:
     held, items, summaries = _held(connection, sought.rows)
-    wanted = sought.criteria._replace(messages=held | selected_by_words(connection, sought.criteria))
+    stored = (folder / archive.ATTACHMENTS, places.kept_attachments, places.attachments)
+    wanted = sought.criteria._replace(messages=held | selected_by_words(connection, sought.criteria, stored))
     # A reply in progress is nobody's any more in a backup.
     connection.execute("UPDATE messages SET status = 'interrupted' WHERE status = 'streaming'")
     found = concerned(connection, wanted, PurgedIds(items=items, summaries=summaries))

@@ -73,6 +73,7 @@ def extent(connection: sqlite3.Connection, home: PurgedHome, found: Concerned, w
         attachments=len(attached),
         attachment_bytes=sum(attached.values()),
         drafts=tuple(path.name for path in files.texts_in_files(home.state, found)),
+        unsearched_pdfs=files.unsearched_pdfs(connection, home.attachments, found),
     )
 
 

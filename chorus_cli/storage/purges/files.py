@@ -7,10 +7,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import PurgeError
+from chorus_cli.core.log.attachments import Kind
 from chorus_cli.core.upkeep.purge_reports import Repetition
 from chorus_cli.storage.files import attachments, drafts, rescued_files
 from chorus_cli.storage.files.durable_files import sync_folder, write_atomically
-from chorus_cli.storage.purges.attached import attachments_in, named_attachments, text_of
+from chorus_cli.storage.purges.attached import attachments_in, is_pdf, named_attachments, text_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -53,6 +54,23 @@ def unsent_attachments(connection: sqlite3.Connection, folder: Path, found: Conc
     named = named_attachments(connection)
     unnamed = [path for path in _stored(folder) if path.name not in named]
     return {path.name: path.stat().st_size for path in unnamed if found.repeats(text_of(path), _UNKNOWN)}
+
+
+def unsearched_pdfs(connection: sqlite3.Connection, attached: Path, found: Concerned) -> int:
+    """Return the number of PDFs that stay, in which a search for words does not look; 0 without words."""
+    wanted = found.wanted
+    if not wanted.words:
+        return 0
+    rows = connection.execute(
+        "SELECT id, attachments FROM messages WHERE attachments IS NOT NULL AND (? = '' OR persona = ?)",
+        (wanted.persona, wanted.persona),
+    )
+    kept = {each for id_, text in rows if id_ not in found.ids.messages for each in attachments_in(text)}
+    pdfs = {each.sha256 for each in kept if each.kind is Kind.PDF}
+    if not wanted.persona:
+        named = named_attachments(connection)
+        pdfs |= {path.name for path in _stored(attached) if path.name not in named and is_pdf(path)}
+    return len(pdfs)
 
 
 def delete_attachments(folder: Path, digests: Iterable[str]) -> None:

@@ -51,7 +51,7 @@ def selected(
         return WantedPurge(_ids(connection, "thread_id = :thread", thread=thread_id), threads=frozenset({thread_id}))
     if asked.words:
         found = _found(connection, asked.words, persona)
-        found |= _found_in_files(connection, asked.words, persona, attached) if attached else frozenset()
+        found |= _found_in_files(connection, asked.words, persona, (attached,)) if attached else frozenset()
         return WantedPurge(found, words=asked.words, persona=persona)
     if asked.since is not None:
         since, until = timestamps.to_text(asked.since), timestamps.to_text(asked.until) if asked.until else ""
@@ -61,9 +61,18 @@ def selected(
     return WantedPurge(_ids(connection, "persona = :persona", persona=persona), personas=frozenset({persona}))
 
 
-def selected_by_words(connection: sqlite3.Connection, wanted: WantedPurge) -> frozenset[int]:
-    """Return the messages of a log that a search for the words of a purge finds; none without words."""
-    return _found(connection, wanted.words, wanted.persona) if wanted.words else frozenset()
+def selected_by_words(
+    connection: sqlite3.Connection, wanted: WantedPurge, attached: Sequence[Path] = ()
+) -> frozenset[int]:
+    """Return the messages of a log that a search for the words of a purge finds; none without words.
+
+    ``attached`` are the folders in which an attachment may be.
+    """
+    if not wanted.words:
+        return frozenset()
+    return _found(connection, wanted.words, wanted.persona) | _found_in_files(
+        connection, wanted.words, wanted.persona, attached
+    )
 
 
 def matching(texts: Mapping[int, str], words: str) -> set[int]:
@@ -134,7 +143,9 @@ def _found(connection: sqlite3.Connection, words: str, persona: str) -> frozense
     return frozenset(found)
 
 
-def _found_in_files(connection: sqlite3.Connection, words: str, persona: str, folder: Path) -> frozenset[int]:
+def _found_in_files(
+    connection: sqlite3.Connection, words: str, persona: str, folders: Sequence[Path]
+) -> frozenset[int]:
     """Return the messages with the words in one of their attached texts, each of which is read once."""
     naming: dict[str, set[int]] = {}
     rows = connection.execute(
@@ -145,8 +156,14 @@ def _found_in_files(connection: sqlite3.Connection, words: str, persona: str, fo
         for each in attachments_in(text):
             if each.kind is Kind.TEXT:
                 naming.setdefault(each.sha256, set()).add(id_)
-    paths = ((attachments.path_of(folder, digest), ids) for digest, ids in naming.items())
-    return frozenset(id_ for path, ids in paths if matching({1: text_of(path)}, words) for id_ in ids)
+    texts = ((_text_in(folders, digest), ids) for digest, ids in naming.items())
+    return frozenset(id_ for text, ids in texts if matching({1: text}, words) for id_ in ids)
+
+
+def _text_in(folders: Iterable[Path], digest: str) -> str:
+    """Return the text of an attachment in the first of the folders that has it."""
+    paths = (attachments.path_of(folder, digest) for folder in folders)
+    return next(filter(None, map(text_of, paths)), "")
 
 
 def _texts(batch: Iterable[Sequence[str]]) -> dict[int, str]:

@@ -10,6 +10,7 @@ import pytest
 from chorus_cli.core.errors import SessionError
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from chorus_cli.services.imports.exports import Exports
+from tests.attached_files import pdf
 from tests.services.attached_talk import say
 from tests.services.upkeep.canary_talk import CANARY, holding
 
@@ -79,6 +80,31 @@ async def test_nothing_is_captured_from_a_message_that_was_purged_meanwhile(worl
     assert (await world.services.memory.capture(persona, code, 1)).operation is None
     assert holding(world.folder) == []
     assert (await world.services.memory.capture(persona, code, 2)).operation is not None
+
+
+@pytest.mark.parametrize(("line", "number"), [("", 2), (" --persona chorus", 1), (" --persona frodo", 0)])
+async def test_pdfs_are_not_searched_and_counted(world: World, line: str, number: int) -> None:
+    names = ("sent.pdf", "purged.pdf", "unsent.pdf", "sent.txt", "unsent.txt")
+    sent, purged_too, unsent, note, other_note = (world.folder.with_name(name) for name in names)
+    for path in (sent, purged_too, unsent):
+        path.write_bytes(pdf(1) + path.name.encode())
+    for path in (note, other_note):
+        path.write_text(path.name, encoding="utf-8")
+    await say(world, f"The word is {CANARY}: @{sent} @{purged_too}")
+    await say(world, f"Look at this again: @{sent} @{note}")
+    for path in (unsent, other_note):
+        await world.told(f"/attach {path}")
+    await world.carry_out("/persona new Frodo")
+    await world.say(f"It is {CANARY}.")
+    sentence = (
+        f"{number} PDF{'s were' if number > 1 else ' was'} not searched; if one has the words, purge its message."
+    )
+    told = await world.told(f"/purge search {CANARY}{line} --dry-run")
+    assert (sentence in told, "PDF" in told) == (number > 0, number > 0), told
+    found = await world.told(f"/purge search zyx{line}")
+    assert found.startswith("There is nothing of that; nothing was purged.")
+    assert ("PDF" in found) is (number > 0)
+    assert "PDF" not in await world.told("/purge message 1 --dry-run")
 
 
 async def test_a_search_finds_a_message_by_the_text_of_a_file_that_was_sent_with_it(world: World) -> None:

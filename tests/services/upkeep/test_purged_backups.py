@@ -60,6 +60,25 @@ async def test_a_rewritten_daily_backup_is_as_old_as_it_was_and_keeps_its_place(
     assert holding(world.folder) == []
 
 
+@pytest.mark.parametrize("is_daily", [False, True])
+async def test_a_search_finds_words_that_only_an_attached_text_of_backups_has(world: World, *, is_daily: bool) -> None:
+    note = world.folder.with_name("note.txt")
+    note.write_text(f"{CANARY} in a file", encoding="utf-8")
+    await say(world, f"Look at this: @{note}")
+    await world.say("And what else?")
+    if is_daily:
+        for _ in range(2):
+            await world.services.upkeep.backups.make_daily()
+            world.clock.advance(timedelta(days=1))
+    else:
+        await world.told("/backup")
+    await (await world.asked_back("/purge message 1")).confirmed()
+    assert all(name.startswith("backups/") for name in holding(world.folder))
+    assert "would still have it" in await world.told(f"/purge search {CANARY} --dry-run")
+    assert (await purged(world, f"/purge search {CANARY}")).startswith("Rewrote ")
+    assert holding(world.folder) == []
+
+
 @pytest.mark.parametrize("named_by", ["nothing", "another backup", "the log"])
 async def test_an_attachment_beside_the_daily_backups_goes_unless_it_is_still_named(
     world: World, named_by: str
