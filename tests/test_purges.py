@@ -175,6 +175,31 @@ def test_another_chat_sends_no_purged_message_with_its_next_turn(home: Home) -> 
     assert not [name for name in holding(home.path) if not name.startswith("backups/daily-")]
 
 
+def test_an_open_chat_forgets_purged_lines_at_its_next_prompt_and_writes_none_back(home: Home) -> None:
+    with home.chat() as chat:
+        before = len(home.replies())
+        for line in (SECRET, "Tell me more."):
+            chat.say(line)
+        chat.until(lambda: typed(home) == [SECRET, "Tell me more."], "the lines")
+        chat.until(lambda: [status for _, status in home.replies()[before:]] == ["complete"] * 2, "the replies")
+        assert home.run("purge", "search", CANARY, "--yes").code == 0
+        chat.say("And now?")
+        chat.until(lambda: len(home.replies()) == before + 3, "the reply")
+        chat.say("/help nothing")
+        chat.await_text("nothing", times=2)
+        chat.await_line(PROMPT)
+        chat.press("up", "up", "up", "up", "up")
+        chat.type("!")
+        chat.await_line(f"{PROMPT} Tell me more.!")
+    assert typed(home) == ["Tell me more.", "And now?", "/help nothing"]
+    assert not [name for name in holding(home.path) if not name.startswith("backups/daily-")]
+
+
+def typed(home: Home) -> list[str]:
+    """Return the stored lines of the input history, oldest first."""
+    return home.sql("SELECT content FROM input_history ORDER BY id")
+
+
 def test_a_chat_asks_before_it_purges_and_forgets_the_line_that_asked_for_it(home: Home) -> None:
     with home.chat() as chat:
         chat.say(f"/purge search {CANARY}")

@@ -234,7 +234,9 @@ class Repl:
         if await self._greeting.finish():
             # Cancelled now, the line would be lost.
             self._foreground.stop()
-        return await self._line_handler().handle(line)
+        is_over = await self._line_handler().handle(line)
+        await self._backend.histories.forget_purged()
+        return is_over
 
     async def _compose(self, typed: str) -> bool:
         return await self._line_handler().compose(typed)

@@ -14,6 +14,7 @@ from chorus_cli.core.log.memory_acts import MemoryAct
 from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.log.purges import Purge, PurgedIds
 from chorus_cli.storage.purges.selection import AMONG
+from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite.log import message_rows, operation_rows, search_index
 from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError
 from chorus_cli.storage.sqlite.memory import item_words
@@ -41,6 +42,8 @@ def overwrite(connection: sqlite3.Connection, purged: PurgedIds, now: datetime) 
         persona: operation_rows.introduce(connection, NewOperation(persona, Purge(ids), now)).id
         for persona, ids in by_persona.items()
     }
+    if operations:
+        meta_rows.store(connection, meta_rows.NEWEST_PURGE, str(max(operations.values())))
     for persona, ids in by_persona.items():
         _overwrite_messages(connection, ids.messages, operations[persona])
         _overwrite_items(connection, persona, ids.items, operations[persona])

@@ -12,6 +12,8 @@ BROKEN_OFF_THREADS = "broken_off_threads"
 """The key of the threads whose replies ended with their process and that no chat has named yet."""
 PURGE = "purge"
 """The key of a purge that was decided and is not complete."""
+NEWEST_PURGE = "newest_purge"
+"""The key of the newest operation that has overwritten rows of a purge."""
 LAST_COMMIT = "last_commit"
 """The key of the token of the last transaction that has changed rows."""
 

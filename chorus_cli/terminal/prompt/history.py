@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.history import History
+
+from chorus_cli.core.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
     Read = Callable[[], Awaitable[list[str]]]
     Write = Callable[[str], Awaitable[None]]
+
+_PATIENCE_SECONDS = 0.1
+
+
+async def _unmarked() -> str:
+    return ""
 
 
 class InputHistory(History):
@@ -47,6 +56,15 @@ class InputHistory(History):
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
 
+    async def read_anew(self) -> None:
+        """Forget the lines and read the stored ones again, with those that were just typed."""
+        while self._writing:
+            await asyncio.wait(self._writing)
+        self._loaded, self._reading = False, None
+        self._loaded_strings.clear()
+        async for _ in self.load():
+            pass
+
     async def settled(self) -> None:
         """Wait until everything is read and written."""
         pending: set[asyncio.Future[Any]] = set(self._writing)
@@ -60,22 +78,45 @@ class InputHistory(History):
 
 
 class InputHistories:
-    """The history of each persona, by its slug; ``read`` and ``write`` reach the lines that are stored."""
+    """The history of each persona, by its slug; ``read`` and ``write`` reach the lines that are stored.
+
+    ``mark`` changes with every purge, which may have deleted some of them.
+    """
 
     def __init__(
-        self, read: Callable[[str], Awaitable[list[str]]], write: Callable[[str, str], Awaitable[None]]
+        self,
+        read: Callable[[str], Awaitable[list[str]]],
+        write: Callable[[str, str], Awaitable[None]],
+        mark: Callable[[], Awaitable[str]] = _unmarked,
     ) -> None:
         self._read = read
         self._write = write
+        self._mark = mark
+        self._marked: str | None = None
         self._histories: dict[str, InputHistory] = {}
 
     def of(self, slug: str) -> InputHistory:
         """Return the history of a persona; its lines are read when they are first needed."""
         if slug not in self._histories:
-            self._histories[slug] = InputHistory(partial(self._read, slug), partial(self._write, slug))
+            self._histories[slug] = InputHistory(partial(self._marked_lines, slug), partial(self._write, slug))
         return self._histories[slug]
 
     async def settled(self) -> None:
         """Wait until everything is read and written."""
         for history in self._histories.values():
             await history.settled()
+
+    async def forget_purged(self) -> None:
+        """Read the lines again if something was purged since; a log that is busy is asked the next time."""
+        with suppress(StorageError, TimeoutError):
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                mark = await self._mark()
+            if self._marked not in {None, mark}:
+                self._marked = mark
+                for history in self._histories.values():
+                    await history.read_anew()
+
+    async def _marked_lines(self, slug: str) -> list[str]:
+        if self._marked is None:
+            self._marked = await self._mark()
+        return await self._read(slug)

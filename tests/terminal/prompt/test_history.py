@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from chorus_cli.terminal.prompt.history import InputHistory
+from chorus_cli.core.errors import StorageError
+from chorus_cli.terminal.prompt.history import InputHistories, InputHistory
 
 
 class SlowLog:
@@ -74,6 +75,59 @@ async def test_the_end_waits_for_the_reading_that_a_prompt_gave_up() -> None:
     log.is_open.set()
     await end
     assert await shown(history) == ["old"]
+
+
+class Marks:
+    """The mark of purges: each is told until the next one comes; an error is raised, and ``None`` never told."""
+
+    def __init__(self, *marks: str | StorageError | None) -> None:
+        self.marks = list(marks)
+
+    async def now(self) -> str:
+        """Return the mark."""
+        mark = self.marks[0]
+        if isinstance(mark, StorageError):
+            raise mark
+        if mark is None:
+            await asyncio.Event().wait()
+        return str(mark)
+
+
+async def test_purged_lines_are_forgotten_and_those_just_typed_stay() -> None:
+    log, marks = SlowLog("secret", "older"), Marks("1", "2")
+    log.is_open.set()
+
+    async def write(_slug: str, line: str) -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        await log.write(line)
+
+    histories = InputHistories(lambda _slug: log.read(), write, marks.now)
+    history = histories.of("chorus")
+    assert await shown(history) == ["secret", "older"]
+    log.lines.remove("secret")
+    await histories.forget_purged()
+    assert await shown(history) == ["secret", "older"], "read once until something is purged"
+    marks.marks.pop(0)
+    history.append_string("typed")
+    await histories.forget_purged()
+    await histories.forget_purged()
+    assert await shown(history) == ["typed", "older"]
+    assert log.reads == 2
+
+
+@pytest.mark.parametrize("mark", [StorageError("locked"), None])
+async def test_lines_are_kept_while_nothing_is_known_about_purges(mark: StorageError | None) -> None:
+    log, marks = SlowLog("old"), Marks("1", mark, "2")
+    log.is_open.set()
+    histories = InputHistories(lambda _slug: log.read(), lambda _slug, line: log.write(line), marks.now)
+    assert await shown(histories.of("chorus")) == ["old"]
+    for reads in (1, 2):
+        marks.marks.pop(0)
+        async with asyncio.timeout(10):
+            await histories.forget_purged()
+        assert log.reads == reads
+    assert await shown(histories.of("chorus")) == ["old"]
 
 
 async def shown(history: InputHistory) -> list[str]:

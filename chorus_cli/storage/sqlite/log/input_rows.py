@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.time import timestamps
+from chorus_cli.storage.sqlite import meta_rows
 
 if TYPE_CHECKING:
     import sqlite3
@@ -21,6 +22,11 @@ def newest(connection: sqlite3.Connection, persona: str) -> list[str]:
         "SELECT content FROM input_history WHERE persona = ? ORDER BY id DESC LIMIT ?", (persona, MOST_ROWS)
     ).fetchall()
     return [content for (content,) in found]
+
+
+def purge_mark(connection: sqlite3.Connection) -> str:
+    """Return a mark that changes with every purge, which may have deleted inputs."""
+    return meta_rows.value(connection, meta_rows.NEWEST_PURGE) or ""
 
 
 def add(connection: sqlite3.Connection, persona: str, content: str, now: datetime) -> None:
