@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from chorus_cli.ports import Clock
     from chorus_cli.services.personas.roster import Roster
     from chorus_cli.storage.files.imports.reading import Batch, Read
+    from chorus_cli.storage.sqlite.imports.known_conversations import Numbers
     from chorus_cli.storage.sqlite.store import Connection, Store
 
 ALL_FORMATS = (other_log.FORMAT, *FORMATS)
@@ -79,7 +80,9 @@ class Imports:
                 incoming = [Incoming(slugs[named], *read) for named, read in zip(names, batch.read, strict=True)]
                 for each in incoming:
                     report.count(each.persona, each.conversation, sum(map(len, each.attachments.values())))
-                report.known += await self.store.read(_number_known, incoming)
+                for numbers in await self.store.read(_numbers, incoming):
+                    report.known += numbers.in_effect + numbers.purged
+                    report.purged += numbers.purged
         return report
 
     async def take_in(self, wanted: Wanted, report: ImportReport, tell: Callable[[str], None]) -> None:
@@ -162,10 +165,8 @@ async def _batches(wanted: Wanted, folder: Path | None, now: datetime, own: Path
         thread.shutdown(wait=False)
 
 
-def _number_known(connection: Connection, incoming: Sequence[Incoming]) -> int:
-    return sum(
-        known_conversations.number_known(connection, copied_logs.told_apart(connection, each)) for each in incoming
-    )
+def _numbers(connection: Connection, incoming: Sequence[Incoming]) -> list[Numbers]:
+    return [known_conversations.numbers(connection, copied_logs.told_apart(connection, each)) for each in incoming]
 
 
 def _progress(report: ImportReport, seconds: float) -> str:

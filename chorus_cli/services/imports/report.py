@@ -138,15 +138,20 @@ class ImportReport:
                 f"{counted(self.redone_messages, 'message')}, also of conversations that are not in these files."
             )
         if self.purged:
-            verb = "was purged and stays" if self.purged == 1 else "were purged and stay"
-            facts.append(f"{counted(self.purged, 'message')} {verb} purged.")
+            facts.append(f"{counted(self.purged, 'message')} {self._fate_of_purged()}.")
         facts += [f"Skipped: {reason} ({number:,})." for reason, number in self.skipped.most_common()]
         return [*facts, *self.guesses]
+
+    def _fate_of_purged(self) -> str:
+        if self.is_dry:
+            return f"{'was' if self.purged == 1 else 'were'} purged before and would not be brought back"
+        return "was purged and stays purged" if self.purged == 1 else "were purged and stay purged"
 
     def _outcome(self) -> str:
         if self.is_dry:
             new = self.messages - self.known
-            return f"Of the messages {self.known:,} are in the log already and {new:,} are new. Nothing was changed."
+            there = self.known - self.purged
+            return f"Of the messages {there:,} are in the log already and {new:,} are new. Nothing was changed."
         if not self.added_messages:
             if self.redone:
                 return f"The import was undone and is redone ({counted(self.redone, 'operation')})."

@@ -197,6 +197,11 @@ async def test_an_old_export_brings_no_purged_message_back(world: World) -> None
     await purged(world, "/purge message 1")
     after = await world.log()
     for format_ in ("md", "jsonl"):
+        dry = (await world.told(f"/import {world.folder / 'out' / format_} --dry-run")).splitlines()
+        assert dry[1:] == [
+            "1 message was purged before and would not be brought back.",
+            "Of the messages 3 are in the log already and 0 are new. Nothing was changed.",
+        ]
         told = await world.told(f"/import {world.folder / 'out' / format_}")
         assert "1 message was purged and stays purged." in told
         assert "Everything else is in the log already; nothing was changed." in told
@@ -211,6 +216,9 @@ async def test_an_old_export_brings_no_purged_message_into_another_persona(world
     await world.told("/persona create Frodo")
     for path in (world.folder / "out").rglob("*.jsonl"):
         path.write_text(path.read_text("utf-8").replace('"chorus"', '"frodo"'), "utf-8")
+    dry = await world.told(f"/import {world.folder / 'out'} --dry-run")
+    assert "1 message was purged before and would not be brought back." in dry
+    assert "Of the messages 0 are in the log already and 3 are new." in dry
     told = await world.told(f"/import {world.folder / 'out'}")
     assert holding(world.folder / "attachments", GATE) == []
     contents = await world.store.read(lambda c: [*c.execute("SELECT persona, content FROM messages WHERE id > 4")])

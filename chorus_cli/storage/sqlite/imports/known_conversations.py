@@ -36,19 +36,26 @@ class Known(NamedTuple):
     messages: Mapping[str, int]
 
 
-def number_known(connection: sqlite3.Connection, incoming: Incoming) -> int:
-    """Return the number of messages of a conversation that are in the log and in effect."""
+class Numbers(NamedTuple):
+    """The messages of a conversation that are in the log and in effect, and those that were purged and stay so."""
+
+    in_effect: int
+    purged: int
+
+
+def numbers(connection: sqlite3.Connection, incoming: Incoming) -> Numbers:
+    """Return the numbers of messages of a conversation that an import would not add."""
     found = known(connection, incoming)
-    if found is None:
-        return 0
+    rows = found.messages if found else {}
     withdrawn = operation_rows.undone_imports(connection, incoming.persona)
-    ids = [id_ for each in incoming.conversation.messages if (id_ := found.messages.get(each.key)) is not None]
+    ids = [id_ for each in incoming.conversation.messages if (id_ := rows.get(each.key)) is not None]
     (count,) = connection.execute(
-        "SELECT COUNT(*) FROM messages WHERE id IN (SELECT value FROM json_each(?)) "
+        "SELECT COUNT(*) FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND purged_by IS NULL "
         "AND COALESCE(introduced_by, 0) NOT IN (SELECT value FROM json_each(?))",
         (json.dumps(ids), json.dumps([*withdrawn])),
     ).fetchone()
-    return int(count)
+    fresh = [each for each in incoming.conversation.messages if each.key not in rows]
+    return Numbers(int(count), number_purged(connection, ids) + len(purged(connection, fresh)))
 
 
 def known(connection: sqlite3.Connection, incoming: Incoming) -> Known | None:
