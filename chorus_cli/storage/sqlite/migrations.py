@@ -27,6 +27,7 @@ from chorus_cli.storage.sqlite.schema_additions import (
     INTENTS,
     NUMBERS,
     ORIGIN_OF,
+    OTHER_REQUESTS,
     PURGES,
 )
 
@@ -47,6 +48,7 @@ STEPS: tuple[Step, ...] = (
     ("0007_changed_rows", CHANGED_ROWS),
     ("0008_purges", PURGES),
     ("0009_intents", INTENTS),
+    ("0010_other_requests", OTHER_REQUESTS),
 )
 
 
