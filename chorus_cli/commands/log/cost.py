@@ -59,9 +59,9 @@ WANTED = Parameter(
 
 @GROUP.command("cost")
 async def cost(services: Services, wanted: Annotated[AskedCost | None, WANTED] = None) -> Report:
-    """Show the cost of replies, as far as prices are known, and how much of the prompts came from a cache.
+    """Show the cost of replies and summaries, as far as it is known, and how much of the prompts came from a cache.
 
-    It is computed from the tokens that providers reported and litellm's prices, for summaries too.
+    It is computed from the tokens that providers reported and litellm's prices.
 
     Examples:
         /cost
