@@ -158,7 +158,7 @@ class DaySpending(NamedTuple):
 
     @classmethod
     def of(cls, line: CostLine, budget: float) -> DaySpending:
-        """Return the spending of a day beside a budget; what has no known price counts as nothing."""
+        """Return the spending of a day beside a budget; a model without a known price adds nothing."""
         return cls(line.cost or 0.0, budget, has_summaries=bool(line.summaries))
 
     @property

@@ -5,20 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Literal
+from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 import pytest
 
-from chorus_cli.core.errors import ChorusError, ModelError
+from chorus_cli.core.errors import ChorusError, DatabaseUnconfirmedError, ModelError
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from chorus_cli.services.folding.folding import Folding
+from chorus_cli.services.folding.summarizer import Spent
 from chorus_cli.services.log.costs import Costs, Grouping
+from chorus_cli.storage.sqlite.log import usage_rows
+from chorus_cli.storage.sqlite.store import Connection
 from tests.services.sessions.saved_sessions import count, folder, save_idle, sql
 from tests.services.world import MODEL, World
+from tests.storage.sqlite.database import QuickStore
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
 WRITTEN = (TextDelta("In short."), ReplyEnd("stop", USAGE))
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Act = Callable[[World], Coroutine[None, None, object]]
 
 
@@ -170,6 +176,26 @@ async def test_of_a_summary_that_cannot_be_stored_the_usage_is(spoken: World) ->
     with pytest.raises(ChorusError):
         await fold(spoken)
     assert len(await rows(spoken)) == 1
+
+
+class Unconfirming(QuickStore):
+    """Stores all, and cannot tell that it has."""
+
+    async def write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        await super().write(work, *args, **kwargs)
+        raise DatabaseUnconfirmedError("The disk does not confirm it.")
+
+
+async def test_a_summary_that_may_be_stored_is_not_counted_twice(world: World) -> None:
+    store = Unconfirming(world.folder / "other.db")
+    await store.open()
+    spent = Spent(store)
+    spent.add(world.focus.target(), world.clock.now(), USAGE)
+    with pytest.raises(DatabaseUnconfirmedError):
+        await spent.stored_with(lambda _connection: None)
+    await spent.stored_alone()
+    assert [use.summaries for use in await store.read(usage_rows.uses)] == [1]
+    await store.close()
 
 
 async def test_a_database_that_takes_no_usage_leaves_the_failure_of_the_summary_as_it_is(spoken: World) -> None:
