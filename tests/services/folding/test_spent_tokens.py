@@ -170,6 +170,16 @@ async def test_an_idle_session_that_is_extended_is_counted_each_time(spoken: Wor
     assert await count(spoken, "sessions") == 1
 
 
+@pytest.mark.parametrize(("act", "table"), [(fold, "summaries"), (save, "sessions"), (save_idle_again, "sessions")])
+async def test_the_usage_is_stored_in_the_transaction_of_the_summary(spoken: World, act: Act, table: str) -> None:
+    counted = "SELECT 1 FROM other_requests"
+    trigger = f"CREATE TRIGGER counted BEFORE INSERT ON {table} WHEN NOT EXISTS ({counted}) BEGIN"
+    await sql(spoken, f"{trigger} SELECT RAISE(ABORT, 'not counted'); END")
+    spoken.model.enqueue(*WRITTEN)
+    await act(spoken)
+    assert (await count(spoken, table), len(await rows(spoken))) == (1, 1)
+
+
 async def test_of_a_summary_that_cannot_be_stored_the_usage_is(spoken: World) -> None:
     await sql(spoken, "CREATE TRIGGER no BEFORE INSERT ON summaries BEGIN SELECT RAISE(ABORT, 'no'); END")
     spoken.model.enqueue(*WRITTEN)
