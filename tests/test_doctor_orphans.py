@@ -17,6 +17,7 @@ from chorus_cli.storage.files import file_lock
 from chorus_cli.subcommands.mends import MENDS
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import Home, Terminal
+from tests.test_doctor import await_question
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -75,7 +76,7 @@ def answered(home: Home, answers: Sequence[str]) -> tuple[str, int]:
     """Let the doctor ask at a terminal, and return its words and its exit code."""
     with closing(Terminal(home.environment, command=[*PROGRAM, "doctor"])) as terminal:
         for number, answer in enumerate(answers, 1):
-            terminal.until(lambda n=number: "".join(terminal.screen_text().split()).count("[y/N]") >= n, "a question")
+            await_question(terminal, number)
             terminal.say(answer)
         code = terminal.await_end()
         return " ".join(terminal.screen_text().split()), code

@@ -111,7 +111,7 @@ async def _finish_restore(home: Paths) -> bool:
 
 
 async def _settle(home: Paths) -> bool:
-    """Do what the next start does about replies, calls and changes of files that were cut off."""
+    """Settle replies, calls and changes of files that were cut off, as the next start does."""
     store = Store(home.database, home.backups)
     await store.open()
     try:

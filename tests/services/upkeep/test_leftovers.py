@@ -128,9 +128,10 @@ def test_a_folder_that_a_running_chorus_may_ask_about_is_none(places: Places, na
         assert left(places) == ([] if name.startswith(".restoring-") else [name])
 
 
-def test_an_old_file_of_a_backup_that_is_still_packed_is_none(places: Places) -> None:
-    put(places.backups / ".chorus-copyofdb.tmp", timedelta(hours=3))
-    put(places.backups / ".chorus-draftzip.tmp", timedelta(seconds=1))
+@pytest.mark.parametrize(("copy", "draft"), [("0copyofd", "1draftof"), ("1copyofd", "0draftof")])
+def test_an_old_file_of_a_backup_that_is_still_packed_is_none(places: Places, copy: str, draft: str) -> None:
+    put(places.backups / f".chorus-{copy}.tmp", timedelta(hours=3))
+    put(places.backups / f".chorus-{draft}.tmp", timedelta(seconds=1))
     assert left(places) == []
 
 
