@@ -178,6 +178,7 @@ def test_rows_that_are_gone_or_damaged_are_mended_by_a_salvage(home: Home, gone:
 
 def test_a_restore_that_was_decided_is_carried_on(home: Home) -> None:
     (home.path / ".restoring").mkdir()
+    shutil.rmtree(home.path / "state")
     (home.path / ".restoring" / "config.jsonc").write_text("{}\n")
     assert findings(home, "wrong") == {"restore": "restore"}
     assert answered(home, ["y"])[1] == 0

@@ -82,6 +82,7 @@ async def _mended(home: Paths, finding: Finding) -> bool:
     if not await agreed(finding.mend.question, standard_output()):
         return is_well_without
     try:
+        home.make()
         return await MENDS[finding.mend](home) or is_well_without
     except (ChorusError, OSError) as error:
         standard_error().error(str(error))

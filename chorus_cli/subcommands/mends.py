@@ -151,8 +151,10 @@ def _brought(home: Paths, lost_files: Callable[[OpenDatabase, Places], Iterator[
 async def _delete_unnamed(home: Paths) -> bool:
     with alone(home), copying.opened(home.database) as connection:
         unnamed = stored_files.unnamed_attachments(connection, places_of(home))
-        found = () if unnamed.doubt else unnamed.paths
-        _deleted(found, "attachment")
+    # The look into backups takes a while, in which another Chorus may have begun.
+    with alone(home), copying.opened(home.database) as connection:
+        named = examination.digests(connection)
+        _deleted([] if unnamed.doubt else [each for each in unnamed.paths if each.name not in named], "attachment")
     return True
 
 
@@ -163,7 +165,7 @@ async def _delete_leftovers(home: Paths) -> bool:
 
 
 async def _delete_ended_runs(home: Paths) -> bool:
-    file_lock.delete_free(leftovers.ended_runs(folders_of(home)))
+    file_lock.delete_free(leftovers.ended_runs(home.run))
     standard_output().paragraph("The lock files are deleted.")
     return True
 

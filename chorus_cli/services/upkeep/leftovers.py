@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import stat
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -71,7 +72,7 @@ def check_leftovers(places: Places, folders: Folders, now: datetime) -> Iterator
         yield note("leftovers", f"A killed Chorus has left {told} ({size}){others} {left[0]}.", Mend.LEFTOVERS)
     else:
         yield fine("leftovers", "There are no temporary files of a killed Chorus.")
-    if runs := ended_runs(folders):
+    if runs := ended_runs(folders.run):
         told = counted(len(runs), "lock file")
         yield note("runs", f"Processes that have ended left {told} in {folders.run}.", Mend.RUNS)
 
@@ -85,7 +86,7 @@ def temporary_files(places: Places, folders: Folders, now: datetime) -> list[Pat
     found = list(dict.fromkeys(chain.from_iterable(each.found() for each in _places(places, folders))))
     outer = [path for path in found if not {*path.parents} & {*found}]
     # Looked at after the list is made: the maker of a folder in it had its lock before.
-    is_alone = not running(folders)
+    is_alone = not running(folders.run)
     newest: dict[Path, float] = {}
     for path in outer:
         newest[path.parent] = max(newest.get(path.parent, 0.0), _changed_at(path))
@@ -93,14 +94,21 @@ def temporary_files(places: Places, folders: Folders, now: datetime) -> list[Pat
     return [path for path in outer if (is_alone if path.name.startswith(STAGED) else newest[path.parent] < oldest_kept)]
 
 
-def running(folders: Folders) -> tuple[str, ...]:
-    """Return the runs whose processes are alive."""
-    return file_lock.held_in(folders.run) if folders.run.is_dir() else ()
+def running(run_folder: Path) -> tuple[str, ...]:
+    """Return the runs whose processes are alive, by their lock files; one that cannot be opened counts as locked."""
+    if not run_folder.is_dir():
+        return ()
+    try:
+        return file_lock.held_in(run_folder)
+    except OSError as error:
+        return (str(error),)
 
 
-def ended_runs(folders: Folders) -> tuple[Path, ...]:
+def ended_runs(run_folder: Path) -> tuple[Path, ...]:
     """Return the lock files of processes that have ended."""
-    return file_lock.left_in(folders.run) if folders.run.is_dir() else ()
+    with suppress(OSError):
+        return file_lock.left_in(run_folder)
+    return ()
 
 
 def delete(paths: Iterable[Path]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import DatabaseBusyError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.upkeep.findings import Finding, Mend, State, fine, is_well, note, wrong
-from chorus_cli.services.upkeep import stored_files
+from chorus_cli.services.upkeep import leftovers, stored_files
 from chorus_cli.storage.files import file_lock
 from chorus_cli.storage.purges import carrying_out
 from chorus_cli.storage.sqlite.migrations import is_current, is_newer
@@ -96,7 +96,8 @@ def _cut_off(connection: OpenDatabase, run_folder: Path) -> Iterator[Finding]:
     """Yield a finding about replies, calls and changes of files whose process was killed."""
     rows = examination.in_progress(connection)
     dead = [f"#{id_}" for id_, run in rows if run is None or not file_lock.is_locked(run_folder / run)]
-    changes = examination.changes_cut_off(connection)
+    # A process that is alive may be about to end its change.
+    changes = 0 if leftovers.running(run_folder) else examination.changes_cut_off(connection)
     told = [
         *([f"{counted(len(dead), 'reply or call', 'replies and calls')} ({_some(dead)})"] if dead else []),
         *([counted(changes, "change of a file", "changes of files")] if changes else []),
@@ -153,10 +154,10 @@ def _unnamed(connection: OpenDatabase, places: Places, run_folder: Path) -> Iter
     paths, doubt = stored_files.unnamed_attachments(connection, places)
     if not paths:
         return
-    size = size_in_words(sum(path.stat().st_size for path in paths))
+    size = size_in_words(sum(map(leftovers.size_bytes, paths)))
     are = "is" if len(paths) == 1 else "are"
     told = f"{counted(len(paths), 'attachment')} ({size}) {are} named by no message"
-    if run_folder.is_dir() and file_lock.held_in(run_folder):
+    if leftovers.running(run_folder):
         yield note("unnamed", f"{told}. A Chorus that runs may still send them, so nothing is offered.")
     elif doubt:
         yield note("unnamed", f"{told} that can be read, but others may need them, so nothing is offered: {doubt}")

@@ -137,8 +137,17 @@ def test_an_old_file_of_a_backup_that_is_still_packed_is_none(places: Places, co
 
 def test_a_link_with_such_a_name_is_none(places: Places) -> None:
     target = put(places.database.parent / "notes.txt")
-    (places.database.parent / ".chorus-ab12_z9k.tmp").symlink_to(target)
+    link = places.database.parent / ".chorus-ab12_z9k.tmp"
+    link.symlink_to(target)
+    os.utime(link, (0, 0), follow_symlinks=False)
     assert left(places) == []
+
+
+def test_a_temporary_file_in_a_temporary_folder_is_counted_with_it(places: Places) -> None:
+    folder = put(places.personas / ".persona-ab12_z9k")
+    put(folder / ".chorus-ab12_z9k.tmp")
+    os.utime(folder, (0, 0))
+    assert left(places) == ["personas/.persona-ab12_z9k"]
 
 
 def test_only_lock_files_of_ended_processes_are_told(places: Places) -> None:
@@ -146,9 +155,16 @@ def test_only_lock_files_of_ended_processes_are_told(places: Places) -> None:
     for name in (RUN, "18-0123abcd", "notes.txt"):
         (run / name).touch()
     with file_lock.hold(run / RUN):
-        assert ended_runs(folders(places)) == (run / "18-0123abcd",)
+        assert ended_runs(run) == (run / "18-0123abcd",)
         told = [each.sentence for each in check_leftovers(places, folders(places), NOW) if each.subject == "runs"]
     assert told == [f"Processes that have ended left 1 lock file in {run}."]
+
+
+def test_a_lock_file_that_cannot_be_opened_counts_as_one_of_a_running_chorus(places: Places) -> None:
+    put(places.database.parent / ".restoring-ab12_z9k")
+    (folders(places).run / RUN).symlink_to(RUN)
+    assert left(places) == []
+    assert ended_runs(folders(places).run) == ()
 
 
 def test_a_restore_that_was_decided_is_told(places: Places) -> None:
