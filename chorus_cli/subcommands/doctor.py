@@ -55,8 +55,8 @@ def _examined(home: Paths) -> list[Finding]:
     return [
         _versions(),
         *check_log(places, home.run),
-        *check_home(places, folders, personas, now),
         *check_leftovers(places, folders, now),
+        *check_home(places, folders, personas, now),
     ]
 
 
@@ -75,15 +75,14 @@ def _versions() -> Finding:
 
 
 async def _mended(home: Paths, finding: Finding) -> bool:
-    """Offer the repair of a finding and return whether nothing is wrong any more."""
-    is_well_without = finding.state is not State.WRONG
+    """Offer the repair of a finding and return whether it was carried out and nothing of the fault is left."""
     if finding.mend is None or not can_ask():
-        return is_well_without
+        return False
     if not await agreed(finding.mend.question, standard_output()):
-        return is_well_without
+        return False
     try:
         home.make()
-        return await MENDS[finding.mend](home) or is_well_without
+        return await MENDS[finding.mend](home)
     except (ChorusError, OSError) as error:
         standard_error().error(str(error))
-        return is_well_without
+        return False

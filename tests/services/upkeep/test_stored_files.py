@@ -143,22 +143,26 @@ async def test_an_attachment_that_nothing_needs_is_told_and_offered_to_be_delete
     assert found.sentence == "1 attachment (6 bytes) is named by no message, session or backup."
 
 
-def damaged_log(world: World) -> None:
+async def damaged_row(world: World) -> None:
+    await world.store.write(lambda c: c.execute("UPDATE messages SET attachments = '{' WHERE id = 1"))
+
+
+async def damaged_log(world: World) -> None:
     (places_of(world).backups / "damaged-2026-11-22_110000.db").write_bytes(b"")
 
 
-def damaged_backup(world: World) -> None:
+async def damaged_backup(world: World) -> None:
     (places_of(world).backups / "all.zip").write_bytes(b"PK")
 
 
-@pytest.mark.parametrize("break_", [damaged_log, damaged_backup])
+@pytest.mark.parametrize("break_", [damaged_row, damaged_log, damaged_backup])
 async def test_nothing_is_offered_if_something_that_cannot_be_read_may_need_it(
-    world: World, break_: Callable[[World], None]
+    world: World, break_: Callable[[World], Awaitable[None]]
 ) -> None:
     await world.say("hello")
     await stored(world)
     places_of(world).backups.mkdir(exist_ok=True)
-    break_(world)
+    await break_(world)
     found = findings(world)["unnamed"]
     assert (found.state, found.mend) == ("note", None)
     assert "so nothing is offered" in found.sentence
