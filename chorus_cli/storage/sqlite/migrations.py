@@ -107,6 +107,11 @@ def is_newer(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> b
     return bool(_unknown(connection, steps)) or version > len(steps)
 
 
+def is_current(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> bool:
+    """Return whether this file has the tables of this Chorus."""
+    return len(applied(connection)) == len(steps) and not is_newer(connection, steps)
+
+
 def _create(path: Path, connect: Callable[[Path], sqlite3.Connection]) -> None:
     """Make the database under a temporary name and link it, so that no other start meets a half-made one."""
     draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}.new")
