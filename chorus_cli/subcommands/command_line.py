@@ -225,12 +225,12 @@ def _add_readers(commands: argparse._SubParsersAction[_Parser]) -> None:
     search.add_argument("--json", action="store_true", help="as one JSON value")
     cost = commands.add_parser(
         "cost",
-        parents=[_options("only the replies to this persona")],
-        help="show the cost of replies",
-        description="Show the cost of replies, of all personas or of P alone, as far as prices are known: from the "
-        "tokens that providers reported and litellm's prices. Summaries are not counted.",
+        parents=[_options("only those of this persona")],
+        help="show the cost of replies and summaries",
+        description="Show the cost of replies and summaries, of all personas or of P alone, as far as prices are "
+        "known: from the tokens that providers reported and litellm's prices.",
     )
-    cost.add_argument("--since", metavar="T", help="only newer replies, such as 7d or monday")
+    cost.add_argument("--since", metavar="T", help="only newer ones, such as 7d or monday")
     cost.add_argument("--by", choices=("day", "persona", "model", "thread"), default="model", help="a line for each")
     cost.add_argument("--json", action="store_true", help="as one JSON value")
     memory = commands.add_parser(
