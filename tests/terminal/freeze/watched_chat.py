@@ -26,6 +26,7 @@ _STOPPED = "Stopped"
 _LIMIT = 10**9
 _GAUGE = f"/ {_LIMIT:,}"
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[=>])")
+_BEGUN_SEQUENCE = re.compile(rb"\x1b(?:\[[0-9;?]*)?\Z")
 _OBEYED = re.compile("[\x00-\x06\x0b-\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -81,6 +82,9 @@ class WatchedChat:
     def obeyed(self) -> list[str]:
         """Return signs on the terminal since the last call that it would obey and that are none of ours."""
         drawn, self.terminal.drawn = self.terminal.drawn, b""
+        if begun := _BEGUN_SEQUENCE.search(drawn):
+            # Its end has not been read yet.
+            drawn, self.terminal.drawn = drawn[: begun.start()], drawn[begun.start() :]
         return _OBEYED.findall(_SEQUENCE.sub("", drawn.decode(errors="replace")))
 
     def _tail(self) -> str:
