@@ -139,7 +139,7 @@ def _brought(home: Paths, lost_files: Callable[[OpenDatabase, Places], Iterator[
     with alone(home), copying.opened(home.database) as connection:
         lost, sources = [*lost_files(connection, places)], Counter[Path]()
         for found in stored_files.copies(connection, places, lost):
-            kept = stored_files.bring(found, home.drafts)
+            kept = stored_files.bring(found, home.drafts, SystemClock().now())
             sources[found.backup] += 1
             if kept:
                 standard_output().paragraph(f"The damaged file is kept as {kept}.")

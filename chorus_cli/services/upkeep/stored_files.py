@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import stat
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
@@ -17,14 +15,15 @@ from chorus_cli.core.log.attachments import is_sha256
 from chorus_cli.core.sessions import reader
 from chorus_cli.core.sessions.names import is_session_id
 from chorus_cli.storage.backups import archive, daily
-from chorus_cli.storage.files import persona_files, session_files
+from chorus_cli.storage.files import drafts, persona_files, session_files
 from chorus_cli.storage.files.bounded_files import read_within
-from chorus_cli.storage.files.durable_files import sync_folder, write_atomically
+from chorus_cli.storage.files.durable_files import write_atomically
 from chorus_cli.storage.purges import backups as purged_backups
 from chorus_cli.storage.sqlite.upkeep import copying, examination
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from datetime import datetime
 
     from chorus_cli.storage.backups.places import Places
     from chorus_cli.storage.sqlite.upkeep.copying import OpenDatabase
@@ -112,7 +111,7 @@ def copies(connection: OpenDatabase, places: Places, lost: Sequence[LostFile]) -
                     yield Copy(wanted.pop(entry), path, data)
 
 
-def bring(found: Copy, aside: Path) -> Path | None:
+def bring(found: Copy, aside: Path, now: datetime) -> Path | None:
     """Write a lost file anew; return the copy of a damaged session in the folder ``aside``: a user may have edited it.
 
     Raises:
@@ -121,12 +120,7 @@ def bring(found: Copy, aside: Path) -> Path | None:
     path, kept = found.lost.path, None
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.is_file() and path.parent.name == session_files.SESSIONS_FOLDER:
-        aside.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # A purge looks through the folder of the drafts too.
-        kept = aside / f"{archive.DAMAGED}{path.parents[1].name}-{path.name}"
-        shutil.copyfile(path, kept)
-        kept.chmod(stat.S_IRUSR | stat.S_IWUSR)
-        sync_folder(aside)
+        kept = drafts.keep_damaged(aside, path, path.parents[1].name, now)
     write_atomically(path, found.data)
     return kept
 

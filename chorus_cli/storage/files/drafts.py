@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import stat
 import tempfile
 from contextlib import suppress
@@ -17,12 +18,14 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import EditorError
+from chorus_cli.storage.files.durable_files import sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
 _PREFIX = "draft-"
+_DAMAGED = "damaged-"
 _OWNED = re.compile(rf"{_PREFIX}([0-9]+-[0-9a-f]+)-")
 _BACKUP_SUFFIX = "~"
 _KEPT = timedelta(days=7)
@@ -30,6 +33,7 @@ _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 # An editor may have replaced the draft: a link is not followed, and opening a pipe does not wait.
 _READ_SAFELY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 def create(folder: Path, name: str, text: str, run: str = "") -> Path:
@@ -73,6 +77,28 @@ def read(path: Path) -> str:
     return _decoded(path, data)
 
 
+def keep_damaged(folder: Path, path: Path, persona: str, now: datetime) -> Path:
+    """Copy the damaged session of a persona into ``folder``, under a new name that `sweep` passes over.
+
+    A purge looks through that folder, too.
+
+    Raises:
+        OSError: it cannot be copied; nothing is left of the copy.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    kept = folder / f"{_DAMAGED}{persona}-{path.stem}-{now:%Y%m%d-%H%M%S-%f}{path.suffix}"
+    with path.open("rb") as damaged, os.fdopen(os.open(kept, _CREATE, 0o600), "wb") as copy:
+        try:
+            shutil.copyfileobj(damaged, copy)
+            copy.flush()
+            os.fsync(copy.fileno())
+            sync_folder(folder)
+        except BaseException:
+            delete(kept)
+            raise
+    return kept
+
+
 def delete(path: Path) -> None:
     """Delete a draft and the backup that some editors make beside it; what cannot be deleted is left to `sweep`."""
     for leftover in (path, path.with_name(path.name + _BACKUP_SUFFIX)):
@@ -101,7 +127,7 @@ def sweep(folder: Path, now: datetime) -> None:
     """Delete drafts unchanged for seven days, and files that editors left beside them, such as swap files."""
     oldest_kept = (now - _KEPT).timestamp()
     for path in folder.glob(f"*{_PREFIX}*"):
-        if 0 < _changed_at(path) < oldest_kept:
+        if not path.name.startswith(_DAMAGED) and 0 < _changed_at(path) < oldest_kept:
             # Another process may sweep the same folder.
             with suppress(OSError):
                 path.unlink()

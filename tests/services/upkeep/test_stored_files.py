@@ -214,7 +214,7 @@ async def test_a_lost_file_comes_from_the_newest_backup_that_has_it(
     assert found.sentence.endswith(f"{places_of(world).backups / 'older.zip'} has it.")
     with copying.opened(places_of(world).database) as connection:
         (copy,) = copies(connection, places_of(world), [*LOST[kind](connection, places_of(world))])
-        kept = bring(copy, world.folder / "drafts")
+        kept = bring(copy, world.folder / "drafts", world.clock.now())
     assert findings(world)[kind].state == "fine"
     assert (kept.read_bytes() if kept else None) == (content if kind == "sessions" else None)
     assert oct(path.stat().st_mode & 0o777) == "0o600"

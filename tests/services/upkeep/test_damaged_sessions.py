@@ -1,0 +1,61 @@
+"""Copies of damaged sessions: each is kept until the user deletes it, or a purge that reaches its text."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.services.upkeep.stored_files import Copy, LostFile, bring
+from chorus_cli.storage.files import drafts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.services.world import World
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+SESSION = "2026-02-12_draft-of-the-letter"
+
+
+def replace(folder: Path, damaged: bytes, now: datetime = NOW) -> Path:
+    """Replace a damaged session by the one of a backup, and return the copy of the damaged one."""
+    path = folder / "personas" / "chorus" / "sessions" / f"{SESSION}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(damaged)
+    kept = bring(Copy(LostFile(path, "", "", bool), folder / "all.zip", b"{}"), folder / "drafts", now)
+    assert path.read_bytes() == b"{}"
+    assert kept is not None
+    return kept
+
+
+def test_each_copy_has_a_name_of_its_own(tmp_path: Path) -> None:
+    kept = [replace(tmp_path, b"%d" % number, NOW + timedelta(seconds=number)) for number in range(2)]
+    assert [path.read_bytes() for path in kept] == [b"0", b"1"]
+    assert [path.name for path in kept] == [
+        f"damaged-chorus-{SESSION}-20261122-120000-000000.json",
+        f"damaged-chorus-{SESSION}-20261122-120001-000000.json",
+    ]
+    assert {oct(path.stat().st_mode & 0o777) for path in kept} == {"0o600"}
+
+
+def test_no_copy_is_replaced(tmp_path: Path) -> None:
+    kept = replace(tmp_path, b"first")
+    with pytest.raises(FileExistsError):
+        replace(tmp_path, b"second")
+    assert kept.read_bytes() == b"first"
+
+
+def test_the_sweep_of_old_drafts_passes_a_copy_over(tmp_path: Path) -> None:
+    kept = replace(tmp_path, b"{")
+    drafts.sweep(kept.parent, datetime.now(UTC) + timedelta(days=30))
+    assert kept.exists()
+
+
+async def test_a_purge_of_its_text_deletes_a_copy(world: World) -> None:
+    await world.say("The ring is in the hobbit's pocket.")
+    (first, *_) = await world.log()
+    kept = replace(world.folder, f'{{"messages": [{{"content": "{first.content}"'.encode())
+    await (await world.asked_back(f"/purge message {first.id}")).confirmed()
+    assert not kept.exists()
