@@ -27,7 +27,11 @@ BYTES = b"a picture"
 DIGEST = sha256(BYTES).hexdigest()
 NAMED = json.dumps([{"name": "photo.png", "media_type": "text/plain", "size_bytes": 9, "sha256": DIGEST}])
 SESSION = "2026-02-12_kept"
-DEAD_RUN = "17-0123abcd"
+DEAD_RUN, ODD_RUN = "17-0123abcd", "18-0123abcd"
+ANOTHER_REPLY = (
+    "INSERT INTO messages(persona, role, content, timestamp, thread_id, turn_id, status, run) "
+    "SELECT persona, role, content, timestamp, thread_id, turn_id, status, ? FROM messages WHERE role = 'assistant'"
+)
 LEFT = (".restoring-ab12_z9k/chorus.db", "personas/chorus/.chorus-ab12_z9k.tmp", "backups/.chorus-ab12_z9k.tmp")
 THEIRS = ("notes.tmp", "state/drafts/draft-17-0123abcd-x-message.md", "state/rescue/rescue-notes.txt")
 
@@ -125,6 +129,16 @@ def test_what_a_running_chorus_uses_is_not_offered(home: Home, living_run: str) 
     assert (home.path / ".restoring-ab12_z9k" / "chorus.db").exists()
     assert (home.path / "state" / "run" / living_run).exists()
     assert [status for _, status in home.replies()] == ["streaming"]
+
+
+def test_a_reply_of_a_run_that_cannot_be_looked_at_is_left_to_it(home: Home) -> None:
+    orphaned(home)
+    odd_run = home.path / "state" / "run" / ODD_RUN
+    odd_run.symlink_to(odd_run)
+    home.sql(ANOTHER_REPLY, ODD_RUN)
+    told, code = answered(home, ["y", "n", "n"])
+    assert (code, [status for _, status in home.replies()]) == (0, ["interrupted", "streaming"]), told
+    assert odd_run.is_symlink()
 
 
 def test_an_attachment_that_is_gone_comes_from_the_backup(home: Home) -> None:

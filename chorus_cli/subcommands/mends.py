@@ -115,7 +115,9 @@ async def _settle(home: Paths) -> bool:
     store = Store(home.database, home.backups)
     await store.open()
     try:
-        mended = await store.write(orphans.mend, lambda run: file_lock.is_locked(home.run / run), SystemClock().now())
+        mended = await store.write(
+            orphans.mend, lambda run: file_lock.may_be_locked(home.run / run), SystemClock().now()
+        )
         told = await store.write(settle_intents, home)
     finally:
         await store.close()

@@ -95,7 +95,7 @@ def _damaged_rows(connection: OpenDatabase) -> Iterator[Finding]:
 def _cut_off(connection: OpenDatabase, run_folder: Path) -> Iterator[Finding]:
     """Yield a finding about replies, calls and changes of files whose process was killed."""
     rows = examination.in_progress(connection)
-    dead = [f"#{id_}" for id_, run in rows if run is None or not file_lock.is_locked(run_folder / run)]
+    dead = [f"#{id_}" for id_, run in rows if run is None or not file_lock.may_be_locked(run_folder / run)]
     # A process that is alive may be about to end its change.
     changes = 0 if leftovers.running(run_folder) else examination.changes_cut_off(connection)
     told = [

@@ -107,11 +107,19 @@ def is_locked(path: Path) -> bool:
         os.close(descriptor)
 
 
+def may_be_locked(path: Path) -> bool:
+    """Return whether a process may hold the lock on ``path``: a file that cannot be opened counts as locked."""
+    try:
+        return is_locked(path)
+    except OSError:
+        return True
+
+
 def held_in(folder: Path) -> tuple[str, ...]:
     """Return the names of the files in ``folder`` that are locked, by this process or others.
 
     Raises:
-        OSError: the folder cannot be read.
+        OSError: the folder cannot be read, or a file in it cannot be opened.
     """
     return tuple(sorted(path.name for path in folder.iterdir() if is_locked(path)))
 
@@ -122,7 +130,7 @@ def left_in(folder: Path) -> tuple[Path, ...]:
     Raises:
         OSError: the folder cannot be read.
     """
-    return tuple(sorted(path for path in folder.iterdir() if _RUN.fullmatch(path.name) and not is_locked(path)))
+    return tuple(sorted(path for path in folder.iterdir() if _RUN.fullmatch(path.name) and not may_be_locked(path)))
 
 
 def sweep(folder: Path) -> None:

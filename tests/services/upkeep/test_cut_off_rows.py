@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.upkeep.findings import Finding
     from tests.services.world import World
 
-LIVING_RUN = "18-0123abcd"
+LIVING_RUN, ODD_RUN = "18-0123abcd", "19-0123abcd"
 INTENT = (
     "INSERT INTO intents(persona, kind, detail, before, after, created_at) "
     "VALUES ('frodo', 'persona', '{}', '', '', '')"
@@ -38,6 +38,12 @@ async def test_rows_in_progress_are_told_unless_their_process_lives(world: World
         told = interrupted(world)
     assert [each.mend for each in told] == ([] if run == LIVING_RUN else ["interrupted"])
     assert all(each.sentence.startswith("1 reply or call (#2) was cut off with the process.") for each in told)
+
+
+async def test_a_row_of_a_run_whose_lock_file_cannot_be_opened_is_left_to_it(world: World) -> None:
+    await in_progress(world, ODD_RUN)
+    (world.folder / "run" / ODD_RUN).symlink_to(ODD_RUN)
+    assert interrupted(world) == []
 
 
 async def test_a_change_of_a_file_is_told_unless_a_chorus_runs_that_may_end_it(world: World) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from chorus_cli.adapters.machine.paths import paths
 from chorus_cli.keeping import on_disk
-from chorus_cli.storage.files.file_lock import is_locked
+from chorus_cli.storage.files.file_lock import is_locked, left_in, may_be_locked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,3 +24,11 @@ def test_a_run_that_cannot_be_looked_at_may_be_alive(tmp_path: Path) -> None:
     home.run.parent.mkdir(parents=True)
     home.run.write_text("no folder")
     assert on_disk(home, "this-run").is_alive("another-run")
+
+
+def test_a_lock_file_that_cannot_be_opened_hides_no_other(tmp_path: Path) -> None:
+    odd, ended = tmp_path / "17-0123abcd", tmp_path / "18-0123abcd"
+    odd.symlink_to(odd)
+    ended.touch()
+    assert may_be_locked(odd)
+    assert left_in(tmp_path) == (ended,)
