@@ -9,7 +9,7 @@ from chorus_cli.composition import places_of
 from chorus_cli.core.errors import BackupError, ChorusError
 from chorus_cli.core.settings.schema import schema_text
 from chorus_cli.storage.backups import restoring
-from chorus_cli.storage.files import drafts, file_lock, persona_files, session_files
+from chorus_cli.storage.files import drafts, file_lock, session_files, settings_file
 from chorus_cli.storage.files.durable_files import sweep_stale
 from chorus_cli.storage.sqlite import persona_rows
 from chorus_cli.storage.sqlite.context import window_changes
@@ -31,7 +31,7 @@ def clear_up(paths: Paths, services: Services) -> None:
     """Renew the schema of the settings, and delete what crashes have left behind."""
     slug = services.focus.slug
     # The settings of personas name this file, for editors that complete and check by it.
-    persona_files.renew_schema(paths.personas, schema_text())
+    settings_file.renew_schema(paths.personas, schema_text())
     file_lock.sweep(paths.run)
     sweep_stale(paths.personas / slug)
     sweep_stale(session_files.folder(paths.personas, slug))

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 SETTINGS_FILE = "system.jsonc"
-SCHEMA_FILE = "schema.json"
 DOCUMENTS_FOLDER = "docs"
 COMMANDS_FOLDER = "commands"
 """The user's own commands in a chat with the persona."""
@@ -138,17 +137,6 @@ def contents(personas: Path, slug: str) -> dict[str, bytes]:
     return {str(path.relative_to(personas / slug)): content for path, content in found.items()}
 
 
-def renew_schema(personas: Path, text: str) -> None:
-    """Write the schema that the settings point to beside the folder of the personas, unless it stands there already.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    path = personas.parent / SCHEMA_FILE
-    if not path.exists() or path.read_bytes() != text.encode():
-        write_atomically(path, text)
-
-
 def archive(personas: Path, slug: str, now: datetime) -> None:
     """Archive a persona.
 
@@ -180,6 +168,12 @@ def move_away(personas: Path, slug: str, deleted: Path, now: datetime) -> Path:
         deleted.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.move(personas / slug, target)
     return target
+
+
+def was_moved_away(slug: str, deleted: Path) -> bool:
+    """Return whether `move_away` has moved a persona of that name into ``deleted``."""
+    name = re.compile(rf"{re.escape(slug)}-\d{{8}}-\d{{6}}-\d{{6}}")
+    return any(name.fullmatch(each.name) for each in deleted.glob("*"))
 
 
 def settings_path(personas: Path, slug: str) -> Path:

@@ -38,6 +38,8 @@ ANYTHING: Final = _Marker.ANYTHING
 Absent: TypeAlias = Literal[_Marker.ABSENT]
 Anything: TypeAlias = Literal[_Marker.ANYTHING]
 
+SCHEMA_FILE = "schema.json"
+
 _DEFAULTS = "defaults"
 _MODEL = "model"
 
@@ -59,6 +61,17 @@ def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
     if _MODEL in document.values and values.get(_MODEL) is None:
         values[_MODEL], lines[_MODEL] = document.values[_MODEL], document.lines[_MODEL]
     return Layer(str(path), values, lines, readable=not warnings), (*warnings, *_misplaced(path, document))
+
+
+def renew_schema(personas: Path, text: str) -> None:
+    """Write the schema that the settings point to beside the folder of the personas, unless it stands there already.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = personas.parent / SCHEMA_FILE
+    if not path.exists() or path.read_bytes() != text.encode():
+        write_atomically(path, text)
 
 
 def read_text(path: Path) -> str:
