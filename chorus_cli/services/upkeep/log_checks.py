@@ -122,7 +122,7 @@ def _sessions(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
         told = _some([each.phrase for each in lost], " ")
         yield _lost(connection, places, lost, Finding("sessions", State.WRONG, told, Mend.SESSIONS))
     else:
-        number = len(examination.sessions(connection))
+        number = len(stored_files.sessions(connection, places))
         yield fine("sessions", f"{counted(number, 'saved session')} can be read.")
 
 

@@ -65,14 +65,19 @@ class Unnamed(NamedTuple):
     doubt: str
 
 
+def sessions(connection: OpenDatabase, places: Places) -> list[tuple[str, str]]:
+    """Return persona and name of each session that the log lists; those of a deleted persona went with it."""
+    listed = examination.sessions(connection)
+    deleted = {persona for persona in {persona for persona, _ in listed} if _is_deleted(places, persona)}
+    return [(persona, session_id) for persona, session_id in listed if persona not in deleted]
+
+
 def lost_sessions(connection: OpenDatabase, places: Places) -> Iterator[LostFile]:
-    """Yield the sessions that the log lists and that cannot be read; those of a deleted persona went with it."""
-    for persona, session_id in examination.sessions(connection):
+    """Yield the sessions that cannot be read."""
+    for persona, session_id in sessions(connection, places):
         try:
             session_files.read(places.personas, persona, session_id)
         except SessionError as error:
-            if _is_deleted(places, persona):
-                continue
             path = session_files.folder(places.personas, persona) / f"{session_id}{session_files.ENDING}"
             entry = f"{archive.PERSONAS}/{persona}/{session_files.SESSIONS_FOLDER}/{path.name}"
             is_known = is_session_id(session_id) and persona_files.exists(places.personas, persona)
@@ -166,9 +171,8 @@ def _has_digest(digest: str, data: bytes) -> bool:
 
 def _is_deleted(places: Places, persona: str) -> bool:
     """Return whether a persona was deleted, which keeps its folder among the backups."""
-    return not persona_files.exists(places.personas, persona) and any(
-        each.name.startswith(f"{persona}-") for each in (places.backups / _DELETED).glob("*")
-    )
+    is_there = persona_files.exists(places.personas, persona)
+    return not is_there and persona_files.was_moved_away(persona, places.backups / _DELETED)
 
 
 def _digest(path: Path) -> str:

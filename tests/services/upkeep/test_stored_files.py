@@ -256,6 +256,15 @@ async def test_the_sessions_of_a_deleted_persona_are_not_missed(world: World) ->
     assert findings(world)["sessions"].state == "fine"
 
 
+async def test_the_sessions_of_a_persona_are_missed_if_one_of_a_longer_name_was_deleted(world: World) -> None:
+    path = await lose(world, "sessions", b"{")
+    (places_of(world).backups / "deleted" / "chorus-two-20261122-110000-000000").mkdir(parents=True)
+    persona = path.parents[1].rename(world.folder / "gone")
+    assert findings(world)["sessions"].state == "wrong"
+    persona.rename(places_of(world).backups / "deleted" / "chorus-20261122-110000-000000")
+    assert findings(world)["sessions"].sentence == "0 saved sessions can be read."
+
+
 async def test_a_link_in_place_of_a_file_is_not_written_through(world: World) -> None:
     path = await lose(world, "sessions", None)
     path.symlink_to(world.folder / "note.txt")
