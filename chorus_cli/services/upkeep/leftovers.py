@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.core.upkeep.findings import Finding, Mend, fine, note, wrong
+from chorus_cli.storage.backups import archive, daily, restoring
 from chorus_cli.storage.backups.restoring import STAGED
-from chorus_cli.storage.files import file_lock
+from chorus_cli.storage.files import file_lock, persona_files, session_files
+from chorus_cli.storage.files.durable_files import STALE_SECONDS, TEMPORARY
+from chorus_cli.storage.purges import backups as purged_backups
+from chorus_cli.storage.sqlite import migrations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,18 +26,6 @@ if TYPE_CHECKING:
 
     from chorus_cli.services.upkeep.home_checks import Folders
     from chorus_cli.storage.backups.places import Places
-
-_STALE_SECONDS = 3600
-_RANDOM = "[a-z0-9_]{8}"
-_WRITTEN = rf"\.chorus-({_RANDOM}|[0-9a-f]{{12}})\.tmp(-journal)?"
-"""Files that replace another one, sessions, and copies of the log for a backup."""
-
-_NEW_LOG = r"\.chorus\.db\.[0-9a-f]{12}\.new(-journal)?"
-_SHIPPED_PERSONAS = rf"\.personas-{_RANDOM}"
-_UNPACKED = rf"{re.escape(STAGED)}-{_RANDOM}"
-_NEW_PERSONA = rf"\.persona-({_RANDOM}|[a-z0-9][a-z0-9-]{{0,39}})"
-_REWRITTEN_BACKUP = rf"\.chorus-{_RANDOM}"
-_COPIED_ATTACHMENT = r"\.[0-9a-f]{64}\.tmp"
 
 
 class _Place(NamedTuple):
@@ -52,12 +44,17 @@ class _Place(NamedTuple):
 
 
 def _places(places: Places, folders: Folders) -> Iterator[_Place]:
-    yield _Place(folders.data, f"{_WRITTEN}|{_NEW_LOG}|{_SHIPPED_PERSONAS}|{_UNPACKED}")
-    yield from (_Place(each, _WRITTEN) for each in (folders.config, folders.state, folders.rescue))
-    yield _Place(places.personas, _NEW_PERSONA)
-    yield from (_Place(each, _WRITTEN, is_deep=True) for each in (places.personas, places.attachments))
-    yield _Place(places.backups, f"{_WRITTEN}|{_REWRITTEN_BACKUP}")
-    yield _Place(places.kept_attachments, _COPIED_ATTACHMENT, is_deep=True)
+    yield _Place(folders.data, _any_of(migrations.TEMPORARY, persona_files.TEMPORARY_SHIPPED, restoring.TEMPORARY))
+    yield from (_Place(each, TEMPORARY) for each in (folders.data, folders.config, folders.state, folders.rescue))
+    yield _Place(places.personas, persona_files.TEMPORARY)
+    yield _Place(places.personas, _any_of(TEMPORARY, session_files.TEMPORARY), is_deep=True)
+    yield _Place(places.attachments, TEMPORARY, is_deep=True)
+    yield _Place(places.backups, _any_of(archive.TEMPORARY, purged_backups.TEMPORARY, migrations.TEMPORARY_COPY))
+    yield _Place(places.kept_attachments, daily.TEMPORARY, is_deep=True)
+
+
+def _any_of(*names: str) -> str:
+    return "|".join(names)
 
 
 def check_leftovers(places: Places, folders: Folders, now: datetime) -> Iterator[Finding]:
@@ -90,7 +87,7 @@ def temporary_files(places: Places, folders: Folders, now: datetime) -> list[Pat
     newest: dict[Path, float] = {}
     for path in outer:
         newest[path.parent] = max(newest.get(path.parent, 0.0), _changed_at(path))
-    oldest_kept = now.timestamp() - _STALE_SECONDS
+    oldest_kept = now.timestamp() - STALE_SECONDS
     return [path for path in outer if (is_alone if path.name.startswith(STAGED) else newest[path.parent] < oldest_kept)]
 
 

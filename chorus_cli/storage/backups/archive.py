@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseFullError
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.files.durable_files import sync_folder
+from chorus_cli.storage.files import durable_files
 from chorus_cli.storage.files.session_files import SESSIONS_FOLDER
 from chorus_cli.storage.sqlite.upkeep import copying, soundness
 from chorus_cli.storage.sqlite.upkeep.copying import BackupStoppedError
@@ -43,7 +43,8 @@ DAMAGED = "damaged-"
 
 _CHUNK_BYTES = 1_000_000
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, KeyError, NotImplementedError, RuntimeError)
-_PREFIX, _SUFFIX = ".chorus-", ".tmp"
+TEMPORARY = rf"{durable_files.TEMPORARY}(-journal)?"
+"""The names of backups that are being written, and of copies of the log for them, as a regular expression."""
 
 
 class Manifest(NamedTuple):
@@ -187,7 +188,7 @@ def set_aside(places: Places, stamp: str) -> Path:
                 copy.chmod(stat.S_IRUSR | stat.S_IWUSR)
                 with copy.open("rb") as file:
                     os.fsync(file.fileno())
-        sync_folder(places.backups)
+        durable_files.sync_folder(places.backups)
     except OSError as error:
         raise BackupError(f"{places.database} cannot be copied to {target}: {error.strerror or error}.") from error
     return target
@@ -255,7 +256,7 @@ def _contents(places: Places, copy: Path, *, holds_attachments: bool) -> Iterato
 def _persona_files(places: Places) -> Iterator[tuple[Path, str]]:
     """Yield the files of the personas with their names in the archive; temporary files and locks stay out."""
     for path in sorted(places.personas.rglob("*")):
-        is_passing = path.name.endswith((_SUFFIX, ".lock")) and path.name != ".lock"
+        is_passing = path.name.endswith((durable_files.SUFFIX, ".lock")) and path.name != ".lock"
         if path.is_file() and not is_passing:
             yield path, f"{PERSONAS}/{path.relative_to(places.personas).as_posix()}"
 
@@ -271,7 +272,7 @@ def _pack(archive: zipfile.ZipFile, path: Path, name: str, is_stopped: Callable[
 
 @contextmanager
 def _temporary(folder: Path) -> Iterator[Path]:
-    descriptor, name = tempfile.mkstemp(_SUFFIX, _PREFIX, folder)
+    descriptor, name = tempfile.mkstemp(durable_files.SUFFIX, durable_files.PREFIX, folder)
     os.fchmod(descriptor, stat.S_IRUSR | stat.S_IWUSR)
     os.close(descriptor)
     try:
@@ -291,4 +292,4 @@ def _name(draft: Path, target: Path) -> None:
     except OSError:
         # A file system without hard links.
         draft.replace(target)
-    sync_folder(target.parent)
+    durable_files.sync_folder(target.parent)

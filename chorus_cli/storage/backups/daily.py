@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 LOCK = ".lock"
 """The file in the folder of the backups that is locked while one of a day is made."""
 
+TEMPORARY = r"\.[0-9a-f]{64}\.tmp"
+"""The names of attachments that are being copied, as a regular expression."""
+
 _DAILY = re.compile(r"daily-(\d{4}-\d{2}-\d{2})\.zip")
 
 

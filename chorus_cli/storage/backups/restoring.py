@@ -18,7 +18,7 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.storage.backups import archive, daily
 from chorus_cli.storage.backups.archive import ATTACHMENTS, CONFIG, DATABASE, MANIFEST, PERSONAS, Manifest
 from chorus_cli.storage.files import file_lock
-from chorus_cli.storage.files.durable_files import sync_folder, write_atomically
+from chorus_cli.storage.files.durable_files import RANDOM, sync_folder, write_atomically
 from chorus_cli.storage.sqlite.migrations import is_newer
 from chorus_cli.storage.sqlite.upkeep import checksums, copying, salvage, soundness
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from chorus_cli.storage.sqlite.upkeep.salvage import Counts
 
 STAGED = ".restoring"
+TEMPORARY = rf"\.restoring-{RANDOM}"
+"""The names of folders that backups are unpacked in, as a regular expression."""
+
 _REPLACED = "replaced"
 _ZIP_BEGINNING = b"PK"
 

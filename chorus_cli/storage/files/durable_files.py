@@ -21,9 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
-_PREFIX = ".chorus-"
-_SUFFIX = ".tmp"
-_STALE_SECONDS = 3600
+PREFIX, SUFFIX = ".chorus-", ".tmp"
+"""Beginning and end of the names of files that are to replace others."""
+
+RANDOM = "[a-z0-9_]{8}"
+"""The part of a name that `tempfile` makes, as a regular expression."""
+
+TEMPORARY = rf"\.chorus-{RANDOM}\.tmp"
+"""The names of files that are to replace others, as a regular expression."""
+
+STALE_SECONDS = 3600
+"""The age from which no process writes a temporary file any more."""
+
 _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 
 
@@ -42,8 +51,8 @@ def write_atomically(path: Path, text: str | bytes) -> None:
 
 def sweep_stale(folder: Path) -> None:
     """Delete the temporary files in ``folder`` of writes that were killed more than an hour ago."""
-    oldest_kept = time.time() - _STALE_SECONDS
-    for leftover in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
+    oldest_kept = time.time() - STALE_SECONDS
+    for leftover in folder.glob(f"{PREFIX}*{SUFFIX}"):
         # Another process may sweep the same folder.
         with suppress(OSError):
             if leftover.lstat().st_mtime < oldest_kept:
@@ -102,7 +111,7 @@ def _put_back(target: Path) -> Iterator[None]:
 
 
 def _replace(target: Path, data: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(_SUFFIX, _PREFIX, target.parent)
+    descriptor, temporary = tempfile.mkstemp(SUFFIX, PREFIX, target.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(file.fileno(), _mode(target))

@@ -18,7 +18,7 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import HomeError, PersonaError
 from chorus_cli.core.personas.persona import Document
 from chorus_cli.storage.files.bounded_files import read_within
-from chorus_cli.storage.files.durable_files import write_atomically
+from chorus_cli.storage.files.durable_files import RANDOM, write_atomically
 from chorus_cli.storage.files.file_lock import locked, unless_held
 
 if TYPE_CHECKING:
@@ -32,9 +32,11 @@ COMMANDS_FOLDER = "commands"
 CARD_FILE = "card.json"
 """The character card that the persona was made of."""
 _ARCHIVED = ".archived"
-_DRAFT = ".persona-"
+_DRAFT, _SHIPPED = ".persona-", ".personas-"
 _MAKING = ".making"
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+TEMPORARY, TEMPORARY_SHIPPED = rf"\.persona-({RANDOM}|{_SLUG.pattern})", rf"\.personas-{RANDOM}"
+"""The names of folders of personas that are being made, and of all shipped ones, as regular expressions."""
 _NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 _TRUSTED_AFTER_NS = 2_000_000_000
 """Longer than any file system's clock takes to tick: two changes within a tick leave the same times."""
@@ -246,7 +248,7 @@ def install(shipped: Path, personas: Path) -> None:
         return
     draft: Path | None = None
     try:
-        draft = Path(tempfile.mkdtemp(prefix=".personas-", dir=personas.parent))
+        draft = Path(tempfile.mkdtemp(prefix=_SHIPPED, dir=personas.parent))
         for slug in slugs(shipped):
             shutil.copytree(shipped / slug, draft / slug, copy_function=_copy_private)
         for folder in [draft, *(path for path in draft.rglob("*") if path.is_dir())]:

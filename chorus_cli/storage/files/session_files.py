@@ -31,6 +31,9 @@ SESSIONS_FOLDER = "sessions"
 ENDING = ".json"
 LARGEST_FILE_BYTES = limits.SESSION.most
 
+TEMPORARY = r"\.chorus-[0-9a-f]{12}\.tmp"
+"""The names of sessions that are being written, as a regular expression."""
+
 _BEGINNING_BYTES = 8192
 
 

@@ -15,7 +15,7 @@ from chorus_cli.core.errors import BackupError, DatabaseTooNewError, StorageErro
 from chorus_cli.core.log.purges import NO_IDS, Purge, PurgedIds
 from chorus_cli.core.upkeep.purging import NO_CRITERIA, WantedPurge
 from chorus_cli.storage.backups import archive, daily
-from chorus_cli.storage.files.durable_files import sync_folder
+from chorus_cli.storage.files.durable_files import PREFIX, RANDOM, sync_folder
 from chorus_cli.storage.purges import files, overwriting, sessions
 from chorus_cli.storage.purges.concerned import Concerned, concerned
 from chorus_cli.storage.purges.selection import AMONG, selected_by_words
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from chorus_cli.storage.backups.places import Places
+
+TEMPORARY = rf"\.chorus-{RANDOM}"
+"""The names of folders in which a backup is written anew or looked through, as a regular expression."""
 
 _IDENTITIES = {
     "messages": ("messages", "id, persona, role, timestamp"),
@@ -125,7 +128,7 @@ def rewrite(places: Places, path: Path, sought: Sought, now: datetime) -> None:
     """
     status = path.stat()
     try:
-        with tempfile.TemporaryDirectory(prefix=".chorus-", dir=places.backups) as name:
+        with tempfile.TemporaryDirectory(prefix=PREFIX, dir=places.backups) as name:
             folder, draft = Path(name) / "content", Path(name) / "draft"
             folder.mkdir()
             _unpack(path, folder)
@@ -253,7 +256,7 @@ def _drop_kept_attachments(places: Places, dropped: frozenset[str]) -> None:
 def _temporary_folder(places: Places) -> tempfile.TemporaryDirectory[str]:
     """Return a folder for copies that are only read; it is elsewhere if that of the backups cannot be written."""
     is_writable = os.access(places.backups, os.W_OK)
-    return tempfile.TemporaryDirectory(prefix=".chorus-", dir=places.backups if is_writable else None)
+    return tempfile.TemporaryDirectory(prefix=PREFIX, dir=places.backups if is_writable else None)
 
 
 @contextmanager

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 APPLICATION_ID = 0x43484F52  # "CHOR"
+TEMPORARY = r"\.chorus\.db\.[0-9a-f]{12}\.new(-journal)?"
+TEMPORARY_COPY = r"\.chorus-[0-9TZ]{16}-before-\w+\.db\.new(-journal)?"
+"""The names of a log that is being made, and of a copy of one before a step, as regular expressions."""
+
 _ORIGIN_DIGITS = 16
 
 Step = tuple[str, tuple[str, ...]]

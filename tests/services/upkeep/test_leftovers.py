@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import sys
 import warnings
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,14 @@ import pytest
 from chorus_cli.core.sessions.format import Session
 from chorus_cli.services.upkeep.home_checks import Folders
 from chorus_cli.services.upkeep.leftovers import check_leftovers, delete, ended_runs, temporary_files
-from chorus_cli.storage.backups import archive, restoring
+from chorus_cli.storage.backups import archive, daily, restoring
 from chorus_cli.storage.backups.archive import Request
 from chorus_cli.storage.backups.places import Places
 from chorus_cli.storage.files import attachments, file_lock, persona_files, session_files
 from chorus_cli.storage.files.durable_files import write_atomically
+from chorus_cli.storage.purges.backups import Sought, rewrite
 from chorus_cli.storage.sqlite import migrations
+from chorus_cli.storage.sqlite.upkeep import copying
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,6 +83,8 @@ LEFT = (
     "backups/.chorus-ab12_z9k.tmp-journal",
     "backups/.chorus-ab12_z9k",
     f"backups/attachments/ab/.{'ab' * 32}.tmp",
+    "backups/.chorus-20261122T110000Z-before-0009_intents.db.new",
+    "backups/.chorus-20261122T110000Z-before-0009_intents.db.new-journal",
 )
 KEPT = (
     "chorus.db-journal",
@@ -191,6 +196,39 @@ def with_log(places: Places) -> None:
     migrations.find_or_create(places.database, lambda path: sqlite3.connect(path, isolation_level=None))
 
 
+def with_older_log(places: Places) -> None:
+    """Make a log without its latest step."""
+    with_log(places)
+    with closing(sqlite3.connect(places.database)) as connection, connection:
+        connection.execute("DELETE FROM schema_migrations WHERE rowid = (SELECT MAX(rowid) FROM schema_migrations)")
+
+
+def with_attachment(places: Places) -> None:
+    with_log(places)
+    attachments.store(places.attachments, b"a picture")
+    (places.backups / daily.LOCK).touch()
+
+
+def with_backup(places: Places) -> None:
+    with_log(places)
+    copying.copy_database(places.database, places.backups / "older.db")
+
+
+def migrated(places: Places) -> None:
+    connection = sqlite3.connect(places.database, isolation_level=None)
+    migrations.migrate(connection, backups=places.backups)
+
+
+def backed_up_without_links(places: Places) -> None:
+    """Make a daily backup on a disk that knows no hard links."""
+    sys.addaudithook(lambda name, _values: refuse() if name == "os.link" else None)
+    daily.make(places, Request(places.backups / "daily-2026-11-22.zip", NOW, holds_attachments=False))
+
+
+def refuse() -> None:
+    raise PermissionError
+
+
 SESSION = Session("2026-11-22_x", "chorus", NOW, "", "", 0, NOW, NOW, 1, (), ())
 MAKERS: dict[str, tuple[str, Callable[[Places], object]]] = {
     "settings": ("os.rename", lambda places: write_atomically(places.config_file, "{}")),
@@ -200,15 +238,23 @@ MAKERS: dict[str, tuple[str, Callable[[Places], object]]] = {
     "new persona": ("os.rename", lambda places: persona_files.create(places.personas, "frodo", "{}")),
     "shipped personas": ("os.rename", lambda places: persona_files.install(places.personas, places.backups / "new")),
     "backup": ("os.link", lambda places: archive.write(places, Request(places.backups / "all.zip", NOW))),
+    "copy before a step": ("os.rename", migrated),
+    "attachments of a daily backup": ("os.rename", backed_up_without_links),
+    "purged backup": ("sqlite3.connect", lambda places: rewrite(places, places.backups / "older.db", Sought(), NOW)),
     "restore": ("open", lambda places: restoring.staged(places, "none.zip", NOW).__enter__()),
+}
+PREPARED: dict[str, Callable[[Places], object]] = {
+    "backup": with_log,
+    "copy before a step": with_older_log,
+    "attachments of a daily backup": with_attachment,
+    "purged backup": with_backup,
 }
 
 
 @pytest.mark.parametrize("maker", MAKERS)
 def test_the_temporary_files_of_a_killed_maker_are_found(places: Places, maker: str) -> None:
     home = places.database.parent
-    if maker == "backup":
-        with_log(places)
+    PREPARED.get(maker, bool)(places)
     before = {*home.rglob("*")}
     killed_at(MAKERS[maker][0], lambda: MAKERS[maker][1](places))
     assert {*home.rglob("*")} - before
