@@ -37,7 +37,8 @@ def opened_file(path: Path, *, follows_link: bool = True) -> Iterator[BinaryIO]:
         OSError: it cannot be opened, is no regular file, or is a link and ``follows_link`` is false.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if follows_link else os.O_NOFOLLOW))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
         yield file

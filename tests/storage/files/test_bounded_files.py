@@ -37,6 +37,20 @@ def test_what_is_too_large_or_no_file_is_refused(tmp_path: Path) -> None:
             read_within(tmp_path / name, TEN_BYTES)
 
 
+def test_a_folder_is_named_and_left_closed(tmp_path: Path) -> None:
+    before = next_descriptor()
+    with pytest.raises(OSError, match="it is not a regular file") as refused:
+        read_within(tmp_path, TEN_BYTES)
+    assert refused.value.filename == str(tmp_path)
+    assert next_descriptor() == before
+
+
+def next_descriptor() -> int:
+    """Return the lowest number that is free for a file."""
+    with Path(os.devnull).open("rb") as file:
+        return file.fileno()
+
+
 def test_a_link_is_followed_only_where_that_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "note").write_bytes(b"A note.")
     (tmp_path / "link").symlink_to("note")
