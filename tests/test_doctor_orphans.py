@@ -105,6 +105,7 @@ def test_what_killed_processes_left_is_a_note_and_goes_with_consent(home: Home) 
     assert "1 reply or call is marked as interrupted." in told
     assert "Deleted 1 attachment (9 bytes)." in told
     assert "Deleted 3 temporary files and folders (12 bytes)." in told
+    assert "Deleted 1 lock file." in told
     assert [(home.path / name).read_bytes() for name in THEIRS] == [b"left"] * len(THEIRS)
     assert [status for _, status in home.replies()] == ["interrupted"]
     assert of_doctor(home) == []
@@ -155,6 +156,19 @@ def test_an_attachment_that_is_gone_comes_from_the_backup(home: Home) -> None:
     assert findings(home, "wrong") == {}
 
 
+def test_a_repair_that_the_disk_refuses_ends_with_a_sentence(home: Home) -> None:
+    home.sql("UPDATE messages SET attachments = ? WHERE role = 'user'", NAMED)
+    path = stored(home)
+    assert home.run("backup").code == 0
+    path.unlink()
+    path.mkdir()
+    told, code = answered(home, ["y"])
+    assert code == 1
+    # The terminal breaks the long path.
+    sentence = f"The repair stopped at {path}: Is a directory. Mend that and run chorus doctor again"
+    assert sentence.replace(" ", "") in told.replace(" ", "")
+
+
 def test_a_damaged_session_comes_from_the_backup_and_is_kept(home: Home) -> None:
     with home.chat() as terminal:
         terminal.say("/context save about the hello")
@@ -202,4 +216,5 @@ def test_a_restore_that_was_decided_is_carried_on(home: Home) -> None:
 
 def test_each_repair_has_a_question_and_a_function() -> None:
     assert {*MENDS} == {*Mend}
-    assert all(mend.question.endswith(("?", ".")) for mend in Mend)
+    assert len({mend.question for mend in Mend}) == len(Mend)
+    assert [mend for mend in Mend if mend.question.count("?") != 1] == []

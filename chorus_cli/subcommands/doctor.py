@@ -83,6 +83,11 @@ async def _mended(home: Paths, finding: Finding) -> bool:
     try:
         home.make()
         return await MENDS[finding.mend](home)
-    except (ChorusError, OSError) as error:
+    except ChorusError as error:
         standard_error().error(str(error))
-        return False
+    except OSError as error:
+        path = error.filename2 or error.filename
+        at = f" at {path}" if path else ""
+        reason = f"The repair stopped{at}: {error.strerror or error}."
+        standard_error().error(f"{reason} Mend that and run chorus doctor again; it tells what is left.")
+    return False

@@ -95,10 +95,11 @@ async def _salvage(home: Paths) -> bool:
 
 def _counts(counts: Counts, backup: Path | None) -> str:
     brought = f", {counts.from_backup:,} brought from {backup}" if backup else ""
-    changed = f" {counts.changed:,} of them differ from the text that was written." if counts.changed else ""
+    differ, are = ("differs" if counts.changed == 1 else "differ"), ("is" if counts.lost == 1 else "are")
+    changed = f" {counts.changed:,} of them {differ} from the text that was written." if counts.changed else ""
     others = counts.others + counts.others_from_backup
     return (
-        f"{counted(counts.read, 'message')} could be read{brought}; {counts.lost:,} are lost.{changed} "
+        f"{counted(counts.read, 'message')} could be read{brought}; {counts.lost:,} {are} lost.{changed} "
         f"{others:,} other rows are kept."
     )
 
@@ -167,8 +168,9 @@ async def _delete_leftovers(home: Paths) -> bool:
 
 
 async def _delete_ended_runs(home: Paths) -> bool:
-    file_lock.delete_free(leftovers.ended_runs(home.run))
-    standard_output().paragraph("The lock files are deleted.")
+    ended = leftovers.ended_runs(home.run)
+    file_lock.delete_free(ended)
+    standard_output().paragraph(f"Deleted {counted(len(ended), 'lock file')}.")
     return True
 
 

@@ -33,18 +33,18 @@ class Mend(StrEnum):
 
     PERMISSIONS = "permissions", "Take the permissions of other users away?"
     INDEX = "index", "Make the index again from the log?"
-    CHECKSUMS = "checksums", "Bring the texts of these messages from the newest backup that has them?"
+    CHECKSUMS = "checksums", "Bring the text of each changed message from the newest backup that has it?"
     SALVAGE = (
         "salvage",
         "Salvage the log into a new file, with the newest backup? You are asked again before it is used.",
     )
     RESTORE = "restore", "Carry the restore on now?"
     INTERRUPTED = "interrupted", "Settle that now, as the next start would?"
-    SESSIONS = "sessions", "Bring these sessions from the newest backups that have them? A damaged file is kept."
-    ATTACHMENTS = "attachments", "Bring these attachments from the newest backups that have them?"
-    UNNAMED = "unnamed", "Delete these attachments?"
-    LEFTOVERS = "leftovers", "Delete these temporary files?"
-    RUNS = "runs", "Delete these lock files?"
+    SESSIONS = "sessions", "Bring each lost session from the newest backup that has it? A damaged file is kept."
+    ATTACHMENTS = "attachments", "Bring each lost attachment from the newest backup that has it?"
+    UNNAMED = "unnamed", "Delete each attachment that nothing names?"
+    LEFTOVERS = "leftovers", "Delete all temporary files that a killed Chorus has left?"
+    RUNS = "runs", "Delete each lock file of a process that has ended?"
 
 
 class Finding(NamedTuple):

@@ -86,7 +86,7 @@ def _rows(connection: OpenDatabase, places: Places, run_folder: Path) -> Iterato
 
 def _damaged_rows(connection: OpenDatabase) -> Iterator[Finding]:
     unreadable, lost = examination.unreadable(connection), examination.orphans(connection)
-    told = [*unreadable[:_MOST_NAMED], *([f"There are {enumerated(lost)}."] if lost else [])]
+    told = [*unreadable[:_MOST_NAMED], *([f"The log has {enumerated(lost)}."] if lost else [])]
     if told:
         way = "A salvage keeps all texts, and brings the rows that are gone from the newest backup, if it has them."
         yield wrong("rows", " ".join([*told, way]), Mend.SALVAGE)
@@ -103,8 +103,8 @@ def _cut_off(connection: OpenDatabase, run_folder: Path) -> Iterator[Finding]:
         *([counted(changes, "change of a file", "changes of files")] if changes else []),
     ]
     if told:
-        were = "was" if len(dead) + changes == 1 else "were"
-        sentence = f"{enumerated(told)} {were} cut off with the process. The next start of Chorus settles that."
+        ended = "was cut off when its process" if len(dead) + changes == 1 else "were cut off when their process"
+        sentence = f"{enumerated(told)} {ended} ended. The next start of Chorus settles that."
         yield note("interrupted", sentence, Mend.INTERRUPTED if is_current(connection) else None)
 
 
@@ -155,14 +155,15 @@ def _unnamed(connection: OpenDatabase, places: Places, run_folder: Path) -> Iter
     if not paths:
         return
     size = size_in_words(sum(map(leftovers.size_bytes, paths)))
-    are = "is" if len(paths) == 1 else "are"
-    told = f"{counted(len(paths), 'attachment')} ({size}) {are} named by no message"
+    are, them = ("is", "it") if len(paths) == 1 else ("are", "them")
+    told = f"{counted(len(paths), 'attachment')} ({size}) {are} named by"
     if leftovers.running(run_folder):
-        yield note("unnamed", f"{told}. A Chorus that runs may still send them, so nothing is offered.")
+        yield note("unnamed", f"{told} no message. A Chorus that runs may still send {them}, so nothing is offered.")
     elif doubt:
-        yield note("unnamed", f"{told} that can be read, but others may need them, so nothing is offered: {doubt}")
+        reason = f"something else may need {them}, so nothing is offered: {doubt}"
+        yield note("unnamed", f"{told} nothing that can be read, but {reason}.")
     else:
-        yield note("unnamed", f"{told}, session or backup.", Mend.UNNAMED)
+        yield note("unnamed", f"{told} no message, session or backup.", Mend.UNNAMED)
 
 
 def _some(sentences: Sequence[str], between: str = ", ") -> str:

@@ -59,7 +59,7 @@ class Copy(NamedTuple):
 
 
 class Unnamed(NamedTuple):
-    """Attachments that nothing names; ``doubt`` says why that is not certain, it is empty if it is."""
+    """Attachments that nothing names; ``doubt`` is a clause that says why that is not certain, empty if it is."""
 
     paths: tuple[Path, ...]
     doubt: str
@@ -136,15 +136,14 @@ def unnamed_attachments(connection: OpenDatabase, places: Places) -> Unnamed:
     for digest in examination.digests(connection) & {*files}:
         del files[digest]
     doubt = "a message cannot be read" if files and examination.unreadable(connection) else ""
-    try:
-        for path in _session_files(places) if files else ():
-            for match in _DIGEST.finditer(read_within(path, limits.SESSION)):
-                files.pop(match[0].decode(), None)
-        for each in daily.listed(places) if files else ():
-            for digest in _needed(places, each.path):
+    backups = [each.path for each in daily.listed(places)]
+    looks = [*((_in_session, path) for path in _session_files(places)), *((_needed, path) for path in backups)]
+    for look, path in looks if files else ():
+        try:
+            for digest in look(places, path):
                 files.pop(digest, None)
-    except (OSError, BackupError, StorageError) as error:
-        doubt = doubt or str(error)
+        except (OSError, BackupError, StorageError):
+            doubt = doubt or f"{path} is damaged or cannot be read"
     return Unnamed(tuple(sorted(files.values())), doubt)
 
 
@@ -187,6 +186,16 @@ def _session_files(places: Places) -> Iterable[Path]:
     """Return the files of sessions, also of deleted personas."""
     pattern = f"*/{session_files.SESSIONS_FOLDER}/*{session_files.ENDING}"
     return [*places.personas.glob(pattern), *(places.backups / _DELETED).glob(pattern)]
+
+
+def _in_session(_places: Places, path: Path) -> Iterator[str]:
+    """Yield the attachments that a session names.
+
+    Raises:
+        OSError: it cannot be read, so that it may name any.
+    """
+    for match in _DIGEST.finditer(read_within(path, limits.SESSION)):
+        yield match[0].decode()
 
 
 def _needed(places: Places, path: Path) -> frozenset[str]:

@@ -37,7 +37,7 @@ async def test_rows_in_progress_are_told_unless_their_process_lives(world: World
     with file_lock.hold(world.folder / "run" / LIVING_RUN):
         told = interrupted(world)
     assert [each.mend for each in told] == ([] if run == LIVING_RUN else ["interrupted"])
-    assert all(each.sentence.startswith("1 reply or call (#2) was cut off with the process.") for each in told)
+    assert all(each.sentence.startswith("1 reply or call (#2) was cut off when its process ended.") for each in told)
 
 
 async def test_a_row_of_a_run_whose_lock_file_cannot_be_opened_is_left_to_it(world: World) -> None:
@@ -49,7 +49,10 @@ async def test_a_row_of_a_run_whose_lock_file_cannot_be_opened_is_left_to_it(wor
 async def test_a_change_of_a_file_is_told_unless_a_chorus_runs_that_may_end_it(world: World) -> None:
     await world.store.write(lambda c: c.execute(INTENT))
     (found,) = interrupted(world)
-    assert found.sentence == "1 change of a file was cut off with the process. The next start of Chorus settles that."
+    assert (
+        found.sentence
+        == "1 change of a file was cut off when its process ended. The next start of Chorus settles that."
+    )
     with file_lock.hold(world.folder / "run" / LIVING_RUN):
         assert interrupted(world) == []
 
@@ -60,3 +63,10 @@ async def test_nothing_is_offered_in_a_log_of_an_older_chorus(world: World) -> N
         lambda c: c.execute("DELETE FROM schema_migrations WHERE rowid = (SELECT MAX(rowid) FROM schema_migrations)")
     )
     assert [(each.state, each.mend) for each in interrupted(world)] == [("note", None)]
+
+
+async def test_one_row_that_refers_to_a_row_that_is_gone_is_told_as_one(world: World) -> None:
+    await world.say("hello")
+    await world.store.write(lambda c: c.execute("UPDATE messages SET turn_id = 99 WHERE id = 2"))
+    found = {each.subject: each for each in check_log(world.services.upkeep.backups.places, world.folder / "run")}
+    assert "The log has 1 message of a turn that is gone." in found["rows"].sentence

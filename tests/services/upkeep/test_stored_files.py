@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import zipfile
 from hashlib import sha256
@@ -155,7 +156,11 @@ async def damaged_backup(world: World) -> None:
     (places_of(world).backups / "all.zip").write_bytes(b"PK")
 
 
-@pytest.mark.parametrize("break_", [damaged_row, damaged_log, damaged_backup])
+async def folder_as_session(world: World) -> None:
+    (places_of(world).personas / "chorus" / "sessions" / "2026-02-12_folder.json").mkdir(parents=True)
+
+
+@pytest.mark.parametrize("break_", [damaged_row, damaged_log, damaged_backup, folder_as_session])
 async def test_nothing_is_offered_if_something_that_cannot_be_read_may_need_it(
     world: World, break_: Callable[[World], Awaitable[None]]
 ) -> None:
@@ -165,7 +170,9 @@ async def test_nothing_is_offered_if_something_that_cannot_be_read_may_need_it(
     await break_(world)
     found = findings(world)["unnamed"]
     assert (found.state, found.mend) == ("note", None)
-    assert "so nothing is offered" in found.sentence
+    told, _, doubt = found.sentence.partition(", so nothing is offered: ")
+    assert told == "1 attachment (6 bytes) is named by nothing that can be read, but something else may need it"
+    assert re.fullmatch(r"(a message cannot be read|/\S+\.\w+ is damaged or cannot be read)\.", doubt)
 
 
 async def test_nothing_is_offered_while_a_chorus_runs_that_may_send_it(world: World) -> None:

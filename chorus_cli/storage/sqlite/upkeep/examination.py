@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.log import attachments
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.storage.sqlite.log import index_renewal, search_index
 from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError
 from chorus_cli.storage.sqlite.log.message_columns import COLUMNS, messages
@@ -41,19 +42,19 @@ def unreadable(connection: sqlite3.Connection) -> list[str]:
 
 def orphans(connection: sqlite3.Connection) -> list[str]:
     """Return phrases for rows that refer to rows that are gone."""
-    counted = {
-        "messages of threads that are gone": ("thread_id", "threads"),
-        "messages of turns that are gone": ("turn_id", "messages"),
-        "rewordings of messages that are gone": ("revises", "messages"),
-        "messages of operations that are gone": ("introduced_by", "operations"),
-    }
+    references = (
+        ("message of a thread that is gone", "messages of threads that are gone", "thread_id", "threads"),
+        ("message of a turn that is gone", "messages of turns that are gone", "turn_id", "messages"),
+        ("rewording of a message that is gone", "rewordings of messages that are gone", "revises", "messages"),
+        ("message of an operation that is gone", "messages of operations that are gone", "introduced_by", "operations"),
+    )
     found = []
-    for phrase, (column, table) in counted.items():
+    for one, more, column, table in references:
         (number,) = connection.execute(
             f"SELECT COUNT(*) FROM messages WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT id FROM {table})"
         ).fetchone()
         if number:
-            found.append(f"{number:,} {phrase}")
+            found.append(counted(number, one, more))
     return found
 
 
