@@ -16,7 +16,7 @@ from chorus_cli.core.upkeep.findings import Finding, Mend, fine, note, wrong
 from chorus_cli.storage.backups import archive, daily, restoring
 from chorus_cli.storage.backups.restoring import STAGED
 from chorus_cli.storage.files import file_lock, persona_files, session_files
-from chorus_cli.storage.files.durable_files import STALE_SECONDS, TEMPORARY
+from chorus_cli.storage.files.durable_files import TEMPORARY, is_stale
 from chorus_cli.storage.purges import backups as purged_backups
 from chorus_cli.storage.sqlite import migrations
 
@@ -77,18 +77,15 @@ def check_leftovers(places: Places, folders: Folders, now: datetime) -> Iterator
 def temporary_files(places: Places, folders: Folders, now: datetime) -> list[Path]:
     """Return the temporary files and folders that no process uses.
 
-    Nothing in their folder was changed for an hour. A folder that a backup was unpacked in may wait for an answer for
-    longer: it is left once no other Chorus runs.
+    Neither they nor other temporary files beside them were changed within an hour. A folder that a backup was unpacked
+    in may wait for an answer for longer: it is left once no other Chorus runs.
     """
     found = list(dict.fromkeys(chain.from_iterable(each.found() for each in _places(places, folders))))
     outer = [path for path in found if not {*path.parents} & {*found}]
     # Looked at after the list is made: the maker of a folder in it had its lock before.
     is_alone = not running(folders.run)
-    newest: dict[Path, float] = {}
-    for path in outer:
-        newest[path.parent] = max(newest.get(path.parent, 0.0), _changed_at(path))
-    oldest_kept = now.timestamp() - STALE_SECONDS
-    return [path for path in outer if (is_alone if path.name.startswith(STAGED) else newest[path.parent] < oldest_kept)]
+    in_use = {path.parent for path in outer if not _is_stale(path, now)}
+    return [path for path in outer if (is_alone if path.name.startswith(STAGED) else path.parent not in in_use)]
 
 
 def running(run_folder: Path) -> tuple[str, ...]:
@@ -126,9 +123,9 @@ def size_bytes(path: Path) -> int:
     return sum(status.st_size for status in _statuses(path) if stat.S_ISREG(status.st_mode))
 
 
-def _changed_at(path: Path) -> float:
-    """Return the newest change of a file, or in a folder, in seconds since 1970."""
-    return max((status.st_mtime for status in _statuses(path)), default=0.0)
+def _is_stale(path: Path, now: datetime) -> bool:
+    """Return whether no process can still write a file, or any in a folder."""
+    return all(is_stale(status.st_mtime, now.timestamp()) for status in _statuses(path))
 
 
 def _statuses(path: Path) -> Iterator[os.stat_result]:

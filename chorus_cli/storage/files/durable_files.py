@@ -30,9 +30,7 @@ RANDOM = "[a-z0-9_]{8}"
 TEMPORARY = rf"\.chorus-{RANDOM}\.tmp"
 """The names of files that are to replace others, as a regular expression."""
 
-STALE_SECONDS = 3600
-"""The age from which no process writes a temporary file any more."""
-
+_STALE_SECONDS = 3600
 _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 
 
@@ -51,12 +49,20 @@ def write_atomically(path: Path, text: str | bytes) -> None:
 
 def sweep_stale(folder: Path) -> None:
     """Delete the temporary files in ``folder`` of writes that were killed more than an hour ago."""
-    oldest_kept = time.time() - STALE_SECONDS
+    now = time.time()
     for leftover in folder.glob(f"{PREFIX}*{SUFFIX}"):
         # Another process may sweep the same folder.
         with suppress(OSError):
-            if leftover.lstat().st_mtime < oldest_kept:
+            if is_stale(leftover.lstat().st_mtime, now):
                 leftover.unlink()
+
+
+def is_stale(changed_at: float, now: float) -> bool:
+    """Return whether no process can still write a temporary file, by the time of its last change in seconds since 1970.
+
+    That is so after an hour, and if the time is more than an hour ahead: the clock was wrong, or was set back.
+    """
+    return abs(now - changed_at) > _STALE_SECONDS
 
 
 def sync_folder(folder: Path) -> None:

@@ -133,6 +133,17 @@ def test_a_folder_that_a_running_chorus_may_ask_about_is_none(places: Places, na
         assert left(places) == ([] if name.startswith(".restoring-") else [name])
 
 
+@pytest.mark.parametrize("name", LEFT)
+def test_a_temporary_file_from_the_future_is_found(places: Places, name: str) -> None:
+    put(places.database.parent / name, -DAY_OLD)
+    assert left(places) == [name]
+
+
+def test_a_clock_may_be_some_minutes_off(places: Places) -> None:
+    put(places.database.parent / ".chorus-ab12_z9k.tmp", timedelta(minutes=-50))
+    assert left(places) == []
+
+
 @pytest.mark.parametrize(("copy", "draft"), [("0copyofd", "1draftof"), ("1copyofd", "0draftof")])
 def test_an_old_file_of_a_backup_that_is_still_packed_is_none(places: Places, copy: str, draft: str) -> None:
     put(places.backups / f".chorus-{copy}.tmp", timedelta(hours=3))

@@ -114,6 +114,14 @@ def test_text_that_is_not_unicode_is_refused_before_anything_is_touched(tmp_path
     assert names(tmp_path) == []
 
 
+def test_leftovers_from_the_future_are_swept(tmp_path: Path) -> None:
+    for name, ahead in ((".chorus-far.tmp", 7200), (".chorus-near.tmp", 60)):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (time.time() + ahead, time.time() + ahead))
+    sweep_stale(tmp_path)
+    assert names(tmp_path) == [".chorus-near.tmp"]
+
+
 def test_only_old_leftovers_of_killed_writes_are_swept(tmp_path: Path) -> None:
     two_hours_ago = time.time() - 7200
     for name in (".chorus-old.tmp", ".chorus-new.tmp", ".other-old.tmp", "chorus-old.tmp", "system.jsonc"):
