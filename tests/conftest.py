@@ -15,12 +15,13 @@ from chorus_cli.adapters.models.litellm.library import _FIRST_REQUEST_MODULES, p
 from tests import guard
 from tests.amount import is_thorough, set_amount
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
+from tests.mock_provider import MockProvider, running
 from tests.services.folding.long_talk import Talk, long_talk
 from tests.services.world import World, built
 from tests.storage.sqlite.database import QuickStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from chorus_cli.storage.sqlite.store import Store
 
@@ -78,6 +79,13 @@ def _litellm() -> None:
         prepare_environment()
         for name in ("litellm", *_FIRST_REQUEST_MODULES):
             importlib.import_module(name)
+
+
+@pytest.fixture(scope="session")
+def mock_provider() -> Iterator[MockProvider]:
+    """A model server for all tests, which takes a second to start; each test tells it how to behave."""
+    with running() as provider:
+        yield provider
 
 
 @pytest.fixture
