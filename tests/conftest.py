@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import shutil
@@ -65,6 +66,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_thorough() and hasattr(getattr(item, "obj", None), "hypothesis"):
             item.add_marker("slow")
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of the search for garbage, which some tests ask for and forks begin with."""
+    gc.freeze()
 
 
 def pytest_xdist_auto_num_workers() -> int:

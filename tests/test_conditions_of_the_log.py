@@ -139,7 +139,8 @@ def test_a_full_disk_is_called_that_and_the_message_is_kept_elsewhere(home: Home
         with full.chat(TMPDIR=str(home.path.parent)) as terminal:
             terminal.ask(HELLO, "made you unhappy?")
             fill(full.path / "filling")
-            terminal.say("are you there? " + "word " * 2000)
+            terminal.paste("are you there? " + "word " * 2000)
+            terminal.press("enter")
             terminal.until(lambda: told(terminal, "There is no room left on the disk of"), "the sentence")
             terminal.await_line(PROMPT)
             (full.path / "filling").unlink()
