@@ -150,7 +150,7 @@ async def _prepare(app: App, talk: Talk) -> None:
 def _conversation(app: App, clock: _Clock, model: _Model) -> Conversation:
     """Return the app's, which folds behind the talk as in the chat, with the clock and the model in their places."""
     conversation, planner = app.services().conversation, app.services().context.planner
-    folding = Folding(planner, Summarizer(model, planner), clock)
+    folding = Folding(planner, Summarizer(model, planner, clock), clock)
     folds = FoldSchedule(planner.store, folding, _fail, lambda _sentence: None)
     answering = conversation.answering
     outside = replace(answering.outside, model=model, clock=clock)

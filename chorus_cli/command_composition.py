@@ -92,7 +92,8 @@ def compose(turns: Turns, desk: Desk) -> Services:
     journal = Journal(context, clock, personas, turns.memory)
     # A private chat may read the shipped personas, beside which nothing is saved.
     install = partial(_install, opened.paths.personas)
-    saving = SessionSaving(opened.paths.personas, clock, context, Summarizer(turns.providers.client, context), install)
+    summarizer = Summarizer(turns.providers.client, context, clock)
+    saving = SessionSaving(opened.paths.personas, clock, context, summarizer, install)
     timer = _idle_timer(turns, saving, journal)
     replies = _replies(turns, timer)
     activity = ThreadActivity(opened.keeping.is_alive, replies.waiting_in, replies.stop)

@@ -203,7 +203,7 @@ def compose_turns(opened: Opened, machine: Machine, providers: Providers, *, fol
     memory = _memory(opened, machine, providers)
     costs = Costs(store, clock, providers.prices)
     jobs = _jobs(opened, machine, memory)
-    folding = Folding(context, Summarizer(providers.client, context), clock)
+    folding = Folding(context, Summarizer(providers.client, context, clock), clock)
     folds = FoldSchedule(store, folding, machine.report_bug, opened.notifier.aside if folds_in_background else None)
     answering = _answering(opened, machine, providers, ToolServices(store, clock, search, memory, jobs))
     attachments = Attachments(opened.keeping.attachments, providers.counter, providers.accepted_by)

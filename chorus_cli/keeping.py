@@ -64,7 +64,7 @@ def on_disk(paths: Paths, run: str) -> Keeping:
     obstacle = paths.obstacle
     return Keeping(
         run=run,
-        is_alive=lambda other: file_lock.is_locked(paths.run / other),
+        is_alive=lambda other: _may_run(paths.run / other),
         store=Store(paths.database, paths.backups, is_read_only=bool(obstacle)),
         personas=Personas(paths.personas, paths.config_file),
         open_threads=OpenThreads(paths.run, run),
@@ -75,6 +75,14 @@ def on_disk(paths: Paths, run: str) -> Keeping:
         bugs=paths.log_file,
         obstacle=obstacle,
     )
+
+
+def _may_run(lock: Path) -> bool:
+    """Return whether the process of a run may be alive; where that cannot be seen, its rows are left to it."""
+    try:
+        return file_lock.is_locked(lock)
+    except OSError:
+        return True
 
 
 def in_memory(paths: Paths, run: str, folder: MemoryFolder) -> Keeping:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tests.adapters.models.fault_server import DONE, chunk
+from tests.adapters.models.fault_server import DONE, chunk, usage_chunk
 from tests.loopback_server import serving
 from tests.remembering import summary_of, wants_summary
 
@@ -24,8 +24,8 @@ class RememberingProvider:
     """A running server: its address, what it was asked, oldest first, and how it treats whoever wants a summary.
 
     ``status`` is what that is answered with, and ``is_mute`` makes it an answer without a word. As long as
-    ``may_write`` is clear it is kept waiting; ``writes_once`` clears it when a summary was written. The talk is
-    answered with the first word of what was said.
+    ``may_write`` is clear it is kept waiting; ``writes_once`` clears it when a summary was written. ``tokens`` are
+    those of prompt and text that each summary reports. The talk is answered with the first word of what was said.
     """
 
     address: str = ""
@@ -33,6 +33,7 @@ class RememberingProvider:
     status: int = 200
     is_mute: bool = False
     writes_once: bool = False
+    tokens: tuple[int, int] | None = None
     may_write: threading.Event = field(default_factory=threading.Event)
 
     def answer(self, body: dict[str, Any]) -> tuple[int, list[bytes]]:
@@ -48,7 +49,7 @@ class RememberingProvider:
         self.may_write.wait(_PATIENCE_SECONDS)
         if self.writes_once:
             self.may_write.clear()
-        return self.status, _reply("" if self.is_mute else summary_of(said))
+        return self.status, _reply("" if self.is_mute else summary_of(said), self.tokens)
 
 
 def is_for_summary(messages: Messages) -> bool:
@@ -68,5 +69,5 @@ def remembering() -> Iterator[RememberingProvider]:
             provider.may_write.set()
 
 
-def _reply(text: str) -> bytes:
-    return chunk(text) + chunk(finish_reason="stop") + DONE
+def _reply(text: str, tokens: tuple[int, int] | None = None) -> bytes:
+    return chunk(text) + chunk(finish_reason="stop") + (usage_chunk(*tokens) if tokens else b"") + DONE

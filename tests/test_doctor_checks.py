@@ -98,7 +98,7 @@ OFFERS: dict[str, tuple[Callable[[Home], None], str | None]] = {
     "index": (damaged_index, "index"),
     "permissions": (open_to_all, "permissions"),
     "log": (empty, "salvage"),
-    "rows": (orphaned, None),
+    "rows": (orphaned, "salvage"),
 }
 
 

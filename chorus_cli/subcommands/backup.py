@@ -26,6 +26,7 @@ from chorus_cli.terminal.screen.output import standard_error, standard_output
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from chorus_cli.adapters.machine.paths import Paths
     from chorus_cli.storage.backups.restoring import Staged
@@ -76,7 +77,7 @@ def alone(home: Paths) -> Iterator[None]:
     run = f"{os.getpid()}-{os.urandom(4).hex()}"
     with file_lock.hold(home.run / run):
         try:
-            others = [name.partition("-")[0] for name in file_lock.held_in(home.run) if name != run]
+            others = [name.partition("-")[0] for name in _held_in(home.run) if name != run]
             if others:
                 raise CommandError(
                     f"Another Chorus runs (process {enumerated(others)}). Leave it and try again; nothing was changed."
@@ -86,6 +87,14 @@ def alone(home: Paths) -> Iterator[None]:
             # A name that stays is swept later: the lock is free.
             with suppress(OSError):
                 (home.run / run).unlink()
+
+
+def _held_in(folder: Path) -> tuple[str, ...]:
+    try:
+        return file_lock.held_in(folder)
+    except OSError as error:
+        reason = error.strerror or error
+        raise CommandError(f"Chorus cannot see whether another one runs: {reason}. Nothing was changed.") from error
 
 
 def _declined() -> str:

@@ -38,10 +38,10 @@ _ABOUT_PERSONAS = {
         "phrase; begin* is how a word begins. The exit code is 1 when nothing is found.",
     ),
     "cost": _Told(
-        "show the cost of replies",
-        "only the replies to this persona",
-        "Show the cost of replies, of all personas or of P alone, as far as prices are known: from the "
-        "tokens that providers reported and litellm's prices. Summaries are not counted.",
+        "show the cost of replies and summaries",
+        "only those of this persona",
+        "Show the cost of replies and summaries, of all personas or of P alone, as far as prices are known: from the "
+        "tokens that providers reported and litellm's prices.",
     ),
     "memory": _Told("show what is remembered", "whose memory; otherwise that of the last persona"),
     "import": _Told(
@@ -252,7 +252,7 @@ def _add_readers(commands: argparse._SubParsersAction[_Parser]) -> None:
     search.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
     search.add_argument("--json", action="store_true", help="as one JSON value")
     cost = _about_personas(commands, "cost")
-    cost.add_argument("--since", metavar="T", help="only newer replies, such as 7d or monday")
+    cost.add_argument("--since", metavar="T", help="only newer ones, such as 7d or monday")
     cost.add_argument("--by", choices=("day", "persona", "model", "thread"), default="model", help="a line for each")
     cost.add_argument("--json", action="store_true", help="as one JSON value")
     memory = _about_personas(commands, "memory")

@@ -71,7 +71,7 @@ async def search(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
 
 
 async def cost(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    """Show the costs of replies, of all personas or of one."""
+    """Show the costs of replies and summaries, of all personas or of one."""
     given = options(chosen, environment)
     async with opened(given._replace(persona=None), environment) as app:
         since = _since(chosen, app.clock.now())

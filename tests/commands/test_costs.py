@@ -13,7 +13,7 @@ from chorus_cli.core.models.costs import Prices, TokenUse
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from chorus_cli.services.log.costs import Costs, Grouping
 from chorus_cli.storage.sqlite.log import thread_rows
-from tests.services.world import another_thread
+from tests.services.world import MODEL, another_thread
 
 if TYPE_CHECKING:
     from tests.services.world import World
@@ -28,6 +28,14 @@ async def answered(world: World, usage: dict[str, int] | None = None, model: str
     if model:
         world.focus.use_model(world.focus.slug, model)
     await world.say("Really?")
+
+
+async def folded(world: World, usage: dict[str, int] | None = None) -> None:
+    """Have four turns, none of which reports tokens, summarised by a request that does."""
+    for _ in range(4):
+        await world.say("Really?")
+    world.model.enqueue(TextDelta("In short."), ReplyEnd("stop", USAGE if usage is None else usage))
+    await world.told("/compact")
 
 
 @pytest.fixture
@@ -91,6 +99,60 @@ async def test_the_price_of_the_last_reply_is_that_of_its_turn(world: World, cos
     world.clock.advance(timedelta(minutes=1))
     await answered(world, usage=USAGE | {"completion_tokens": 20})
     assert await costs.of_last_reply(thread) == pytest.approx(COST + 0.1)
+
+
+@pytest.mark.parametrize("grouping", Grouping)
+async def test_summaries_are_counted_by_every_grouping_and_named(
+    world: World, costs: Costs, grouping: Grouping
+) -> None:
+    await folded(world)
+    await answered(world)
+    keys = {Grouping.DAY: "2026-02-12", Grouping.PERSONA: "chorus", Grouping.MODEL: MODEL, Grouping.THREAD: "chorus #1"}
+    report = await costs.report(grouping, None)
+    [line] = report.lines
+    assert (line.key, line.replies, line.summaries) == (keys[grouping], 1, 1)
+    assert [line.cost, report.total.cost, report.summaries.cost] == [pytest.approx(each * COST) for each in (2, 2, 1)]
+    told = report.as_json()["summaries"]
+    assert isinstance(told, dict)
+    assert told.items() >= {"replies": 0, "summaries": 1, "prompt_tokens": 100, "cached_tokens": 80}.items()
+    assert (await costs.report(grouping, world.clock.now())).lines == ()
+    assert (await costs.report(grouping, None, "frodo")).lines == ()
+
+
+async def test_the_summaries_of_other_days_are_none_of_the_budget_of_today(world: World, costs: Costs) -> None:
+    await folded(world)
+    assert (await costs.spending(0.15)).sentence == (
+        "The replies and summaries of today have cost $0.13, 85% of your budget of $0.15."
+    )
+    world.clock.advance(timedelta(days=1))
+    assert (await costs.spending(0.15)).spent == 0
+
+
+async def test_the_price_of_the_last_reply_has_no_summary_in_it(world: World, costs: Costs) -> None:
+    await answered(world)
+    await folded(world)
+    assert await costs.of_last_reply(world.focus.thread_id) == pytest.approx(COST)
+
+
+@pytest.mark.parametrize(
+    ("usage", "title", "is_named"), [({}, "replies", False), (USAGE, "replies and summaries", True)]
+)
+async def test_the_command_says_how_much_of_the_cost_is_summaries(
+    world: World, usage: dict[str, int], title: str, *, is_named: bool
+) -> None:
+    await answered(world)
+    await folded(world, usage)
+    told = await world.told("/cost")
+    named = "Part of it is 1 request for summaries: prompt 100, text 10 tokens, cost unknown."
+    assert f"Cost of {title}, in tokens and USD" in told
+    assert (named in told, "summaries:" in told) == (is_named, is_named)
+
+
+async def test_a_damaged_usage_of_a_summary_is_passed_over(world: World, costs: Costs) -> None:
+    await folded(world)
+    damage = "UPDATE other_requests SET usage = '{'"
+    await world.store.write(lambda connection: bool(connection.execute(damage)))
+    assert (await costs.report(Grouping.MODEL, None)).lines == ()
 
 
 async def test_the_command_shows_a_table_and_today(world: World) -> None:

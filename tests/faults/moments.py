@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from chorus_cli.core.sessions import summary as session_summary
 from tests.adapters.models.fault_server import DONE, chunk
 from tests.calling_provider import call_chunk, piece
 from tests.loopback_server import serving
@@ -137,7 +138,8 @@ def opened_editor(folder: Path) -> str:
 def _pieces(body: dict[str, Any]) -> Iterator[bytes]:
     messages = body["messages"]
     said = str(messages[-1]["content"])
-    if wants_summary(str(messages[0]["content"])) or "late" in said:
+    system = str(messages[0]["content"])
+    if wants_summary(system) or system.startswith(session_summary.TASK) or "late" in said:
         yield from (chunk(f"word{number} ") for number in _slowly())
     elif messages[-1]["role"] != "tool" and "milk" in said:
         call = piece(json.dumps({"type": "TASK", "content": "buy milk"}), id_="c1", name="remember")

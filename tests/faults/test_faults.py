@@ -26,9 +26,9 @@ QUICK = {
     "a turn": [("kill", 30), ("EIO", -2), ("EROFS", -1), ("EMFILE", 1)],
     "a setting": [("kill", 9), ("EIO", -2)],
     "a save": [("ENOSPC", -4)],
-    "a restored backup": [("EIO", 34)],
+    "a restored backup": [("EIO", 34), ("EMFILE", 2)],
 }
-"""Faults at calls, counted from the end if negative: syncs after a commit and a rename, a lock file, a row, a draft."""
+"""Faults at calls, counted from the end if negative: syncs after a commit and a rename, lock files, a row, a draft."""
 
 
 @pytest.fixture(scope="module")

@@ -91,8 +91,8 @@ def _at_the_next_start(place: Place, program: FaultyProgram) -> Iterator[str]:
 
 def _examined(home: Paths) -> Iterator[Finding]:
     """Yield the findings of the doctor, without its start."""
-    places, folders = places_of(home), Folders(home.data, home.config, home.state, home.rescue)
-    yield from check_log(places)
+    places, folders = places_of(home), Folders(home.data, home.config, home.state, home.rescue, home.run)
+    yield from check_log(places, home.run)
     yield from check_home(places, folders, Personas(home.personas, home.config_file), datetime.now(UTC))
 
 

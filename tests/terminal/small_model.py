@@ -24,11 +24,11 @@ _FOLD_SECONDS = 0.5
 _SO_FAR = "Summary of the conversation so far:"
 
 
-def furnish(home: Home, limit: int) -> None:
+def furnish(home: Home, limit: int, model: str = MODEL) -> None:
     """Give the persona a model that takes so many tokens in all."""
     folder = home.path / "personas" / "chorus"
     folder.mkdir(parents=True)
-    settings = {"name": "Chorus", "system_prompt": "Be brief.", "model": MODEL, "context_token_limit": limit}
+    settings = {"name": "Chorus", "system_prompt": "Be brief.", "model": model, "context_token_limit": limit}
     (folder / "system.jsonc").write_text(json.dumps(settings))
 
 

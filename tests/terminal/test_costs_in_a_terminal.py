@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.recording_server import recording
+from tests.remembering_provider import remembering
 from tests.terminal.driver import PROMPT, Home
 from tests.terminal.editors import changing, editor
+from tests.terminal.private_user import private_user
+from tests.terminal.small_model import furnish, say, talking
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,3 +89,34 @@ def test_the_chat_asks_before_each_message_once_the_budget_is_spent_and_shows_th
         terminal.say("y")
         terminal.until(lambda: len(home.replies()) == 2, "a second reply")
     assert home.said() == ["I am unhappy", "I am happy"]
+
+
+def test_summaries_are_counted_from_the_keyboard_and_the_budget_asks_because_of_them(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    furnish(home, 10_000, "openai/gpt-4o-mini")
+    with remembering() as provider, talking(home, provider.address) as chat:
+        provider.tokens = (1_000_000, 100_000)
+        chat.ask("/settings set budget 0.2", "budget is now 0.2")
+        say(chat, "one!", "two!", "three!", "four!", more=3)
+        chat.ask("/cost", "No reply with a known number of tokens.")
+        chat.ask("/compact", "4 messages summarised")
+        chat.ask("/cost", "Part of it is 1 request for summaries: prompt 1,000,000, text 100,000 tokens, cost $0.21.")
+        chat.say("five!")
+        chat.await_text("The replies and summaries of today have cost $0.21, 105% of your budget of $0.20. Ask")
+        chat.say("n")
+        chat.await_text("Nothing was sent.")
+    report = json.loads(home.run("cost", "--json", "--by", "thread").output)
+    assert [(line["key"], line["replies"], line["summaries"]) for line in report["lines"]] == [("chorus #1", 0, 1)]
+    assert report["summaries"]["cost_usd"] == report["total"]["cost_usd"] == pytest.approx(0.21)
+    assert "Part of it is 1 request for summaries" in home.run("cost").output
+
+
+def test_the_summaries_of_a_private_chat_are_counted_within_it_alone(tmp_path: Path) -> None:
+    with recording() as server, private_user(tmp_path) as user:
+        server.tokens = (200_000, 0)
+        with user.chat("--private", **server.environment("openai/gpt-4o-mini")) as chat:
+            chat.ask("I am happy", "seen.")
+            chat.ask("/context save notes", "Saved")
+            chat.ask("/cost", "Part of it is 1 request for summaries: prompt 200,000, text 0 tokens, cost $0.03.")
+            chat.ask("/cost", "Today: $0.06.")
+        assert json.loads(user.home.run("cost", "--json").output)["lines"] == []

@@ -1,4 +1,4 @@
-"""``/cost``: the costs of replies; and the question before a message once the budget of a day is spent."""
+"""``/cost``: the costs of replies and summaries, and the spending of today beside its budget."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chorus_cli.commands.wording import local
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.models.costs import CostLine, DaySpending, without_price
 from chorus_cli.core.text.cutting import quoted
-from chorus_cli.core.text.phrases import enumerated
+from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.core.time import timespan
 from chorus_cli.services.log.costs import CostReport, Grouping
 
@@ -59,9 +59,9 @@ WANTED = Parameter(
 
 @GROUP.command("cost")
 async def cost(services: Services, wanted: Annotated[AskedCost | None, WANTED] = None) -> Report:
-    """Show the cost of replies, as far as prices are known, and how much of the prompts came from a cache.
+    """Show the cost of replies and summaries, as far as it is known, and how much of the prompts came from a cache.
 
-    It is computed from the tokens that providers reported and litellm's prices. Summaries are not counted.
+    It is computed from the tokens that providers reported and litellm's prices.
 
     Examples:
         /cost
@@ -80,9 +80,21 @@ def cost_report(report: CostReport) -> Report:
         return Report((Text(f"No reply with a known number of tokens{since}."),))
     heads = (report.grouping.capitalize(), "Replies", "Prompt", "From cache", "Reply", "Cost")
     lines = [*report.lines, *([report.total] if len(report.lines) > 1 else [])]
-    table = Table(f"Cost of replies{since}, in tokens and USD", heads, tuple(map(_row, lines)))
-    unknown = without_price(report.total)
-    return Report((table, *([Text(unknown)] if unknown else [])))
+    priced = "replies and summaries" if report.summaries.summaries else "replies"
+    table = Table(f"Cost of {priced}{since}, in tokens and USD", heads, tuple(map(_row, lines)))
+    notes = (_of_summaries(report.summaries), without_price(report.total))
+    return Report((table, *(Text(note) for note in notes if note)))
+
+
+def _of_summaries(line: CostLine) -> str:
+    """Say how much of a report is summaries; empty if there are none."""
+    if not line.summaries:
+        return ""
+    asked, tokens = counted(line.summaries, "request"), line.tokens
+    return (
+        f"Part of it is {asked} for summaries: prompt {tokens.prompt:,}, text {tokens.completion:,} tokens, "
+        f"cost {line.cost_text}."
+    )
 
 
 def _row(line: CostLine) -> tuple[str, ...]:
@@ -96,4 +108,4 @@ async def _today(services: Services) -> str:
     budget = services.focus.target().persona.settings.budget
     if budget is None:
         return f"Today: {today.cost_text}. /settings set budget 5 warns you when a day has cost that much."
-    return DaySpending(today.cost or 0.0, budget).sentence
+    return DaySpending.of(today, budget).sentence

@@ -1,4 +1,4 @@
-"""Costs of replies: tokens as providers report them, priced per token."""
+"""Costs of replies and of summaries: tokens as providers report them, priced per token."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.text.phrases import enumerated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
     from chorus_cli.core.settings.jsonc import JsonValue
@@ -55,8 +55,25 @@ class TokenUse(NamedTuple):
 _NO_TOKENS = TokenUse()
 
 
+class OtherRequest(NamedTuple):
+    """A request to a model whose answer is no message; ``at`` is the time of the answer.
+
+    ``usage`` holds token counts as the provider reported them.
+    """
+
+    persona: str
+    thread_id: int
+    purpose: str
+    model: str
+    at: datetime
+    usage: Mapping[str, int]
+
+
 class ModelUse(NamedTuple):
-    """The tokens of replies of one model in one thread, in one minute; ``model`` is empty where no row names one."""
+    """The tokens of one model in one thread, in one minute; ``model`` is empty where no row names one.
+
+    They are those of ``replies``, or of so many requests for ``summaries``.
+    """
 
     persona: str
     thread_id: int
@@ -64,11 +81,12 @@ class ModelUse(NamedTuple):
     at: datetime
     replies: int
     tokens: TokenUse
+    summaries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class CostLine:
-    """The cost of replies with the same ``key`` in USD.
+    """The cost in USD of the replies, and the requests for ``summaries``, with the same ``key``.
 
     ``cost`` is ``None`` where no price of their models is known; ``unpriced`` names the models without one.
     """
@@ -78,14 +96,17 @@ class CostLine:
     tokens: TokenUse = _NO_TOKENS
     cost: float | None = None
     unpriced: tuple[str, ...] = ()
+    summaries: int = 0
 
     def with_use(self, use: ModelUse, prices: Prices | None) -> CostLine:
-        """Return the line with more replies."""
-        replies, tokens = self.replies + use.replies, self.tokens.plus(use.tokens)
+        """Return the line with more replies or summaries."""
+        cost, unpriced = self.cost, self.unpriced
         if prices is None:
-            unpriced = tuple(dict.fromkeys((*self.unpriced, use.model)))
-            return CostLine(self.key, replies, tokens, self.cost, unpriced)
-        return CostLine(self.key, replies, tokens, (self.cost or 0.0) + use.tokens.cost(prices), self.unpriced)
+            unpriced = tuple(dict.fromkeys((*unpriced, use.model)))
+        else:
+            cost = (cost or 0.0) + use.tokens.cost(prices)
+        replies, summaries = self.replies + use.replies, self.summaries + use.summaries
+        return CostLine(self.key, replies, self.tokens.plus(use.tokens), cost, unpriced, summaries)
 
     @property
     def cost_text(self) -> str:
@@ -97,6 +118,7 @@ class CostLine:
         return {
             "key": self.key,
             "replies": self.replies,
+            "summaries": self.summaries,
             "prompt_tokens": self.tokens.prompt,
             CACHED: self.tokens.cached,
             WRITTEN: self.tokens.written,
@@ -117,9 +139,9 @@ def cost_lines(
     return [lines[named] for named in sorted(lines)]
 
 
-def total(uses: Iterable[ModelUse], prices: Callable[[str], Prices | None]) -> CostLine:
-    """Return the line of all replies."""
-    return next(iter(cost_lines(uses, prices, lambda _use: "total")), CostLine("total", cost=0.0))
+def total(uses: Iterable[ModelUse], prices: Callable[[str], Prices | None], key: str = "total") -> CostLine:
+    """Return one line of all replies and summaries."""
+    return next(iter(cost_lines(uses, prices, lambda _use: key)), CostLine(key, cost=0.0))
 
 
 def dollars(amount: float) -> str:
@@ -128,10 +150,16 @@ def dollars(amount: float) -> str:
 
 
 class DaySpending(NamedTuple):
-    """The cost of the replies of a day and its budget, in USD."""
+    """The cost of the replies, and of summaries if there are any, of a day and its budget, in USD."""
 
     spent: float
     budget: float
+    has_summaries: bool = False
+
+    @classmethod
+    def of(cls, line: CostLine, budget: float) -> DaySpending:
+        """Return the spending of a day beside a budget; a model without a known price adds nothing."""
+        return cls(line.cost or 0.0, budget, has_summaries=bool(line.summaries))
 
     @property
     def is_near(self) -> bool:
@@ -146,9 +174,9 @@ class DaySpending(NamedTuple):
     @property
     def sentence(self) -> str:
         """The state of the budget for the user."""
-        share = f"{self.spent / self.budget:.0%}"
+        share, counted = f"{self.spent / self.budget:.0%}", "replies and summaries" if self.has_summaries else "replies"
         return (
-            f"The replies of today have cost {dollars(self.spent)}, {share} of your budget of {dollars(self.budget)}."
+            f"The {counted} of today have cost {dollars(self.spent)}, {share} of your budget of {dollars(self.budget)}."
         )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Self
 
     from chorus_cli.core.settings.jsonc import JsonValue
 
@@ -20,25 +21,30 @@ class State(StrEnum):
 
 
 class Mend(StrEnum):
-    """A repair that the doctor offers."""
+    """A repair that the doctor offers: its name for programs, and the question before it is done."""
 
-    PERMISSIONS = "permissions"
-    INDEX = "index"
-    CHECKSUMS = "checksums"
-    SALVAGE = "salvage"
+    question: str
 
-    @property
-    def question(self) -> str:
-        """Return the question before it is done."""
-        return _QUESTIONS[self]
+    def __new__(cls, name: str, question: str) -> Self:
+        """Make a repair of this name."""
+        mend = str.__new__(cls, name)
+        mend._value_, mend.question = name, question
+        return mend
 
-
-_QUESTIONS = {
-    Mend.PERMISSIONS: "Take the permissions of other users away?",
-    Mend.INDEX: "Make the index again from the log?",
-    Mend.CHECKSUMS: "Bring the texts of these messages from the newest backup that has them?",
-    Mend.SALVAGE: "Salvage the log into a new file, with the newest backup? You are asked again before it is used.",
-}
+    PERMISSIONS = "permissions", "Take the permissions of other users away?"
+    INDEX = "index", "Make the index again from the log?"
+    CHECKSUMS = "checksums", "Bring the texts of these messages from the newest backup that has them?"
+    SALVAGE = (
+        "salvage",
+        "Salvage the log into a new file, with the newest backup? You are asked again before it is used.",
+    )
+    RESTORE = "restore", "Carry the restore on now?"
+    INTERRUPTED = "interrupted", "Settle that now, as the next start would?"
+    SESSIONS = "sessions", "Bring these sessions from the newest backups that have them? A damaged file is kept."
+    ATTACHMENTS = "attachments", "Bring these attachments from the newest backups that have them?"
+    UNNAMED = "unnamed", "Delete these attachments?"
+    LEFTOVERS = "leftovers", "Delete these temporary files?"
+    RUNS = "runs", "Delete these lock files?"
 
 
 class Finding(NamedTuple):
@@ -64,9 +70,9 @@ def fine(subject: str, sentence: str) -> Finding:
     return Finding(subject, State.FINE, sentence)
 
 
-def note(subject: str, sentence: str) -> Finding:
+def note(subject: str, sentence: str, mend: Mend | None = None) -> Finding:
     """Return a finding that is worth knowing, but nothing wrong."""
-    return Finding(subject, State.NOTE, sentence)
+    return Finding(subject, State.NOTE, sentence, mend)
 
 
 def wrong(subject: str, sentence: str, mend: Mend | None = None) -> Finding:

@@ -152,10 +152,11 @@ class Folding:
         task = folding.task(budget.summary_room, focus)
         entries = entries_of(usable(fold.messages), target.persona.name)
         so_far = view.summary.content if view.summary else ""
-        written = await self._summarizer.extended(target, task, so_far, entries)
-        new = await asyncio.to_thread(self._measured, target, written, budget.summary_room * _LONGEST_SUMMARY)
-        storing = self._context.store.write(self._stored, fold, new, automatic=automatic)
-        stored, stopped = await run_to_completion(storing)
+        async with self._summarizer.spending() as spent:
+            written = await self._summarizer.extended(target, task, so_far, entries, spent)
+            new = await asyncio.to_thread(self._measured, target, written, budget.summary_room * _LONGEST_SUMMARY)
+            storing = spent.stored_with(lambda c: self._stored(c, fold, new, automatic=automatic))
+            stored, stopped = await run_to_completion(storing)
         # A user who stopped the fold too late is told that it was done.
         if stopped and (automatic or stored is None):
             raise asyncio.CancelledError

@@ -1,28 +1,35 @@
-"""Has a model write a summary, and extend it by the messages since."""
+"""Has a model write a summary, and extend it by the messages since; the usage of its requests is stored."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.core.context.budget import TOKENS_PER_MESSAGE
-from chorus_cli.core.errors import ModelError
+from chorus_cli.core.errors import DatabaseUnconfirmedError, ModelError, StorageError
 from chorus_cli.core.models.choice import ELIZA, ModelChoice
+from chorus_cli.core.models.costs import OtherRequest
 from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from chorus_cli.core.models.exchange import ModelRequest, PromptMessage
 from chorus_cli.core.models.outcome import outcome
 from chorus_cli.core.sessions.slices import next_slice
 from chorus_cli.core.text.surrogates import join_surrogates
+from chorus_cli.services.cancellation import run_to_completion
+from chorus_cli.storage.sqlite.log import usage_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from datetime import datetime
 
     from chorus_cli.core.context.budget import Budget
     from chorus_cli.core.context.target import Target
-    from chorus_cli.ports import ModelClient
+    from chorus_cli.ports import Clock, ModelClient
     from chorus_cli.services.context.context import Context
+    from chorus_cli.storage.sqlite.store import Connection, Store
+
+T = TypeVar("T")
 
 PATIENCE_SECONDS = 30.0
 
@@ -30,6 +37,7 @@ _BEGINNING = "The conversation:"
 _SO_FAR = "Summary of the conversation so far:"
 _NEXT_PART = "The next part of the conversation, which the summary has to take in:"
 _SMALLEST_ROOM_TOKENS = 100
+_PURPOSE = "summary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,35 +48,87 @@ class _Part:
     prompt_tokens: int
 
 
+class Spent:
+    """The usage of the requests for one summary, as long as it is not stored."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._requests: list[OtherRequest] = []
+
+    def add(self, target: Target, at: datetime, usage: Mapping[str, int]) -> None:
+        """Take the usage of an answer; one without a report is not counted."""
+        if usage:
+            slug, model = target.persona.slug, model_of(target)
+            self._requests.append(OtherRequest(slug, target.thread_id, _PURPOSE, model, at, usage))
+
+    async def stored_with(self, work: Callable[[Connection], T]) -> T:
+        """Store the usage in the transaction in which ``work`` stores the summary.
+
+        Raises:
+            StorageError: neither could be stored.
+        """
+
+        def both(connection: Connection) -> T:
+            usage_rows.store(connection, self._requests)
+            return work(connection)
+
+        try:
+            result = await self._store.write(both)
+        except DatabaseUnconfirmedError:
+            # It may be stored, and must not be counted twice.
+            self._requests = []
+            raise
+        self._requests = []
+        return result
+
+    async def stored_alone(self) -> None:
+        """Store the usage of requests that have come to nothing; without a working database it is lost."""
+        if self._requests:
+            with suppress(StorageError):
+                await self._store.write(usage_rows.store, self._requests)
+
+
 @dataclass(frozen=True, slots=True)
 class Summarizer:
     """Asks the persona's ``summary_model``, or the model in use; waits ``patience_seconds`` for each of its answers."""
 
     model: ModelClient
     context: Context
+    clock: Clock
     patience_seconds: float = PATIENCE_SECONDS
 
     def can_summarize(self, target: Target) -> bool:
         """Return whether the model can do it at all: ELIZA cannot."""
         return model_of(target) != ELIZA
 
-    async def extended(self, target: Target, task: str, so_far: str, entries: Sequence[str]) -> str:
+    @asynccontextmanager
+    async def spending(self) -> AsyncIterator[Spent]:
+        """Provide the usage of a summary to be stored with it; in the end the rest of it is stored alone."""
+        spent = Spent(self.context.store)
+        try:
+            yield spent
+        finally:
+            _, stopped = await run_to_completion(spent.stored_alone())
+            if stopped:
+                raise asyncio.CancelledError
+
+    async def extended(self, target: Target, task: str, so_far: str, entries: Sequence[str], spent: Spent) -> str:
         """Return the summary ``so_far``, which may be empty, extended by the entries of a transcript, oldest first.
 
-        ``task`` tells the model what to write. Entries that do not fit its limit at once go in slices, each with the
-        summary of those before.
+        ``task`` tells the model what to write, and ``spent`` takes the usage of each answer. Entries that do not fit
+        its limit at once go in slices, each with the summary of those before.
 
         Raises:
             ModelError: the model refused, failed, said nothing, or took too long.
         """
         try:
-            return await self._extended(target, task, so_far, entries)
+            return await self._extended(target, task, so_far, entries, spent)
         except TimeoutError as error:
             raise ModelError(
                 f"{model_of(target)} did not write a summary within {self.patience_seconds:g} s."
             ) from error
 
-    async def _extended(self, target: Target, task: str, so_far: str, entries: Sequence[str]) -> str:
+    async def _extended(self, target: Target, task: str, so_far: str, entries: Sequence[str], spent: Spent) -> str:
         allowed = await self._budget(target)
         rest = list(entries)
         while rest:
@@ -82,7 +142,7 @@ class Summarizer:
                 prompt_tokens=allowed.corrected(part.prompt_tokens),
             )
             async with asyncio.timeout(self.patience_seconds):
-                so_far = await self._reply(request)
+                so_far = await self._reply(request, lambda usage: spent.add(target, self.clock.now(), usage))
         return so_far
 
     async def _budget(self, target: Target) -> Budget:
@@ -103,7 +163,7 @@ class Summarizer:
         text, later = next_slice(rest, room, count)
         return _Part(text, used + count(text)), later
 
-    async def _reply(self, request: ModelRequest) -> str:
+    async def _reply(self, request: ModelRequest, take_usage: Callable[[Mapping[str, int]], None]) -> str:
         pieces: list[str] = []
         end = ReplyEnd(None)
         async with aclosing(self.model.stream(request)) as events:
@@ -112,6 +172,7 @@ class Summarizer:
                     pieces.append(event.text)
                 elif isinstance(event, ReplyEnd):
                     end = event
+                    take_usage(event.usage)
         text = join_surrogates("".join(pieces)).strip()
         ended = outcome(text, end, None)
         if ended.error is not None:

@@ -1,4 +1,4 @@
-"""The costs of replies, from the stored usage and the prices of the models."""
+"""The costs of replies and summaries, from the stored usage and the prices of the models."""
 
 from __future__ import annotations
 
@@ -30,12 +30,16 @@ class Grouping(StrEnum):
 
 
 class CostReport(NamedTuple):
-    """Costs line by line, and their total, since a time (``None``: since ever)."""
+    """Costs line by line, and their total, since a time (``None``: since ever).
+
+    ``summaries`` is the part of the total that summaries have cost.
+    """
 
     grouping: Grouping
     since: datetime | None
     lines: tuple[CostLine, ...]
     total: CostLine
+    summaries: CostLine
 
     def as_json(self) -> dict[str, JsonValue]:
         """Return the report as a JSON object."""
@@ -44,6 +48,7 @@ class CostReport(NamedTuple):
             "since": self.since.isoformat() if self.since else None,
             "lines": [line.as_json() for line in self.lines],
             "total": self.total.as_json(),
+            "summaries": self.summaries.as_json(),
         }
 
 
@@ -72,20 +77,22 @@ class Costs:
                 case Grouping.THREAD:
                     return f"{use.persona} #{numbers.get(use.thread_id, use.thread_id)}"
 
-        lines, summed = await asyncio.to_thread(
-            lambda: (tuple(cost_lines(uses, self.prices, key)), total(uses, self.prices))
-        )
-        return CostReport(grouping, since, lines, summed)
+        def computed() -> CostReport:
+            lines = tuple(cost_lines(uses, self.prices, key))
+            summaries = total((use for use in uses if use.summaries), self.prices, "summaries")
+            return CostReport(grouping, since, lines, total(uses, self.prices), summaries)
+
+        return await asyncio.to_thread(computed)
 
     async def today(self) -> CostLine:
-        """Return the cost of the replies of all personas since local midnight."""
+        """Return the cost of the replies and summaries of all personas since local midnight."""
         midnight = self.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
         uses = await self.store.read(usage_rows.uses, midnight)
         return await asyncio.to_thread(total, uses, self.prices)
 
     async def spending(self, budget: float) -> DaySpending:
         """Return the spending of today beside a budget of so many USD."""
-        return DaySpending((await self.today()).cost or 0.0, budget)
+        return DaySpending.of(await self.today(), budget)
 
     async def of_last_reply(self, thread_id: int) -> float | None:
         """Return the price of the newest answered turn of a thread; ``None`` where it is not known."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from chorus_cli.core.sessions.format import SavedThread
     from chorus_cli.ports import Clock
     from chorus_cli.services.context.context import Context
-    from chorus_cli.services.folding.summarizer import Summarizer
+    from chorus_cli.services.folding.summarizer import Spent, Summarizer
     from chorus_cli.services.sessions.copy import ContextCopy
     from chorus_cli.storage.sqlite.sessions.session_rows import SessionRow
     from chorus_cli.storage.sqlite.store import Connection
@@ -83,10 +83,11 @@ class SessionSaving:
         copy = await copied(self.context, target, self.clock.now())
         if not copy.messages:
             raise SessionError(_nothing(target, copy))
-        session, summary = await self._new(target, description, copy)
-        coverage = Coverage(copy.through_message_id, copy.through_message_id, copy.operation_id)
-        await asyncio.to_thread(self.install)
-        row = await self._stored(session_rows.create, Saving(session, MANUAL, coverage))
+        async with self.summarizer.spending() as spent:
+            session, summary = await self._new(target, description, copy, spent)
+            coverage = Coverage(copy.through_message_id, copy.through_message_id, copy.operation_id)
+            await asyncio.to_thread(self.install)
+            row = await self._stored(session_rows.create, Saving(session, MANUAL, coverage), spent)
         if row is None:
             raise SessionError(
                 "Something was purged while the session was being saved, so nothing was saved. Save it again."
@@ -112,20 +113,22 @@ class SessionSaving:
             return None
         known = await self.context.store.read(session_rows.idle_session, target.persona.slug)
         old = await self._file_of(known[0]) if known else None
-        if known is None or old is None or not _holds(copy, old):
-            write, summarized = session_rows.create, 0
-            session, summary = await self._new(target, description, copy)
-        else:
-            write, summarized = session_rows.rewrite, known[1]
-            session, summary = await self._extended(target, copy, old, summarized)
-        reached = summarized if summary.problem else copy.through_message_id
-        coverage = Coverage(copy.through_message_id, reached, copy.operation_id)
-        row = await self._stored(write, Saving(session, IDLE, coverage, through))
+        async with self.summarizer.spending() as spent:
+            if known is None or old is None or not _holds(copy, old):
+                write, summarized = session_rows.create, 0
+                session, summary = await self._new(target, description, copy, spent)
+            else:
+                write, summarized = session_rows.rewrite, known[1]
+                session, summary = await self._extended(target, copy, old, summarized, spent)
+            reached = summarized if summary.problem else copy.through_message_id
+            coverage = Coverage(copy.through_message_id, reached, copy.operation_id)
+            row = await self._stored(write, Saving(session, IDLE, coverage, through), spent)
         return Saved(row, copy.in_progress, summary.problem, session.spoken_threads) if row else None
 
-    async def _stored(self, write: Write, saving: Saving) -> SessionRow | None:
+    async def _stored(self, write: Write, saving: Saving, spent: Spent) -> SessionRow | None:
         """Write a session to completion even if the caller is cancelled."""
-        row, stopped = await run_to_completion(self.context.store.write(write, self.personas, saving))
+        work = spent.stored_with(lambda connection: write(connection, self.personas, saving))
+        row, stopped = await run_to_completion(work)
         if stopped:
             raise asyncio.CancelledError
         return row
@@ -133,10 +136,10 @@ class SessionSaving:
     async def _unsaved(self, target: Target, copy: ContextCopy) -> tuple[Message, ...]:
         return copy.said_after(await self.context.store.read(session_rows.through, target.persona.slug))
 
-    async def _new(self, target: Target, description: str, copy: ContextCopy) -> tuple[Session, _Summary]:
+    async def _new(self, target: Target, description: str, copy: ContextCopy, spent: Spent) -> tuple[Session, _Summary]:
         messages = tuple(map(content_of, copy.messages))
         described = " ".join(cleaned_input(description)[0].split())
-        summary = await self._summary(target, "", messages, messages)
+        summary = await self._summary(target, "", messages, messages, spent)
         session = Session(
             session_id=stem(copy.now, slug(described, messages[0].content)),
             persona=target.persona.slug,
@@ -153,14 +156,14 @@ class SessionSaving:
         return session, summary
 
     async def _extended(
-        self, target: Target, copy: ContextCopy, old: Session, summarized_through: int
+        self, target: Target, copy: ContextCopy, old: Session, summarized_through: int, spent: Spent
     ) -> tuple[Session, _Summary]:
         """Return the session with the present context, and with messages that have left the context only by age."""
         gone = [message for message in old.messages if message.timestamp <= copy.since_in(message.thread_id)]
         messages, aged = _merged(gone, copy)
         new = tuple(map(content_of, copy.said_after(summarized_through)))
         so_far = old.summary if session_summary.can_be_extended(old.summary) else ""
-        summary = await self._summary(target, so_far, new if so_far else messages, messages)
+        summary = await self._summary(target, so_far, new if so_far else messages, messages, spent)
         known = {each.thread.id for each in copy.threads}
         session = replace(
             old,
@@ -175,14 +178,19 @@ class SessionSaving:
         return session, summary
 
     async def _summary(
-        self, target: Target, so_far: str, said: Sequence[MessageContent], whole: Sequence[MessageContent]
+        self,
+        target: Target,
+        so_far: str,
+        said: Sequence[MessageContent],
+        whole: Sequence[MessageContent],
+        spent: Spent,
     ) -> _Summary:
         """Extend a summary by messages; if that fails, return the old one with the error."""
         if not self.summarizer.can_summarize(target):
             return _Summary(session_summary.extract(whole))
         entries = entries_of(_each_once(said), target.persona.name)
         try:
-            written = await self.summarizer.extended(target, session_summary.TASK, so_far, entries)
+            written = await self.summarizer.extended(target, session_summary.TASK, so_far, entries, spent)
         except ModelError as error:
             return _Summary(so_far or session_summary.FAILED, str(error))
         return _Summary(session_summary.short(written))

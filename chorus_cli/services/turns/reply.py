@@ -104,7 +104,7 @@ class Answering:
         except ModelError as error:
             failure = error
         except BaseException:
-            await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, {}))
+            await run_to_completion(self._finish(writer, row, Status.INTERRUPTED, end.usage))
             raise
         if calls:
             yield Called(await self._called(writer, calls, end.usage), end.usage)

@@ -29,12 +29,13 @@ _STALE_DAYS = 8
 
 
 class Folders(NamedTuple):
-    """The folders of the data, the settings, the state and the rescued texts, which belong to the user alone."""
+    """The folders that belong to the user alone: data, settings, state, rescued texts, and lock files of runs."""
 
     data: Path
     config: Path
     state: Path
     rescue: Path
+    run: Path
 
 
 def check_home(places: Places, folders: Folders, personas: Personas, now: datetime) -> Iterator[Finding]:

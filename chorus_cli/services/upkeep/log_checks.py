@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import ChorusError, DatabaseBusyError, StorageError
+from chorus_cli.core.errors import DatabaseBusyError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
-from chorus_cli.core.upkeep.findings import Finding, Mend, fine, is_well, note, wrong
-from chorus_cli.storage.files import session_files
+from chorus_cli.core.upkeep.findings import Finding, Mend, State, fine, is_well, note, wrong
+from chorus_cli.services.upkeep import leftovers, stored_files
+from chorus_cli.storage.files import file_lock
 from chorus_cli.storage.purges import carrying_out
-from chorus_cli.storage.sqlite.migrations import is_newer
+from chorus_cli.storage.sqlite.migrations import is_current, is_newer
 from chorus_cli.storage.sqlite.upkeep import checksums, copying, examination, soundness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from chorus_cli.services.upkeep.stored_files import LostFile
     from chorus_cli.storage.backups.places import Places
     from chorus_cli.storage.sqlite.upkeep.copying import OpenDatabase
 
 _MOST_NAMED = 5
 
 
-def check_log(places: Places) -> Iterator[Finding]:
-    """Yield the findings about the log; nothing in it is changed."""
+def check_log(places: Places, run_folder: Path) -> Iterator[Finding]:
+    """Yield the findings about the log; nothing in it is changed. ``run_folder`` has the lock files of processes."""
     if not places.database.exists():
         yield note("log", f"There is no log yet: {places.database} does not exist.")
         return
@@ -37,7 +38,7 @@ def check_log(places: Places) -> Iterator[Finding]:
             yield from pages
             # Of a damaged log the rows cannot be told one by one, and of a newer one they have another form.
             if is_well(pages):
-                yield from _rows(connection, places)
+                yield from _rows(connection, places, run_folder)
     except DatabaseBusyError as error:
         yield wrong("log", str(error))
     except StorageError as error:
@@ -62,7 +63,7 @@ def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
         yield fine("log", f"{path} is sound: {extent}, {size_in_words(path.stat().st_size)}.")
 
 
-def _rows(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
+def _rows(connection: OpenDatabase, places: Places, run_folder: Path) -> Iterator[Finding]:
     checked = checksums.checked(connection)
     if checked.changed:
         ids = _some([f"#{id_}" for id_ in checked.changed])
@@ -72,15 +73,39 @@ def _rows(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
     else:
         added = f"; {checked.without:,} put in with plain SQL have no checksum" if checked.without else ""
         yield fine("checksums", f"{counted(checked.read - checked.without, 'message')} as written{added}.")
-    if unreadable := examination.unreadable(connection):
-        yield wrong("rows", _some(unreadable, " "))
-    if lost := examination.orphans(connection):
-        yield wrong("rows", f"There are {enumerated(lost)}.")
+    yield from _damaged_rows(connection)
+    yield from _cut_off(connection, run_folder)
     if carrying_out.is_pending(connection):
         yield wrong("purge", "A purge is not complete. The next start of Chorus carries it on.")
+    else:
+        yield from _unnamed(connection, places, run_folder)
     yield from _index(connection)
     yield from _sessions(connection, places)
     yield from _attachments(connection, places)
+
+
+def _damaged_rows(connection: OpenDatabase) -> Iterator[Finding]:
+    unreadable, lost = examination.unreadable(connection), examination.orphans(connection)
+    told = [*unreadable[:_MOST_NAMED], *([f"There are {enumerated(lost)}."] if lost else [])]
+    if told:
+        way = "A salvage keeps all texts, and brings the rows that are gone from the newest backup, if it has them."
+        yield wrong("rows", " ".join([*told, way]), Mend.SALVAGE)
+
+
+def _cut_off(connection: OpenDatabase, run_folder: Path) -> Iterator[Finding]:
+    """Yield a finding about replies, calls and changes of files whose process was killed."""
+    rows = examination.in_progress(connection)
+    dead = [f"#{id_}" for id_, run in rows if run is None or not file_lock.is_locked(run_folder / run)]
+    # A process that is alive may be about to end its change.
+    changes = 0 if leftovers.running(run_folder) else examination.changes_cut_off(connection)
+    told = [
+        *([f"{counted(len(dead), 'reply or call', 'replies and calls')} ({_some(dead)})"] if dead else []),
+        *([counted(changes, "change of a file", "changes of files")] if changes else []),
+    ]
+    if told:
+        were = "was" if len(dead) + changes == 1 else "were"
+        sentence = f"{enumerated(told)} {were} cut off with the process. The next start of Chorus settles that."
+        yield note("interrupted", sentence, Mend.INTERRUPTED if is_current(connection) else None)
 
 
 def _index(connection: OpenDatabase) -> Iterator[Finding]:
@@ -92,40 +117,52 @@ def _index(connection: OpenDatabase) -> Iterator[Finding]:
 
 
 def _sessions(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
-    listed = examination.sessions(connection)
-    problems = []
-    for persona, session_id in listed:
-        try:
-            session_files.read(places.personas, persona, session_id)
-        except ChorusError as error:
-            problems.append(str(error))
-    if problems:
-        yield wrong("sessions", f"{_some(problems, ' ')} A backup may have the file.")
+    lost = [*stored_files.lost_sessions(connection, places)]
+    if lost:
+        told = _some([each.phrase for each in lost], " ")
+        yield _lost(connection, places, lost, Finding("sessions", State.WRONG, told, Mend.SESSIONS))
     else:
-        yield fine("sessions", f"{counted(len(listed), 'saved session')} can be read.")
+        number = len(examination.sessions(connection))
+        yield fine("sessions", f"{counted(number, 'saved session')} can be read.")
 
 
 def _attachments(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
-    named = {each.sha256: each.message_id for each in examination.named_attachments(connection)}
-    problems = []
-    for digest, message_id in named.items():
-        path = places.attachments / digest[:2] / digest
-        if not path.is_file():
-            problems.append(f"that of message #{message_id} is gone")
-        elif _digest(path) != digest:
-            problems.append(f"that of message #{message_id}, {path}, has changed")
-    if problems:
-        yield wrong("attachments", f"Of the attachments, {_some(problems)}. A backup may have it.")
-    elif named:
-        yield fine("attachments", f"{counted(len(named), 'attachment')} as stored.")
+    lost = [*stored_files.lost_attachments(connection, places)]
+    number = len({each.sha256 for each in examination.named_attachments(connection)})
+    if lost:
+        told = f"Of the attachments, {_some([each.phrase for each in lost])}."
+        yield _lost(connection, places, lost, Finding("attachments", State.WRONG, told, Mend.ATTACHMENTS))
+    elif number:
+        yield fine("attachments", f"{counted(number, 'attachment')} as stored.")
 
 
-def _digest(path: Path) -> str:
-    digest = sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(1_000_000):
-            digest.update(chunk)
-    return digest.hexdigest()
+def _lost(connection: OpenDatabase, places: Places, lost: Sequence[LostFile], finding: Finding) -> Finding:
+    """Return the finding about lost files with a sentence about the backups that have them; only those are offered."""
+    found = [each.backup for each in stored_files.copies(connection, places, lost)]
+    it = "it" if len(lost) == 1 else "them"
+    if not found and not all(each.can_be_written for each in lost):
+        return finding._replace(sentence=f"{finding.sentence} chorus restore brings a whole backup back.", mend=None)
+    if not found:
+        return finding._replace(sentence=f"{finding.sentence} No backup has {it}.", mend=None)
+    if len(found) < len(lost):
+        return finding._replace(sentence=f"{finding.sentence} Backups have {len(found):,} of these {len(lost):,}.")
+    have = f"{found[0]} has" if len({*found}) == 1 else "Backups have"
+    return finding._replace(sentence=f"{finding.sentence} {have} {it}.")
+
+
+def _unnamed(connection: OpenDatabase, places: Places, run_folder: Path) -> Iterator[Finding]:
+    paths, doubt = stored_files.unnamed_attachments(connection, places)
+    if not paths:
+        return
+    size = size_in_words(sum(map(leftovers.size_bytes, paths)))
+    are = "is" if len(paths) == 1 else "are"
+    told = f"{counted(len(paths), 'attachment')} ({size}) {are} named by no message"
+    if leftovers.running(run_folder):
+        yield note("unnamed", f"{told}. A Chorus that runs may still send them, so nothing is offered.")
+    elif doubt:
+        yield note("unnamed", f"{told} that can be read, but others may need them, so nothing is offered: {doubt}")
+    else:
+        yield note("unnamed", f"{told}, session or backup.", Mend.UNNAMED)
 
 
 def _some(sentences: Sequence[str], between: str = ", ") -> str:

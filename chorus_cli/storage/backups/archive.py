@@ -25,7 +25,7 @@ from chorus_cli.storage.sqlite.upkeep import copying, soundness
 from chorus_cli.storage.sqlite.upkeep.copying import BackupStoppedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from datetime import datetime
 
     from chorus_cli.storage.backups.places import Places
@@ -142,6 +142,18 @@ def unpack_log(path: Path, target: Path) -> None:
     """
     with _readable(path) as archive, archive.open(DATABASE) as source, target.open("wb") as copy:
         shutil.copyfileobj(source, copy, _CHUNK_BYTES)
+
+
+def read_entries(path: Path, names: Collection[str], most_bytes: int) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of these names that a backup has, with their bytes; larger ones are left out.
+
+    Raises:
+        BackupError: it cannot be read, or is damaged.
+    """
+    with _readable(path) as archive:
+        for entry in archive.infolist():
+            if entry.filename in names and entry.file_size <= most_bytes:
+                yield entry.filename, archive.read(entry)
 
 
 def pack_again(folder: Path, target: Path) -> None:

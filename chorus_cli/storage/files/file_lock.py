@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import time
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Self
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 from chorus_cli.core.errors import HomeError, SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
     from types import TracebackType
 
@@ -21,6 +22,7 @@ _GLANCE_SECONDS = 1.0
 """Far longer than `is_locked` of another process holds the lock."""
 
 _PAUSE_SECONDS = 0.01
+_RUN = re.compile(r"[0-9]+-[0-9a-f]{8}")
 
 
 class FileLock:
@@ -114,13 +116,31 @@ def held_in(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(path.name for path in folder.iterdir() if is_locked(path)))
 
 
+def left_in(folder: Path) -> tuple[Path, ...]:
+    """Return the lock files of runs in ``folder`` that are free: their processes have ended.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    return tuple(sorted(path for path in folder.iterdir() if _RUN.fullmatch(path.name) and not is_locked(path)))
+
+
 def sweep(folder: Path) -> None:
     """Delete the lock files in ``folder`` that are free: their processes have ended.
 
     Raises:
         OSError: the folder cannot be read.
     """
-    for path in folder.iterdir():
+    delete_free(folder.iterdir())
+
+
+def delete_free(paths: Iterable[Path]) -> None:
+    """Delete those lock files that are free.
+
+    Raises:
+        OSError: one cannot be opened.
+    """
+    for path in paths:
         lock = try_lock(path)
         if lock is not None:
             # Deleted while it is held, so that no other process locks a file that is about to go.

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from chorus_cli.core.sessions.reader import Head
 
 SESSIONS_FOLDER = "sessions"
+ENDING = ".json"
 LARGEST_FILE_BYTES = limits.SESSION.most
 
-_SUFFIX = ".json"
 _BEGINNING_BYTES = 8192
 
 
@@ -47,7 +47,7 @@ def path_of(personas: Path, persona: str, session_id: str) -> Path:
     """
     if not is_session_id(session_id):
         raise SessionError(f"{session_id!r} is no session's name; one looks like 2026-02-12_auth-refactor.")
-    return folder(personas, persona) / f"{session_id}{_SUFFIX}"
+    return folder(personas, persona) / f"{session_id}{ENDING}"
 
 
 def ids(personas: Path, persona: str) -> frozenset[str]:
@@ -57,9 +57,9 @@ def ids(personas: Path, persona: str) -> frozenset[str]:
     except OSError:
         return frozenset()
     return frozenset(
-        name.removesuffix(_SUFFIX)
+        name.removesuffix(ENDING)
         for name in names
-        if name.endswith(_SUFFIX) and is_session_id(name.removesuffix(_SUFFIX))
+        if name.endswith(ENDING) and is_session_id(name.removesuffix(ENDING))
     )
 
 

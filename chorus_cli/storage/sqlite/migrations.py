@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, StorageError
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.files.durable_files import sync_folder
+from chorus_cli.storage.sqlite.errors import unconfirmed
 from chorus_cli.storage.sqlite.schema import ACTS_OF_ANY_KIND, LOG_AND_JOURNAL, MEMORY
 from chorus_cli.storage.sqlite.schema_additions import (
     BRANCHES,
@@ -27,6 +28,7 @@ from chorus_cli.storage.sqlite.schema_additions import (
     INTENTS,
     NUMBERS,
     ORIGIN_OF,
+    OTHER_REQUESTS,
     PURGES,
 )
 
@@ -47,6 +49,7 @@ STEPS: tuple[Step, ...] = (
     ("0007_changed_rows", CHANGED_ROWS),
     ("0008_purges", PURGES),
     ("0009_intents", INTENTS),
+    ("0010_other_requests", OTHER_REQUESTS),
 )
 
 
@@ -57,6 +60,7 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backu
         StorageError: the copy cannot be made; nothing was changed.
         DatabaseTooNewError: a newer Chorus has changed this file.
         DatabaseDamagedError: the file belongs to another program.
+        DatabaseUnconfirmedError: a step stands, but the disk does not confirm it.
     """
     connection.create_function(ORIGIN_OF, 3, _origin_of, deterministic=True)
     while True:
@@ -66,7 +70,7 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backu
         connection.execute("BEGIN IMMEDIATE")
         try:
             is_applied = _apply_first(connection, steps, backups)
-            connection.execute("COMMIT")
+            _commit(connection, missing[0][0])
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -103,6 +107,11 @@ def is_newer(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> b
     """Return whether a newer Chorus has changed this file."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return bool(_unknown(connection, steps)) or version > len(steps)
+
+
+def is_current(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> bool:
+    """Return whether this file has the tables of this Chorus."""
+    return len(applied(connection)) == len(steps) and not is_newer(connection, steps)
 
 
 def _create(path: Path, connect: Callable[[Path], sqlite3.Connection]) -> None:
@@ -173,6 +182,31 @@ def _apply_first(connection: sqlite3.Connection, steps: Sequence[Step], backups:
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {len(applied(connection))}")
     return True
+
+
+def _commit(connection: sqlite3.Connection, step: str) -> None:
+    """Commit a step; a commit that is reported as failed may stand all the same.
+
+    Raises:
+        sqlite3.OperationalError: it does not stand.
+        DatabaseUnconfirmedError: it stands, but the disk does not confirm it.
+    """
+    try:
+        connection.execute("COMMIT")
+    except sqlite3.OperationalError as error:
+        path = Path(_file(connection))
+        if not connection.in_transaction and step in _applied_in(path):
+            raise unconfirmed(path, error) from error
+        raise
+
+
+def _applied_in(path: Path) -> list[str]:
+    """Return the names of the steps that another connection sees; none if it sees nothing."""
+    with suppress(sqlite3.Error):
+        if path.exists():
+            with closing(sqlite3.connect(path)) as other:
+                return applied(other)
+    return []
 
 
 def _origin_of(*first_message: object) -> str:

@@ -6,7 +6,8 @@ Times are UTC text; the pattern only keeps out what could not be compared as tex
 
 from __future__ import annotations
 
-_TIME = "GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]*Z'"
+UTC_TIME = "GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]*Z'"
+"""The condition for a column that holds a time."""
 
 MESSAGE_WORDS = """
     CREATE VIRTUAL TABLE message_words USING fts5(
@@ -19,8 +20,8 @@ LOG_AND_JOURNAL: tuple[str, ...] = (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         persona TEXT NOT NULL,
         title TEXT NOT NULL DEFAULT '',
-        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {_TIME}),
-        closed_at TEXT CHECK (closed_at {_TIME})
+        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {UTC_TIME}),
+        closed_at TEXT CHECK (closed_at {UTC_TIME})
     ) STRICT""",
     "CREATE INDEX threads_of_persona ON threads(persona)",
     f"""
@@ -34,7 +35,7 @@ LOG_AND_JOURNAL: tuple[str, ...] = (
         preamble TEXT NOT NULL DEFAULT '',
         tool_calls TEXT,
         tool_call_id TEXT,
-        timestamp TEXT NOT NULL CHECK (timestamp {_TIME}),
+        timestamp TEXT NOT NULL CHECK (timestamp {UTC_TIME}),
         status TEXT NOT NULL DEFAULT 'complete'
             CHECK (status IN ('complete', 'streaming', 'interrupted', 'truncated', 'failed')),
         run TEXT,
@@ -57,7 +58,7 @@ LOG_AND_JOURNAL: tuple[str, ...] = (
             CHECK (kind IN ('clear', 'edit', 'restore', 'retry', 'window', 'compact', 'flash', 'undo', 'redo')),
         after_message_id INTEGER NOT NULL DEFAULT 0,
         detail TEXT NOT NULL DEFAULT '{{}}',
-        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {_TIME})
+        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {UTC_TIME})
     ) STRICT""",
     "CREATE INDEX operations_of_persona ON operations(persona)",
     """
@@ -79,20 +80,20 @@ LOG_AND_JOURNAL: tuple[str, ...] = (
         content TEXT NOT NULL,
         token_count INTEGER,
         model TEXT,
-        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {_TIME})
+        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {UTC_TIME})
     ) STRICT""",
     "CREATE INDEX summaries_of_thread ON summaries(thread_id)",
     f"""
     CREATE TABLE sessions(
         persona TEXT NOT NULL,
         session_id TEXT NOT NULL,
-        timestamp TEXT NOT NULL CHECK (timestamp {_TIME}),
+        timestamp TEXT NOT NULL CHECK (timestamp {UTC_TIME}),
         description TEXT NOT NULL DEFAULT '',
         summary TEXT NOT NULL DEFAULT '',
         message_count INTEGER NOT NULL DEFAULT 0,
         token_estimate INTEGER NOT NULL DEFAULT 0,
-        window_start TEXT CHECK (window_start {_TIME}),
-        window_end TEXT CHECK (window_end {_TIME}),
+        window_start TEXT CHECK (window_start {UTC_TIME}),
+        window_end TEXT CHECK (window_end {UTC_TIME}),
         through_message_id INTEGER,
         trigger TEXT NOT NULL DEFAULT 'manual',
         file_path TEXT NOT NULL,
@@ -108,8 +109,8 @@ LOG_AND_JOURNAL: tuple[str, ...] = (
         tier TEXT NOT NULL DEFAULT 'WARM' CHECK (tier IN ('HOT', 'WARM', 'COLD', 'ARCHIVED')),
         pinned INTEGER NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1)),
         access_count INTEGER NOT NULL DEFAULT 0,
-        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {_TIME}),
-        last_accessed TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (last_accessed {_TIME}),
+        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {UTC_TIME}),
+        last_accessed TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (last_accessed {UTC_TIME}),
         source_message_id INTEGER,
         content_hash TEXT
     ) STRICT""",
@@ -124,7 +125,7 @@ LOG_AND_JOURNAL: tuple[str, ...] = (
         items_archived INTEGER NOT NULL DEFAULT 0,
         hot_items_retained INTEGER NOT NULL DEFAULT 0,
         token_count INTEGER NOT NULL DEFAULT 0,
-        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {_TIME})
+        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {UTC_TIME})
     ) STRICT""",
     "CREATE INDEX context_checkpoints_of_persona ON context_checkpoints(persona, created_at)",
     f"""
@@ -132,7 +133,7 @@ LOG_AND_JOURNAL: tuple[str, ...] = (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         persona TEXT NOT NULL,
         content TEXT NOT NULL,
-        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {_TIME})
+        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {UTC_TIME})
     ) STRICT""",
     "CREATE INDEX input_history_of_persona ON input_history(persona)",
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
@@ -153,7 +154,7 @@ ACTS_OF_ANY_KIND: tuple[str, ...] = (
         kind TEXT NOT NULL,
         after_message_id INTEGER NOT NULL DEFAULT 0,
         detail TEXT NOT NULL DEFAULT '{{}}',
-        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {_TIME})
+        created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) CHECK (created_at {UTC_TIME})
     ) STRICT""",
     "INSERT INTO sqlite_sequence(name, seq) SELECT name, seq FROM sequence_before",
     """

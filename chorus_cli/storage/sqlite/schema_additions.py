@@ -1,6 +1,8 @@
-"""The statements of the later migrations: numbers for the user, origins, imports, changed messages, and purges."""
+"""The statements of the later migrations: from numbers for the user to the usage of other requests."""
 
 from __future__ import annotations
+
+from chorus_cli.storage.sqlite.schema import UTC_TIME
 
 ORIGIN_OF = "origin_of"
 """The function of SQL that names an older log by the persona, the time and the content of its first message."""
@@ -155,3 +157,18 @@ INTENTS: tuple[str, ...] = (
 
 ``before`` and ``after`` are hashes of the files.
 """
+
+OTHER_REQUESTS: tuple[str, ...] = (
+    f"""
+    CREATE TABLE other_requests(
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        persona TEXT NOT NULL,
+        thread_id INTEGER NOT NULL,
+        purpose TEXT NOT NULL DEFAULT 'summary',
+        model TEXT,
+        usage TEXT,
+        timestamp TEXT NOT NULL CHECK (timestamp {UTC_TIME})
+    ) STRICT""",
+    "CREATE INDEX other_requests_by_time ON other_requests(timestamp)",
+)
+"""Requests to models whose answers are no messages, such as those for summaries; only their usage is stored."""

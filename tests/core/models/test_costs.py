@@ -78,6 +78,19 @@ def test_amounts_are_dollars(amount: float, text: str) -> None:
     assert dollars(amount) == text
 
 
+def test_summaries_add_to_the_cost_and_not_to_the_replies() -> None:
+    summaries = use("priced", 100, 10, replies=0)._replace(summaries=2)
+    line = total([use("priced", 100, 10), summaries], prices_of)
+    assert (line.replies, line.summaries, line.tokens, line.cost_text) == (1, 2, TokenUse(200, 20), "$3.00")
+    assert line.as_json()["summaries"] == 2
+
+
+@pytest.mark.parametrize(("summaries", "counted"), [(0, "replies"), (1, "replies and summaries")])
+def test_the_budget_says_what_is_counted(summaries: int, counted: str) -> None:
+    spending = DaySpending.of(CostLine("total", cost=4.0, summaries=summaries), 5.0)
+    assert spending.sentence == f"The {counted} of today have cost $4.00, 80% of your budget of $5.00."
+
+
 @pytest.mark.parametrize(
     ("spent", "is_near", "is_over"), [(3.99, False, False), (4.0, True, False), (5.0, True, True), (6.0, True, True)]
 )

@@ -44,7 +44,7 @@ async def test_a_fold_of_another_process_meanwhile_wins(talk: Talk) -> None:
 
 def folding_elsewhere(talk: Talk) -> Folding:
     world = talk.world
-    return Folding(world.context, Summarizer(talk.model, world.context), world.clock)
+    return Folding(world.context, Summarizer(talk.model, world.context, world.clock), world.clock)
 
 
 async def test_turns_of_one_thread_never_fold_twice_at_once(talk: Talk) -> None:

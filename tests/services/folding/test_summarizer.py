@@ -12,7 +12,7 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.core.models.choice import ELIZA, ModelChoice
 from chorus_cli.core.models.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.services.context.context import Context
-from chorus_cli.services.folding.summarizer import Summarizer
+from chorus_cli.services.folding.summarizer import Spent, Summarizer
 from tests.services.world import MODEL, World
 
 TASK = "Sum it up."
@@ -25,12 +25,14 @@ def target_of(world: World, **settings: object) -> Target:
 
 
 def summarizer_of(world: World, patience_seconds: float = 5.0) -> Summarizer:
-    return Summarizer(world.model, world.context, patience_seconds)
+    return Summarizer(world.model, world.context, world.clock, patience_seconds)
 
 
 async def test_generate_summary_calls_llm(world: World) -> None:
     world.model.enqueue(ReasoningDelta("hm"), TextDelta(" It is "), TextDelta("done. "), ReplyEnd("stop"))
-    written = await summarizer_of(world).extended(target_of(world), TASK, "", ["Human: a", "Frodo: b"])
+    written = await summarizer_of(world).extended(
+        target_of(world), TASK, "", ["Human: a", "Frodo: b"], Spent(world.store)
+    )
     assert written == "It is done."
     (request,) = world.model.requests
     assert request.model == MODEL
@@ -41,7 +43,7 @@ async def test_generate_summary_calls_llm(world: World) -> None:
 
 
 async def test_an_old_summary_is_extended_and_not_made_again(world: World) -> None:
-    await summarizer_of(world).extended(target_of(world), TASK, "Before.", ["Human: a"])
+    await summarizer_of(world).extended(target_of(world), TASK, "Before.", ["Human: a"], Spent(world.store))
     assert world.model.requests[0].messages[1].content == (
         "Summary of the conversation so far:\n\nBefore.\n\n"
         "The next part of the conversation, which the summary has to take in:\n\nHuman: a"
@@ -49,7 +51,7 @@ async def test_an_old_summary_is_extended_and_not_made_again(world: World) -> No
 
 
 async def test_nothing_new_leaves_the_summary_as_it_is_and_asks_nobody(world: World) -> None:
-    assert await summarizer_of(world).extended(target_of(world), TASK, "Before.", []) == "Before."
+    assert await summarizer_of(world).extended(target_of(world), TASK, "Before.", [], Spent(world.store)) == "Before."
     assert world.model.requests == []
 
 
@@ -58,7 +60,7 @@ async def test_what_is_too_large_goes_in_slices_each_with_the_summary_so_far(wor
     entries = [f"Human: {number} " + "word " * 300 for number in range(4)] + ["Frodo: " + "long " * 2000]
     for number in range(9):
         world.model.say(f"part {number}")
-    written = await summarizer_of(world).extended(target, TASK, "", entries)
+    written = await summarizer_of(world).extended(target, TASK, "", entries, Spent(world.store))
     asked = [request.messages[1].content for request in world.model.requests]
     assert written == f"part {len(asked) - 1}"
     assert all(f"part {number - 1}\n" in text for number, text in enumerate(asked) if number)
@@ -75,7 +77,9 @@ async def test_the_summary_model_writes_within_its_own_limit(world: World) -> No
         world.context.dollars_per_input_token,
     )
     target = target_of(world, summary_model="openai/small", context_token_limit=9000, max_output_tokens=450)
-    await Summarizer(world.model, context).extended(target, TASK, "", ["word " * 200, "word " * 200])
+    await Summarizer(world.model, context, world.clock).extended(
+        target, TASK, "", ["word " * 200, "word " * 200], Spent(world.store)
+    )
     assert [request.model for request in world.model.requests] == ["openai/small", "openai/small"]
 
 
@@ -96,18 +100,18 @@ async def test_a_summary_that_is_not_whole_is_a_failure(
 ) -> None:
     world.model.enqueue(*events)
     with pytest.raises(ModelError):
-        await summarizer_of(world).extended(target_of(world), TASK, "", ["Human: a"])
+        await summarizer_of(world).extended(target_of(world), TASK, "", ["Human: a"], Spent(world.store))
 
 
 async def test_a_model_that_takes_too_long_is_not_waited_for(world: World) -> None:
     world.model.enqueue(asyncio.Event())
     with pytest.raises(ModelError, match=r"openai/test did not write a summary within 0\.02 s\."):
-        await summarizer_of(world, 0.02).extended(target_of(world), TASK, "", ["Human: a"])
+        await summarizer_of(world, 0.02).extended(target_of(world), TASK, "", ["Human: a"], Spent(world.store))
 
 
 async def test_a_limit_without_room_is_a_failure_and_not_an_endless_loop(world: World) -> None:
     with pytest.raises(ModelError, match="has no room for a summary"):
-        await summarizer_of(world).extended(target_of(world), TASK, "word " * 9000, ["Human: a"])
+        await summarizer_of(world).extended(target_of(world), TASK, "word " * 9000, ["Human: a"], Spent(world.store))
     assert world.model.requests == []
 
 

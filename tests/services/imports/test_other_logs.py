@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import tempfile
 from contextlib import closing
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.core.imports.conversation import ForeignConversation
+from chorus_cli.core.models.costs import OtherRequest
 from chorus_cli.services.imports.exports import Exported, Exports
 from chorus_cli.services.imports.imports import Wanted
 from chorus_cli.services.imports.report import ImportReport
 from chorus_cli.storage.files.imports.source import Opening
 from chorus_cli.storage.sqlite.imports import other_log
+from chorus_cli.storage.sqlite.log import usage_rows
 from chorus_cli.storage.sqlite.migrations import STEPS, migrate
 
 if TYPE_CHECKING:
@@ -75,6 +78,16 @@ async def test_an_older_log_stays_known_when_its_chorus_is_upgraded(
     assert (await taken_in(world, tmp_path / "other.db")).added_messages == 2
     migrate(other)
     assert (await taken_in(world, tmp_path / "other.db")).added_messages == 0
+
+
+async def test_the_costs_of_another_log_stay_there(world: World, tmp_path: Path, other: sqlite3.Connection) -> None:
+    migrate(other)
+    tokens = {"prompt_tokens": 7}
+    other.execute("UPDATE messages SET usage = ? WHERE id = 2", (json.dumps(tokens),))
+    usage_rows.store(other, [OtherRequest("chorus", 1, "summary", "m", world.clock.now(), tokens)])
+    assert [(use.replies, use.summaries) for use in usage_rows.uses(other)] == [(1, 0), (0, 1)]
+    assert (await taken_in(world, tmp_path / "other.db")).added_messages == 2
+    assert await world.store.read(usage_rows.uses) == []
 
 
 def test_new_logs_have_names_of_their_own() -> None:

@@ -153,7 +153,7 @@ async def test_generate_summary_handles_llm_failure_gracefully(
 
 
 async def test_a_summary_that_takes_too_long_does_not_keep_the_session_from_being_saved(talked: World) -> None:
-    hurried = Summarizer(talked.model, talked.context, 0.02)
+    hurried = Summarizer(talked.model, talked.context, talked.clock, 0.02)
     saving = SessionSaving(talked.personas.folder, talked.clock, talked.context, hurried, lambda: None)
     talked.model.enqueue(asyncio.Event())
     saved = await saving.save(talked.focus.target(), "Slow")

@@ -57,7 +57,7 @@ async def test_each_step_is_done_once_whichever_was_the_last(world: World, steps
                 await world.store.write(carrying_out.overwrite, purging(world).home, world.clock.now())
             case _:
                 await world.store.compact()
-    told = [each.sentence for each in check_log(purging(world).places) if each.subject == "purge"]
+    told = [each.sentence for each in check_log(purging(world).places, world.folder) if each.subject == "purge"]
     assert told == (["A purge is not complete. The next start of Chorus carries it on."] if steps else [])
     assert await purging(world).finish() is (steps > 0)
     assert await purging(world).finish() is False

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chorus_cli.storage.sqlite.log import message_rows
+import pytest
+
+from chorus_cli.core.models.costs import OtherRequest
+from chorus_cli.storage.sqlite.log import message_rows, usage_rows
 from tests.services.upkeep.canary_talk import holding
 
 if TYPE_CHECKING:
@@ -81,3 +84,25 @@ async def test_an_undo_takes_back_the_reply_to_a_purged_question(world: World) -
     assert await world.seen() == [SAID, "ok"]
     assert "a purged message" in await world.told("/redo")
     assert await world.seen() == [SAID, "ok", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [
+        ("/purge message 1", [("chorus", 1), ("chorus", 2), ("frodo", 3)]),
+        ("/purge since 1h", [("chorus", 1), ("chorus", 2), ("frodo", 3)]),
+        ("/purge thread 1", [("chorus", 2), ("frodo", 3)]),
+        ("/purge persona chorus", [("frodo", 3)]),
+    ],
+)
+async def test_the_usage_of_summaries_goes_with_its_thread_or_persona(
+    world: World, line: str, left: list[tuple[str, int]]
+) -> None:
+    await world.say(SAID)
+    requests = [
+        OtherRequest(slug, id_, "summary", "openai/test", world.clock.now(), {"prompt_tokens": 1})
+        for slug, id_ in (("chorus", 1), ("chorus", 2), ("frodo", 3))
+    ]
+    await world.store.write(usage_rows.store, requests)
+    await purged(world, line)
+    assert [(use.persona, use.thread_id) for use in await world.store.read(usage_rows.uses)] == left

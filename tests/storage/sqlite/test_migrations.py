@@ -48,6 +48,7 @@ COLUMNS = {
     "imported_messages": "conversation_id, message, message_id, parent",
     "intents": "id, persona, kind, detail, before, after, created_at",
     "installation": "origin",
+    "other_requests": "id, persona, thread_id, purpose, model, usage, timestamp",
     "changed_rows": "count",
     "context_checkpoints": (
         "id, persona, checkpoint_data, items_count, items_archived, hot_items_retained, token_count, created_at"
@@ -62,6 +63,7 @@ MINIMAL_ROWS: dict[str, dict[str, object]] = {
     "context_items": {"persona": "x", "item_type": "TASK", "content": "c"},
     "context_checkpoints": {"persona": "x", "checkpoint_data": "{}"},
     "input_history": {"persona": "x", "content": "c"},
+    "other_requests": {"persona": "x", "thread_id": 1, "timestamp": "2026-02-12T14:30:00Z"},
 }
 
 
@@ -226,6 +228,7 @@ def test_the_id_of_a_deleted_row_is_never_given_again(connection: sqlite3.Connec
         ("messages", {"thread_id": "one"}),
         ("operations", {"created_at": "yesterday"}),
         ("sessions", {"timestamp": "yesterday"}),
+        ("other_requests", {"timestamp": "yesterday"}),
         ("context_items", {"item_type": "NOTE"}),
         ("context_items", {"tier": "LUKEWARM"}),
         ("context_items", {"importance_score": 1.01}),

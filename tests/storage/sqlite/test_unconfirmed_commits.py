@@ -11,6 +11,7 @@ import pytest
 from chorus_cli.core.errors import DatabaseUnconfirmedError, StorageError
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite import store as stores
+from chorus_cli.storage.sqlite.migrations import applied, migrate
 from chorus_cli.storage.sqlite.store import Connection, Store
 from chorus_cli.storage.sqlite.witness import mark
 from tests.storage.sqlite.notes import note, notes
@@ -88,3 +89,17 @@ async def test_it_is_not_taken_for_the_commit_of_another_chorus(failing: Store, 
 async def test_a_transaction_without_changes_has_no_token(failing: Store) -> None:
     assert await failing.write(notes) == []
     assert await failing.read(meta_rows.value, meta_rows.LAST_COMMIT) is None
+
+
+@pytest.mark.parametrize(
+    ("is_made", "told"), [(True, "the disk does not confirm it"), (False, "^disk I/O error$")], ids=["made", "not made"]
+)
+def test_a_step_of_the_tables_that_stands_is_not_told_as_failed(path: Path, told: str, *, is_made: bool) -> None:
+    step = ("0001_one", ("CREATE TABLE one(id INTEGER)",))
+    with closing(sqlite3.connect(path, isolation_level=None, factory=Failing)) as connection:
+        connection.fails, connection.is_made = True, is_made
+        with pytest.raises((DatabaseUnconfirmedError, sqlite3.OperationalError), match=told):
+            migrate(connection, [step])
+        assert applied(connection) == (["0001_one"] if is_made else [])
+        migrate(connection, [step])
+        assert applied(connection) == ["0001_one"]

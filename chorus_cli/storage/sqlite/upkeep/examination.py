@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import re
+import sqlite3
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.log import attachments
@@ -12,7 +14,6 @@ from chorus_cli.storage.sqlite.log.message_columns import COLUMNS, messages
 from chorus_cli.storage.sqlite.memory import item_words
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterator
 
 _MOST_NAMED = 20
@@ -70,6 +71,51 @@ def named_attachments(connection: sqlite3.Connection) -> Iterator[Named]:
             yield from (Named(id_, each.sha256) for each in attachments.from_text(text))
         except (ValueError, TypeError):
             continue
+
+
+def digests(connection: sqlite3.Connection) -> frozenset[str]:
+    """Return each SHA-256 that messages and operations name, also damaged ones."""
+    before, connection.text_factory = connection.text_factory, bytes
+    try:
+        texts = [text for query in _NAMING for (text,) in _rows(connection, query)]
+    finally:
+        connection.text_factory = before
+    return frozenset(match[0].decode() for text in texts for match in _DIGEST.finditer(text))
+
+
+class InProgress(NamedTuple):
+    """A reply, or a call of a tool, that a process has begun; ``run`` names the process."""
+
+    message_id: int
+    run: str | None
+
+
+def in_progress(connection: sqlite3.Connection) -> list[InProgress]:
+    """Return the rows in progress, oldest first."""
+    found = connection.execute("SELECT id, run FROM messages WHERE status = 'streaming' ORDER BY id").fetchall()
+    return [InProgress(*row) for row in found]
+
+
+def changes_cut_off(connection: sqlite3.Connection) -> int:
+    """Return the number of changes of files that were begun and are not settled."""
+    return sum(number for (number,) in _rows(connection, "SELECT COUNT(*) FROM intents"))
+
+
+def _rows(connection: sqlite3.Connection, query: str) -> list[Any]:
+    """Return the rows of a query; none if the log is of an older Chorus, without its table or column."""
+    try:
+        return connection.execute(query).fetchall()
+    except sqlite3.OperationalError as error:
+        if not str(error).startswith("no such"):
+            raise
+        return []
+
+
+_DIGEST = re.compile(rb"[0-9a-f]{64}")
+_NAMING = (
+    "SELECT attachments FROM messages WHERE attachments IS NOT NULL",
+    "SELECT detail FROM operations",
+)
 
 
 def damaged_indexes(connection: sqlite3.Connection) -> list[str]:

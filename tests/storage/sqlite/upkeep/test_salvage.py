@@ -13,7 +13,8 @@ import pytest
 
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.log.messages import MessageContent, Role
-from chorus_cli.storage.sqlite.log import message_rows, thread_rows
+from chorus_cli.core.models.costs import OtherRequest
+from chorus_cli.storage.sqlite.log import message_rows, thread_rows, usage_rows
 from chorus_cli.storage.sqlite.store import Store
 from chorus_cli.storage.sqlite.upkeep.salvage import salvage
 from tests.fakes import START
@@ -111,3 +112,24 @@ def test_a_salvaged_log_opens_and_goes_on_where_the_damaged_one_was(log: Path, t
         return id_
 
     assert asyncio.run(said()) == MESSAGES + 1
+
+
+def test_the_usage_of_summaries_is_salvaged_and_brought_from_a_backup(log: Path, tmp_path: Path) -> None:
+    """Of three rows one is in the damaged log, one only in the backup, and one cannot be read."""
+    copies = [tmp_path / name for name in ("damaged.db", "backup.db")]
+    for path, number in zip(copies, (1, 2), strict=True):
+        shutil.copyfile(log, path)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            requests = [
+                OtherRequest("frodo", each, "summary", "m", START, {"prompt_tokens": 7}) for each in range(number)
+            ]
+            usage_rows.store(connection, requests)
+    with closing(sqlite3.connect(copies[0])) as connection, connection:
+        connection.execute(
+            "INSERT INTO other_requests VALUES (9, 'frodo', 9, 'summary', 'm', '{', '2026-01-01T00:00:00Z')"
+        )
+    salvage(copies[0], tmp_path / "new.db", copies[1])
+    with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
+        found = connection.execute("SELECT id, persona, thread_id FROM other_requests").fetchall()
+        assert found == [(1, "frodo", 0), (2, "frodo", 1)]
+        assert [(use.summaries, use.tokens.prompt) for use in usage_rows.uses(connection)] == [(1, 7), (1, 7)]

@@ -1,0 +1,209 @@
+"""Files of sessions and attachments: those that are gone or changed, with backups of them, and those without a row."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import stat
+from contextlib import suppress
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.core import limits
+from chorus_cli.core.errors import BackupError, SessionError, StorageError
+from chorus_cli.core.log.attachments import is_sha256
+from chorus_cli.core.sessions import reader
+from chorus_cli.core.sessions.names import is_session_id
+from chorus_cli.storage.backups import archive, daily
+from chorus_cli.storage.files import persona_files, session_files
+from chorus_cli.storage.files.bounded_files import read_within
+from chorus_cli.storage.files.durable_files import sync_folder, write_atomically
+from chorus_cli.storage.purges import backups as purged_backups
+from chorus_cli.storage.sqlite.upkeep import copying, examination
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from chorus_cli.storage.backups.places import Places
+    from chorus_cli.storage.sqlite.upkeep.copying import OpenDatabase
+
+_DELETED = "deleted"
+_DIGEST = re.compile(rb"[0-9a-f]{64}")
+
+
+class LostFile(NamedTuple):
+    """A file that the log names and that is gone or not as it was stored.
+
+    ``phrase`` tells of it, ``entry`` is its name in a backup, empty if its place is gone too, and ``is_right`` says of
+    bytes whether they are its own.
+    """
+
+    path: Path
+    phrase: str
+    entry: str
+    is_right: Callable[[bytes], bool]
+
+    @property
+    def can_be_written(self) -> bool:
+        """Whether the file can be put in its place, where no link is."""
+        return bool(self.entry) and not self.path.is_symlink()
+
+
+class Copy(NamedTuple):
+    """The bytes of a lost file in a backup, or in a file beside the backups."""
+
+    lost: LostFile
+    backup: Path
+    data: bytes
+
+
+class Unnamed(NamedTuple):
+    """Attachments that nothing names; ``doubt`` says why that is not certain, it is empty if it is."""
+
+    paths: tuple[Path, ...]
+    doubt: str
+
+
+def lost_sessions(connection: OpenDatabase, places: Places) -> Iterator[LostFile]:
+    """Yield the sessions that the log lists and that cannot be read; those of a deleted persona went with it."""
+    for persona, session_id in examination.sessions(connection):
+        try:
+            session_files.read(places.personas, persona, session_id)
+        except SessionError as error:
+            if _is_deleted(places, persona):
+                continue
+            path = session_files.folder(places.personas, persona) / f"{session_id}{session_files.ENDING}"
+            entry = f"{archive.PERSONAS}/{persona}/{session_files.SESSIONS_FOLDER}/{path.name}"
+            is_known = is_session_id(session_id) and persona_files.exists(places.personas, persona)
+            yield LostFile(path, str(error), entry if is_known else "", _is_session)
+
+
+def lost_attachments(connection: OpenDatabase, places: Places) -> Iterator[LostFile]:
+    """Yield the attachments that messages name and that are gone or changed."""
+    named = {each.sha256: each.message_id for each in examination.named_attachments(connection)}
+    for digest, message_id in named.items():
+        path = places.attachments / digest[:2] / digest
+        found = _digest(path) if path.is_file() else ""
+        if found != digest and is_sha256(digest):
+            state = f", {path}, has changed" if found else " is gone"
+            entry = f"{archive.ATTACHMENTS}/{digest[:2]}/{digest}"
+            phrase = f"that of message #{message_id}{state}"
+            yield LostFile(path, phrase, entry, partial(_has_digest, digest))
+
+
+def copies(connection: OpenDatabase, places: Places, lost: Sequence[LostFile]) -> Iterator[Copy]:
+    """Yield the right bytes of lost files, each from the newest backup that has them.
+
+    Backups with messages that were purged since may have purged sessions too, and are passed over.
+    """
+    wanted = {each.entry: each for each in lost if each.can_be_written}
+    for entry, each in [*wanted.items()]:
+        beside = places.backups / entry
+        with suppress(OSError):
+            data = read_within(beside, limits.STORED_ATTACHMENT)
+            if each.is_right(data):
+                yield Copy(wanted.pop(entry), beside, data)
+    for path in _usable_backups(connection, places) if wanted else ():
+        with suppress(BackupError):
+            for entry, data in archive.read_entries(path, wanted, limits.STORED_ATTACHMENT.most):
+                if wanted[entry].is_right(data):
+                    yield Copy(wanted.pop(entry), path, data)
+
+
+def bring(found: Copy, aside: Path) -> Path | None:
+    """Write a lost file anew; return the copy of a damaged session in the folder ``aside``: a user may have edited it.
+
+    Raises:
+        OSError: it cannot be written; the file is as it was.
+    """
+    path, kept = found.lost.path, None
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.is_file() and path.parent.name == session_files.SESSIONS_FOLDER:
+        aside.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # A purge looks through the folder of the drafts too.
+        kept = aside / f"{archive.DAMAGED}{path.parents[1].name}-{path.name}"
+        shutil.copyfile(path, kept)
+        kept.chmod(stat.S_IRUSR | stat.S_IWUSR)
+        sync_folder(aside)
+    write_atomically(path, found.data)
+    return kept
+
+
+def unnamed_attachments(connection: OpenDatabase, places: Places) -> Unnamed:
+    """Return the attachments that no message, operation or session names, and no backup needs."""
+    files = {path.name: path for path in archive.attachment_files(places.attachments) if is_sha256(path.name)}
+    for digest in examination.digests(connection) & {*files}:
+        del files[digest]
+    doubt = "a message cannot be read" if files and examination.unreadable(connection) else ""
+    try:
+        for path in _session_files(places) if files else ():
+            for match in _DIGEST.finditer(read_within(path, limits.SESSION)):
+                files.pop(match[0].decode(), None)
+        for each in daily.listed(places) if files else ():
+            for digest in _needed(places, each.path):
+                files.pop(digest, None)
+    except (OSError, BackupError, StorageError) as error:
+        doubt = doubt or str(error)
+    return Unnamed(tuple(sorted(files.values())), doubt)
+
+
+def _usable_backups(connection: OpenDatabase, places: Places) -> Iterator[Path]:
+    """Yield the backups from the newest to the oldest, without those that hold purged messages."""
+    rows = purged_backups.rows_purged(connection)
+    holding = purged_backups.holding(places, rows) if any(rows) else purged_backups.Holding((), ())
+    for each in reversed(daily.listed(places)):
+        if each.path.suffix == ".zip" and each.path not in {*holding.backups, *holding.unreadable}:
+            yield each.path
+
+
+def _is_session(data: bytes) -> bool:
+    try:
+        reader.read(data.decode("utf-8-sig"))
+    except (SessionError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _has_digest(digest: str, data: bytes) -> bool:
+    return sha256(data).hexdigest() == digest
+
+
+def _is_deleted(places: Places, persona: str) -> bool:
+    """Return whether a persona was deleted, which keeps its folder among the backups."""
+    return not persona_files.exists(places.personas, persona) and any(
+        each.name.startswith(f"{persona}-") for each in (places.backups / _DELETED).glob("*")
+    )
+
+
+def _digest(path: Path) -> str:
+    digest = sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(1_000_000):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _session_files(places: Places) -> Iterable[Path]:
+    """Return the files of sessions, also of deleted personas."""
+    pattern = f"*/{session_files.SESSIONS_FOLDER}/*{session_files.ENDING}"
+    return [*places.personas.glob(pattern), *(places.backups / _DELETED).glob(pattern)]
+
+
+def _needed(places: Places, path: Path) -> frozenset[str]:
+    """Return the attachments that a backup names and neither holds nor has beside it.
+
+    Raises:
+        BackupError, StorageError: it cannot be read, so that it may need any.
+    """
+    if path.name.startswith(archive.DAMAGED):
+        raise BackupError(f"{path} is a damaged log that was kept.")
+    if path.suffix == ".db":
+        with copying.opened(path) as connection:
+            return examination.digests(connection)
+    if path.suffix != ".zip":
+        return frozenset()
+    manifest = archive.read_manifest(path)
+    names = () if manifest.holds_attachments else manifest.attachments
+    return frozenset(Path(name).name for name in names if not (places.kept_attachments / name).is_file())

@@ -1,0 +1,192 @@
+"""The repairs that ``chorus doctor`` offers; each is carried out once the user has agreed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chorus_cli.adapters.machine.clock import SystemClock
+from chorus_cli.composition import places_of
+from chorus_cli.core.text.phrases import counted, size_in_words
+from chorus_cli.core.time import timestamps
+from chorus_cli.core.upkeep.findings import Mend
+from chorus_cli.preparation import finish_restore, settle_intents
+from chorus_cli.services.upkeep import home_checks, leftovers, stored_files
+from chorus_cli.services.upkeep.home_checks import Folders
+from chorus_cli.storage.backups import archive, restoring
+from chorus_cli.storage.files import file_lock
+from chorus_cli.storage.sqlite.log import orphans
+from chorus_cli.storage.sqlite.store import Store
+from chorus_cli.storage.sqlite.upkeep import checksums, copying, examination, true_texts
+from chorus_cli.subcommands.backup import alone
+from chorus_cli.terminal.consent import agreed
+from chorus_cli.terminal.screen.output import standard_output
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+
+    from chorus_cli.adapters.machine.paths import Paths
+    from chorus_cli.services.upkeep.stored_files import LostFile
+    from chorus_cli.storage.backups.places import Places
+    from chorus_cli.storage.sqlite.upkeep.copying import OpenDatabase
+    from chorus_cli.storage.sqlite.upkeep.salvage import Counts
+
+
+def folders_of(home: Paths) -> Folders:
+    """Return the folders that belong to the user alone."""
+    return Folders(home.data, home.config, home.state, home.rescue, home.run)
+
+
+async def _narrow(home: Paths) -> bool:
+    found = home_checks.exposed(folders_of(home))
+    home_checks.narrow(found)
+    standard_output().paragraph(
+        f"Only you can get at {counted(len(found), 'file or folder', 'files and folders')} now."
+    )
+    return True
+
+
+async def _renew_index(home: Paths) -> bool:
+    with copying.opened(home.database) as connection:
+        examination.renew_indexes(connection)
+    standard_output().paragraph("The index is made again; the next search fills it.")
+    return True
+
+
+async def _bring_texts(home: Paths) -> bool:
+    places = places_of(home)
+    with alone(home), copying.opened(home.database) as connection, tempfile.TemporaryDirectory() as folder:
+        changed = checksums.checked(connection).changed
+        backup = restoring.newest_sound_log(places, Path(folder) / "backup.db")
+        connection.execute("BEGIN IMMEDIATE")
+        remaining = true_texts.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
+        connection.execute("COMMIT")
+        standard_output().paragraph(
+            f"{counted(len(changed) - len(remaining), 'text')} brought from {backup or 'no backup'}."
+        )
+        if not remaining:
+            return True
+        question = f"No backup has the text of {counted(len(remaining), 'message')}. Take the present text for true?"
+        if not await agreed(question, standard_output()):
+            return False
+        connection.execute("BEGIN IMMEDIATE")
+        true_texts.accept(connection, remaining)
+        connection.execute("COMMIT")
+    return True
+
+
+async def _salvage(home: Paths) -> bool:
+    places, now = places_of(home), SystemClock().now()
+    with alone(home), restoring.salvaged(places) as found:
+        standard_output().paragraph(_counts(found.counts, found.backup))
+        if not await agreed("Use the salvaged log? The damaged one is kept beside the backups.", standard_output()):
+            standard_output().paragraph("The damaged log is as it was.")
+            return False
+        kept = None
+        if places.database.exists():
+            kept = archive.set_aside(places, f"{timestamps.local(now):%Y-%m-%d_%H%M%S}")
+        restoring.put_in_place(places, found)
+    aside = f" The damaged one is kept as {kept}." if kept else ""
+    standard_output().paragraph(f"The salvaged log is in use now.{aside}")
+    return True
+
+
+def _counts(counts: Counts, backup: Path | None) -> str:
+    brought = f", {counts.from_backup:,} brought from {backup}" if backup else ""
+    changed = f" {counts.changed:,} of them differ from the text that was written." if counts.changed else ""
+    others = counts.others + counts.others_from_backup
+    return (
+        f"{counted(counts.read, 'message')} could be read{brought}; {counts.lost:,} are lost.{changed} "
+        f"{others:,} other rows are kept."
+    )
+
+
+async def _finish_restore(home: Paths) -> bool:
+    with alone(home):
+        finish_restore(home)
+    standard_output().paragraph("The restore is complete.")
+    return True
+
+
+async def _settle(home: Paths) -> bool:
+    """Settle replies, calls and changes of files that were cut off, as the next start does."""
+    store = Store(home.database, home.backups)
+    await store.open()
+    try:
+        mended = await store.write(orphans.mend, lambda run: file_lock.is_locked(home.run / run), SystemClock().now())
+        told = await store.write(settle_intents, home)
+    finally:
+        await store.close()
+    interrupted = counted(len(mended.interrupted), "reply or call is", "replies and calls are")
+    for sentence in (*([f"{interrupted} marked as interrupted."] if mended.interrupted else []), *told):
+        standard_output().paragraph(sentence)
+    return True
+
+
+async def _bring_sessions(home: Paths) -> bool:
+    return _brought(home, stored_files.lost_sessions)
+
+
+async def _bring_attachments(home: Paths) -> bool:
+    return _brought(home, stored_files.lost_attachments)
+
+
+def _brought(home: Paths, lost_files: Callable[[OpenDatabase, Places], Iterator[LostFile]]) -> bool:
+    """Bring lost files from backups and return whether each was brought."""
+    places = places_of(home)
+    with alone(home), copying.opened(home.database) as connection:
+        lost, sources = [*lost_files(connection, places)], Counter[Path]()
+        for found in stored_files.copies(connection, places, lost):
+            kept = stored_files.bring(found, home.drafts)
+            sources[found.backup] += 1
+            if kept:
+                standard_output().paragraph(f"The damaged file is kept as {kept}.")
+    for backup, number in sources.items():
+        standard_output().paragraph(f"{counted(number, 'file')} brought from {backup}.")
+    return sources.total() == len(lost)
+
+
+async def _delete_unnamed(home: Paths) -> bool:
+    with alone(home), copying.opened(home.database) as connection:
+        unnamed = stored_files.unnamed_attachments(connection, places_of(home))
+    # The look into backups takes a while, in which another Chorus may have begun.
+    with alone(home), copying.opened(home.database) as connection:
+        named = examination.digests(connection)
+        _deleted([] if unnamed.doubt else [each for each in unnamed.paths if each.name not in named], "attachment")
+    return True
+
+
+async def _delete_leftovers(home: Paths) -> bool:
+    found = leftovers.temporary_files(places_of(home), folders_of(home), SystemClock().now())
+    _deleted(found, "temporary file or folder", "temporary files and folders")
+    return True
+
+
+async def _delete_ended_runs(home: Paths) -> bool:
+    file_lock.delete_free(leftovers.ended_runs(home.run))
+    standard_output().paragraph("The lock files are deleted.")
+    return True
+
+
+def _deleted(paths: Sequence[Path], thing: str, things: str = "") -> None:
+    size = size_in_words(sum(map(leftovers.size_bytes, paths)))
+    leftovers.delete(paths)
+    standard_output().paragraph(f"Deleted {counted(len(paths), thing, things)} ({size}).")
+
+
+MENDS: Mapping[Mend, Callable[[Paths], Awaitable[bool]]] = {
+    Mend.PERMISSIONS: _narrow,
+    Mend.INDEX: _renew_index,
+    Mend.CHECKSUMS: _bring_texts,
+    Mend.SALVAGE: _salvage,
+    Mend.RESTORE: _finish_restore,
+    Mend.INTERRUPTED: _settle,
+    Mend.SESSIONS: _bring_sessions,
+    Mend.ATTACHMENTS: _bring_attachments,
+    Mend.UNNAMED: _delete_unnamed,
+    Mend.LEFTOVERS: _delete_leftovers,
+    Mend.RUNS: _delete_ended_runs,
+}
+"""The function that carries out each repair and returns whether nothing of the fault is left."""

@@ -1,0 +1,191 @@
+"""``chorus doctor`` in the real program, at a terminal: it offers to settle and clear up what killed processes left."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from contextlib import closing
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chorus_cli.core.upkeep.findings import Mend
+from chorus_cli.storage.files import file_lock
+from chorus_cli.subcommands.mends import MENDS
+from tests.terminal.command import PROGRAM
+from tests.terminal.driver import Home, Terminal
+from tests.test_doctor import await_question
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+BYTES = b"a picture"
+DIGEST = sha256(BYTES).hexdigest()
+NAMED = json.dumps([{"name": "photo.png", "media_type": "text/plain", "size_bytes": 9, "sha256": DIGEST}])
+SESSION = "2026-02-12_kept"
+DEAD_RUN = "17-0123abcd"
+LEFT = (".restoring-ab12_z9k/chorus.db", "personas/chorus/.chorus-ab12_z9k.tmp", "backups/.chorus-ab12_z9k.tmp")
+THEIRS = ("notes.tmp", "state/drafts/draft-17-0123abcd-x-message.md", "state/rescue/rescue-notes.txt")
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    home = Home(tmp_path_factory.mktemp("template") / "home")
+    assert home.run("ask", "hello").code == 0
+    return home
+
+
+@pytest.fixture
+def home(tmp_path: Path, template: Home) -> Home:
+    return Home(shutil.copytree(template.path, tmp_path / "home"))
+
+
+def stored(home: Home) -> Path:
+    """Store an attachment, and return its path."""
+    path = home.path / "attachments" / DIGEST[:2] / DIGEST
+    path.parent.mkdir(parents=True)
+    path.write_bytes(BYTES)
+    return path
+
+
+def orphaned(home: Home) -> list[Path]:
+    """Put there what killed processes leave, and files of the user; return the former."""
+    paths = [home.path / name for name in (*LEFT, *THEIRS)]
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"left")
+        os.utime(path, (time.time() - 7200, time.time() - 7200))
+    (home.path / "state" / "run" / DEAD_RUN).touch()
+    home.sql("UPDATE messages SET status = 'streaming', run = ? WHERE role = 'assistant'", DEAD_RUN)
+    return [*paths[: len(LEFT)], home.path / "state" / "run" / DEAD_RUN, stored(home)]
+
+
+def findings(home: Home, state: str) -> dict[str, str | None]:
+    """Return the repairs of findings of a state, by their subjects, as a program gets them."""
+    outcome = home.run("doctor", "--json")
+    report = json.loads(outcome.output)
+    assert outcome.code == (0 if report["well"] else 1)
+    return {each["subject"]: each["mend"] for each in report["findings"] if each["state"] == state}
+
+
+def answered(home: Home, answers: Sequence[str]) -> tuple[str, int]:
+    """Let the doctor ask at a terminal, and return its words and its exit code."""
+    with closing(Terminal(home.environment, command=[*PROGRAM, "doctor"])) as terminal:
+        for number, answer in enumerate(answers, 1):
+            await_question(terminal, number)
+            terminal.say(answer)
+        code = terminal.await_end()
+        return " ".join(terminal.screen_text().split()), code
+
+
+NOTES = ["interrupted", "unnamed", "leftovers", "runs"]
+
+
+def of_doctor(home: Home) -> list[str]:
+    return [subject for subject in findings(home, "note") if subject in NOTES]
+
+
+def test_what_killed_processes_left_is_a_note_and_goes_with_consent(home: Home) -> None:
+    left = orphaned(home)
+    assert of_doctor(home) == NOTES
+    assert findings(home, "wrong") == {}
+    told, code = answered(home, ["n"] * len(NOTES))
+    assert (code, [path for path in left if not path.exists()]) == (0, [])
+    assert of_doctor(home) == NOTES, told
+    told, code = answered(home, ["y"] * len(NOTES))
+    assert (code, [path for path in left if path.exists()]) == (0, [])
+    assert "1 reply or call is marked as interrupted." in told
+    assert "Deleted 1 attachment (9 bytes)." in told
+    assert "Deleted 3 temporary files and folders (12 bytes)." in told
+    assert [(home.path / name).read_bytes() for name in THEIRS] == [b"left"] * len(THEIRS)
+    assert [status for _, status in home.replies()] == ["interrupted"]
+    assert of_doctor(home) == []
+    assert home.run("ask", "on we go").code == 0
+
+
+@pytest.fixture
+def living_run(home: Home) -> Iterator[str]:
+    """The name of a run whose process lives."""
+    (home.path / "state" / "run").mkdir(parents=True, exist_ok=True)
+    with file_lock.hold(home.path / "state" / "run" / DEAD_RUN):
+        yield DEAD_RUN
+
+
+def test_what_a_running_chorus_uses_is_not_offered(home: Home, living_run: str) -> None:
+    orphaned(home)
+    assert {*of_doctor(home)} == {"unnamed", "leftovers"}
+    assert findings(home, "note")["unnamed"] is None
+    told, code = answered(home, ["y"])
+    assert code == 0
+    assert "Deleted 2 temporary files and folders" in told
+    assert (home.path / ".restoring-ab12_z9k" / "chorus.db").exists()
+    assert (home.path / "state" / "run" / living_run).exists()
+    assert [status for _, status in home.replies()] == ["streaming"]
+
+
+def test_an_attachment_that_is_gone_comes_from_the_backup(home: Home) -> None:
+    home.sql("UPDATE messages SET attachments = ? WHERE role = 'user'", NAMED)
+    path = stored(home)
+    assert home.run("backup").code == 0
+    path.write_bytes(b"something else")
+    assert findings(home, "wrong") == {"attachments": "attachments"}
+    _, code = answered(home, ["n"])
+    assert (code, path.read_bytes()) == (1, b"something else")
+    told, code = answered(home, ["y"])
+    assert (code, path.read_bytes()) == (0, BYTES)
+    assert "1 file brought from" in told
+    assert findings(home, "wrong") == {}
+
+
+def test_a_damaged_session_comes_from_the_backup_and_is_kept(home: Home) -> None:
+    with home.chat() as terminal:
+        terminal.say("/context save about the hello")
+        terminal.await_text("Saved")
+    (path,) = (home.path / "personas" / "chorus" / "sessions").glob("*.json")
+    saved = path.read_bytes()
+    assert home.run("backup").code == 0
+    path.write_bytes(saved[:-20])
+    told, code = answered(home, ["y", "y"])  # the second one is for the lock file of the chat, which was killed
+    assert (code, path.read_bytes()) == (0, saved)
+    assert "The damaged file is kept as" in told
+    (kept,) = (home.path / "state" / "drafts").glob("damaged-*.json")
+    assert kept.read_bytes() == saved[:-20]
+    assert findings(home, "wrong") == {}
+
+
+ROWS = {
+    "a question and its thread": ("DELETE FROM messages WHERE role = 'user'", "DELETE FROM threads"),
+    "a value that cannot be read": ("UPDATE messages SET usage = 'x'",),
+}
+
+
+@pytest.mark.parametrize("gone", ROWS)
+def test_rows_that_are_gone_or_damaged_are_mended_by_a_salvage(home: Home, gone: str) -> None:
+    assert home.run("backup").code == 0
+    before = home.sql("SELECT id, content, thread_id FROM messages ORDER BY id")
+    for statement in ROWS[gone]:
+        home.sql(statement)
+    assert findings(home, "wrong") == {"rows": "salvage"}
+    told, code = answered(home, ["y", "y"])
+    assert code == 0, told
+    assert home.sql("SELECT id, content, thread_id FROM messages ORDER BY id") == before
+    assert findings(home, "wrong") == {}
+
+
+def test_a_restore_that_was_decided_is_carried_on(home: Home) -> None:
+    (home.path / ".restoring").mkdir()
+    shutil.rmtree(home.path / "state")
+    (home.path / ".restoring" / "config.jsonc").write_text("{}\n")
+    assert findings(home, "wrong") == {"restore": "restore"}
+    assert answered(home, ["y"])[1] == 0
+    assert (home.path / "config.jsonc").read_text() == "{}\n"
+    assert findings(home, "wrong") == {}
+
+
+def test_each_repair_has_a_question_and_a_function() -> None:
+    assert {*MENDS} == {*Mend}
+    assert all(mend.question.endswith(("?", ".")) for mend in Mend)
