@@ -289,7 +289,7 @@ class ViewMachine(CountedPast):
 
 def test_the_view_is_what_the_definitions_say() -> None:
     with registered():
-        run_state_machine_as_test(ViewMachine, settings=settings(max_examples=5, stateful_step_count=40))
+        run_state_machine_as_test(ViewMachine, settings=settings(max_examples=10, stateful_step_count=40))
 
 
 @pytest.mark.slow
