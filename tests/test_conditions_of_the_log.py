@@ -141,7 +141,8 @@ def test_a_full_disk_is_called_that_and_the_message_is_kept_elsewhere(home: Home
             fill(full.path / "filling")
             terminal.paste("are you there? " + "word " * 2000)
             terminal.press("enter")
-            terminal.until(lambda: told(terminal, "There is no room left on the disk of"), "the sentence")
+            full_disk = f"There is no room left on the disk of {full.path / 'chorus.db'}"
+            terminal.until(lambda: told(terminal, full_disk), "the sentence")
             terminal.await_line(PROMPT)
             (full.path / "filling").unlink()
             terminal.ask(LATER, "tired?")
