@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,9 +56,21 @@ async def _renew_index(home: Paths) -> bool:
     return True
 
 
+@contextmanager
+def _alone(home: Paths) -> Iterator[Places]:
+    """Keep the data to this process, and yield its places.
+
+    Raises:
+        BackupError: a restore is not complete, which may need everything that is there.
+        CommandError: another Chorus runs.
+    """
+    with alone(home):
+        restoring.require_none_pending(places_of(home))
+        yield places_of(home)
+
+
 async def _bring_texts(home: Paths) -> bool:
-    places = places_of(home)
-    with alone(home), copying.opened(home.database) as connection, tempfile.TemporaryDirectory() as folder:
+    with _alone(home) as places, copying.opened(home.database) as connection, tempfile.TemporaryDirectory() as folder:
         changed = checksums.checked(connection).changed
         backup = restoring.newest_sound_log(places, Path(folder) / "backup.db")
         connection.execute("BEGIN IMMEDIATE")
@@ -78,8 +91,8 @@ async def _bring_texts(home: Paths) -> bool:
 
 
 async def _salvage(home: Paths) -> bool:
-    places, now = places_of(home), SystemClock().now()
-    with alone(home), restoring.salvaged(places) as found:
+    now = SystemClock().now()
+    with _alone(home) as places, restoring.salvaged(places) as found:
         standard_output().paragraph(_counts(found.counts, found.backup))
         if not await agreed("Use the salvaged log? The damaged one is kept beside the backups.", standard_output()):
             standard_output().paragraph("The damaged log is as it was.")
@@ -135,8 +148,7 @@ async def _bring_attachments(home: Paths) -> bool:
 
 def _brought(home: Paths, lost_files: Callable[[OpenDatabase, Places], Iterator[LostFile]]) -> bool:
     """Bring lost files from backups and return whether each was brought."""
-    places = places_of(home)
-    with alone(home), copying.opened(home.database) as connection:
+    with _alone(home) as places, copying.opened(home.database) as connection:
         lost, sources = [*lost_files(connection, places)], Counter[Path]()
         for found in stored_files.copies(connection, places, lost):
             kept = stored_files.bring(found, home.drafts)
@@ -149,10 +161,10 @@ def _brought(home: Paths, lost_files: Callable[[OpenDatabase, Places], Iterator[
 
 
 async def _delete_unnamed(home: Paths) -> bool:
-    with alone(home), copying.opened(home.database) as connection:
-        unnamed = stored_files.unnamed_attachments(connection, places_of(home))
+    with _alone(home) as places, copying.opened(home.database) as connection:
+        unnamed = stored_files.unnamed_attachments(connection, places)
     # The look into backups takes a while, in which another Chorus may have begun.
-    with alone(home), copying.opened(home.database) as connection:
+    with _alone(home), copying.opened(home.database) as connection:
         named = examination.digests(connection)
         _deleted([] if unnamed.doubt else [each for each in unnamed.paths if each.name not in named], "attachment")
     return True

@@ -8,6 +8,7 @@ from chorus_cli.core.errors import DatabaseBusyError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.upkeep.findings import Finding, Mend, State, fine, is_well, note, wrong
 from chorus_cli.services.upkeep import leftovers, stored_files
+from chorus_cli.storage.backups import restoring
 from chorus_cli.storage.files import file_lock
 from chorus_cli.storage.purges import carrying_out
 from chorus_cli.storage.sqlite.migrations import is_current, is_newer
@@ -25,7 +26,12 @@ _MOST_NAMED = 5
 
 
 def check_log(places: Places, run_folder: Path) -> Iterator[Finding]:
-    """Yield the findings about the log; nothing in it is changed. ``run_folder`` has the lock files of processes."""
+    """Yield the findings about the log; nothing in it is changed. ``run_folder`` has the lock files of processes.
+
+    There are none while a restore is not complete: its log and the files that it names are about to come.
+    """
+    if restoring.is_pending(places):
+        return
     if not places.database.exists():
         yield note("log", f"There is no log yet: {places.database} does not exist.")
         return

@@ -128,6 +128,7 @@ def put_in_place(places: Places, found: Staged | Salvaged) -> None:
         BackupError: it failed; if it had begun, the next start goes on with it.
     """
     home = places.database.parent
+    require_none_pending(places)
     try:
         _make_durable(found.folder)
         found.folder.rename(home / STAGED)
@@ -140,6 +141,24 @@ def put_in_place(places: Places, found: Staged | Salvaged) -> None:
                 f"The backup is being put in place in {home}, which stopped: {reason}. The next start goes on with it."
             ) from error
         raise BackupError(f"The backup cannot be put in place in {home}: {reason}. Nothing was changed.") from error
+
+
+def is_pending(places: Places) -> bool:
+    """Return whether a restore was decided and is not complete: files of two states lie side by side."""
+    return (places.database.parent / STAGED).is_dir()
+
+
+def require_none_pending(places: Places) -> None:
+    """Refuse to go on beside a restore that is not complete.
+
+    Raises:
+        BackupError: there is one.
+    """
+    if is_pending(places):
+        raise BackupError(
+            f"A restore in {places.database.parent} is not complete. Start chorus once, which carries it on, "
+            "and try again; nothing was changed."
+        )
 
 
 def finish(places: Places) -> bool:
