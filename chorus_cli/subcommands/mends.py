@@ -16,7 +16,7 @@ from chorus_cli.core.upkeep.findings import Mend
 from chorus_cli.preparation import finish_restore, settle_intents
 from chorus_cli.services.upkeep import home_checks, leftovers, stored_files
 from chorus_cli.services.upkeep.home_checks import Folders
-from chorus_cli.storage.backups import archive, restoring
+from chorus_cli.storage.backups import archive, restoring, salvaging
 from chorus_cli.storage.files import file_lock
 from chorus_cli.storage.sqlite.log import orphans
 from chorus_cli.storage.sqlite.store import Store
@@ -72,7 +72,7 @@ def _alone(home: Paths) -> Iterator[Places]:
 async def _bring_texts(home: Paths) -> bool:
     with _alone(home) as places, copying.opened(home.database) as connection, tempfile.TemporaryDirectory() as folder:
         changed = checksums.checked(connection).changed
-        backup = restoring.newest_sound_log(places, Path(folder) / "backup.db")
+        backup = salvaging.newest_sound_log(places, Path(folder) / "backup.db")
         connection.execute("BEGIN IMMEDIATE")
         remaining = true_texts.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
         connection.execute("COMMIT")
@@ -92,7 +92,7 @@ async def _bring_texts(home: Paths) -> bool:
 
 async def _salvage(home: Paths) -> bool:
     now = SystemClock().now()
-    with _alone(home) as places, restoring.salvaged(places) as found:
+    with _alone(home) as places, salvaging.salvaged(places) as found:
         standard_output().paragraph(_counts(found.counts, found.backup))
         if not await agreed("Use the salvaged log? The damaged one is kept beside the backups.", standard_output()):
             standard_output().paragraph("The damaged log is as it was.")
@@ -100,7 +100,7 @@ async def _salvage(home: Paths) -> bool:
         kept = None
         if places.database.exists():
             kept = archive.set_aside(places, f"{timestamps.local(now):%Y-%m-%d_%H%M%S}")
-        restoring.put_in_place(places, found)
+        restoring.put_in_place(places, found.folder)
     aside = f" The damaged one is kept as {kept}." if kept else ""
     standard_output().paragraph(f"The salvaged log is in use now.{aside}")
     return True

@@ -50,7 +50,7 @@ def home(tmp_path: Path) -> Paths:
     with restoring.staged(places, tmp_path / "all.zip", START) as found:
         # The journal of the old log is deleted right before the new log replaces it.
         (places.database.parent / f"{places.database.name}-journal").touch()
-        killed_at("os.remove", lambda: restoring.put_in_place(places, found))
+        killed_at("os.remove", lambda: restoring.put_in_place(places, found.folder))
     return home
 
 
@@ -88,4 +88,4 @@ def test_no_other_restore_begins_beside_it(home: Paths, tmp_path: Path) -> None:
         restoring.staged(places, tmp_path / "all.zip", START) as found,
         pytest.raises(BackupError, match=r"A restore in .* is not complete"),
     ):
-        restoring.put_in_place(places, found)
+        restoring.put_in_place(places, found.folder)
