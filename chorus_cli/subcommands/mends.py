@@ -72,7 +72,8 @@ def _alone(home: Paths) -> Iterator[Places]:
 async def _bring_texts(home: Paths) -> bool:
     with _alone(home) as places, copying.opened(home.database) as connection, tempfile.TemporaryDirectory() as folder:
         changed = checksums.checked(connection).changed
-        backup = salvaging.newest_sound_log(places, Path(folder) / "backup.db")
+        without = examination.purged(connection)
+        backup = salvaging.newest_sound_log(places, Path(folder) / "backup.db", without)
         connection.execute("BEGIN IMMEDIATE")
         remaining = true_texts.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
         connection.execute("COMMIT")

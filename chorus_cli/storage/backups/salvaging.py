@@ -13,12 +13,14 @@ from chorus_cli.storage.backups import archive, daily
 from chorus_cli.storage.backups.archive import DATABASE
 from chorus_cli.storage.backups.restoring import draft_folder
 from chorus_cli.storage.sqlite.migrations import is_newer
-from chorus_cli.storage.sqlite.upkeep import copying, salvage, soundness
+from chorus_cli.storage.sqlite.upkeep import copying, examination, salvage, soundness
+from chorus_cli.storage.sqlite.upkeep.examination import NOTHING_PURGED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from chorus_cli.storage.backups.places import Places
+    from chorus_cli.storage.sqlite.upkeep.examination import Purged
     from chorus_cli.storage.sqlite.upkeep.salvage import Counts
 
 
@@ -43,18 +45,33 @@ def salvaged(places: Places) -> Iterator[Salvaged]:
         with tempfile.TemporaryDirectory(dir=folder) as name:
             damaged, work = Path(name) / "damaged.db", Path(name)
             _copy_whole(places.database, damaged)
-            used = newest_sound_log(places, work / "backup.db")
-            counts = salvage.salvage(damaged, folder / DATABASE, work / "backup.db" if used else None)
+            source = _Source(places, work / "backup.db")
+            counts = salvage.salvage(damaged, folder / DATABASE, source.log(), source.log)
         (folder / DATABASE).chmod(0o600)
-        yield Salvaged(folder, counts, used)
+        yield Salvaged(folder, counts, source.backup)
     except OSError as error:
         raise BackupError(f"The log cannot be salvaged in {folder.parent}: {error.strerror or error}.") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def newest_sound_log(places: Places, target: Path) -> Path | None:
-    """Unpack the log of the newest sound backup to ``target`` and return the backup, ``None`` if there is none."""
+class _Source:
+    """The newest backup that may give rows; its log is unpacked to ``path``."""
+
+    def __init__(self, places: Places, path: Path) -> None:
+        self._places, self._path = places, path
+        self.backup: Path | None = None
+
+    def log(self, without: Purged = NOTHING_PURGED) -> Path | None:
+        self.backup = newest_sound_log(self._places, self._path, without)
+        return self._path if self.backup else None
+
+
+def newest_sound_log(places: Places, target: Path, without: Purged = NOTHING_PURGED) -> Path | None:
+    """Unpack the log of the newest sound backup to ``target`` and return the backup, ``None`` if there is none.
+
+    Backups that hold rows ``without`` which they are wanted are passed over: their texts would come back.
+    """
     for each in reversed(daily.listed(places)):
         target.unlink(missing_ok=True)
         try:
@@ -66,7 +83,8 @@ def newest_sound_log(places: Places, target: Path) -> Path | None:
                 continue
             with copying.opened(target) as connection:
                 copying.facts(connection)
-                if not soundness.quick_fault(connection) and not is_newer(connection):
+                is_sound = not soundness.quick_fault(connection) and not is_newer(connection)
+                if is_sound and not examination.holds(connection, without):
                     return each.path
         except (BackupError, StorageError):
             continue
