@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.machine.clock import SystemClock
 from chorus_cli.composition import places_of
-from chorus_cli.core.text.phrases import counted, size_in_words
+from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.upkeep.findings import Mend
 from chorus_cli.preparation import finish_restore, settle_intents
@@ -95,6 +95,9 @@ async def _salvage(home: Paths) -> bool:
     now = SystemClock().now()
     with _alone(home) as places, salvaging.salvaged(places) as found:
         standard_output().paragraph(_counts(found.counts, found.backup))
+        remaining = _remaining(found.folder / archive.DATABASE)
+        if remaining:
+            standard_output().paragraph(f"These faults would remain: {enumerated(remaining)}.")
         if not await agreed("Use the salvaged log? The damaged one is kept beside the backups.", standard_output()):
             standard_output().paragraph("The damaged log is as it was.")
             return False
@@ -104,7 +107,15 @@ async def _salvage(home: Paths) -> bool:
         restoring.put_in_place(places, found.folder)
     aside = f" The damaged one is kept as {kept}." if kept else ""
     standard_output().paragraph(f"The salvaged log is in use now.{aside}")
-    return True
+    return not remaining
+
+
+def _remaining(log: Path) -> list[str]:
+    """Return phrases for the rows of a log that cannot be read, or that refer to rows that are gone."""
+    with copying.opened(log) as connection:
+        unreadable = len(examination.unreadable(connection))
+        told = [counted(unreadable, "message that cannot be read", "messages that cannot be read")]
+        return [*(told if unreadable else []), *examination.orphans(connection)]
 
 
 def _counts(counts: Counts, backup: Path | None) -> str:

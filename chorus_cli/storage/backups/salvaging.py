@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from chorus_cli.storage.backups.places import Places
+    from chorus_cli.storage.sqlite.upkeep.copying import OpenDatabase
     from chorus_cli.storage.sqlite.upkeep.examination import Purged
     from chorus_cli.storage.sqlite.upkeep.salvage import Counts
 
@@ -88,6 +89,21 @@ def newest_sound_log(places: Places, target: Path, without: Purged = NOTHING_PUR
                     return each.path
         except (BackupError, StorageError):
             continue
+    return None
+
+
+def backup_with_missing(places: Places, connection: OpenDatabase) -> Path | None:
+    """Return the backup that a salvage takes rows from, if it has some that messages refer to and that are gone."""
+    wanted = examination.missing(connection)
+    wanted.pop("threads", None)
+    if not wanted:
+        return None
+    with suppress(OSError), tempfile.TemporaryDirectory() as name:
+        log = Path(name) / "backup.db"
+        backup = newest_sound_log(places, log, examination.purged(connection))
+        if backup is not None:
+            with copying.opened(log) as other:
+                return backup if examination.has_any(other, wanted) else None
     return None
 
 

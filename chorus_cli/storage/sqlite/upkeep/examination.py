@@ -18,7 +18,7 @@ from chorus_cli.storage.sqlite.log.message_columns import COLUMNS, messages
 from chorus_cli.storage.sqlite.memory import item_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _MOST_NAMED = 20
 
@@ -59,6 +59,27 @@ def orphans(connection: sqlite3.Connection) -> list[str]:
         if number:
             found.append(f"{number:,} {phrase}")
     return found
+
+
+def missing(connection: sqlite3.Connection) -> dict[str, frozenset[int]]:
+    """Return the rows that are gone and that messages refer to: their ids by their tables."""
+    columns = {"threads": ["thread_id"], "messages": ["turn_id", "revises"], "operations": ["introduced_by"]}
+    found = {}
+    for table, names in columns.items():
+        referred = " UNION ".join(f"SELECT {name} AS id FROM messages" for name in names)
+        query = f"SELECT id FROM ({referred}) WHERE id IS NOT NULL AND id NOT IN (SELECT id FROM {table})"
+        if ids := frozenset(id_ for (id_,) in connection.execute(query)):
+            found[table] = ids
+    return found
+
+
+def has_any(connection: sqlite3.Connection, wanted: Mapping[str, frozenset[int]]) -> bool:
+    """Return whether some rows are there, by their tables and ids."""
+    among = "IN (SELECT value FROM json_each(?))"
+    return any(
+        _rows(connection, f"SELECT 1 FROM {table} WHERE id {among} LIMIT 1", json.dumps([*ids]))
+        for table, ids in wanted.items()
+    )
 
 
 def sessions(connection: sqlite3.Connection) -> list[tuple[str, str]]:
