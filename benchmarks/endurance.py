@@ -10,12 +10,12 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.figures import Figure, figure
+from benchmarks.loopback import Quiet, listening
 from benchmarks.program import A_PROVIDERS_MODEL
 from benchmarks.surroundings import isolated, temporary_folder
 
@@ -26,7 +26,6 @@ GOAL = 1.2
 EARLY_TURN = 100
 TURNS, _QUICK_TURNS = 10_000, 600
 _COMPARED_TURNS = 100
-_LOOK_SECONDS = 0.02
 _REPLY = "The ferryman remembered the argument, and the bridge was impossible afterwards. " * 3
 _ENDLESS_TALK = (sys.executable, "-m", "benchmarks.endless_talk")
 
@@ -94,7 +93,7 @@ def talking(address: str) -> Iterator[Talk]:
             yield Talk(process)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet, BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
@@ -108,9 +107,6 @@ class _Handler(BaseHTTPRequestHandler):
         body += b"data: [DONE]\n\n"
         self.wfile.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
 
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
 
 def _event(delta: dict[str, str], finish_reason: str | None = None) -> bytes:
     choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
@@ -120,11 +116,5 @@ def _event(delta: dict[str, str], finish_reason: str | None = None) -> bytes:
 @contextmanager
 def serving() -> Iterator[str]:
     """Start a model server in threads of this process and yield its address as OpenAI's clients want it."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
-        # Open connections are not waited for at the end.
-        server.block_on_close = False
-        threading.Thread(target=server.serve_forever, args=(_LOOK_SECONDS,), daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/v1"
-        finally:
-            server.shutdown()
+    with listening(_Handler) as address:
+        yield f"{address}/v1"

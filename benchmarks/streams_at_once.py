@@ -14,7 +14,7 @@ import sqlite3
 import threading
 import time
 from contextlib import closing, contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.figures import figure
 from benchmarks.key_echo import echoes
+from benchmarks.loopback import Quiet, listening
 from benchmarks.program import A_PROVIDERS_MODEL, CHORUS, CLEAR_LINE, SIGN
 from benchmarks.pseudo_terminal import PseudoTerminal
 from benchmarks.surroundings import isolated, temporary_folder
@@ -83,7 +84,7 @@ def streaming(seconds: float) -> Iterator[Streams]:
     """Start the server in threads of this process."""
     streams = Streams(seconds)
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             """Stream a reply, each token at its time."""
             number = streams.number_of(self.rfile.read(int(self.headers["Content-Length"])))
@@ -99,19 +100,12 @@ def streaming(seconds: float) -> Iterator[Streams]:
                 streams.ends[number] = time.time()
                 self.wfile.write(_chunk({}, "stop") + _usage(streams.tokens) + b"data: [DONE]\n\n")
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        # Open connections are not waited for at the end.
-        server.block_on_close = False
-        threading.Thread(target=server.serve_forever, args=(_LOOK_SECONDS,), daemon=True).start()
-        streams.address = f"http://127.0.0.1:{server.server_port}/v1"
+    with listening(Handler) as address:
+        streams.address = f"{address}/v1"
         try:
             yield streams
         finally:
             streams.all_came.abort()
-            server.shutdown()
 
 
 class _Ends:

@@ -121,5 +121,5 @@ def _histories(app: App) -> InputHistories:
             await app.store.write(input_rows.add, slug, cleaned_input(line)[0], app.clock.now())
 
     return InputHistories(
-        lambda slug: app.store.read(input_rows.newest, slug), write, lambda: app.store.read(input_rows.purge_mark)
+        lambda slug: app.store.read(input_rows.marked, slug), write, lambda: app.store.read(input_rows.purge_mark)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import shutil
@@ -15,12 +16,13 @@ from chorus_cli.adapters.models.litellm.library import _FIRST_REQUEST_MODULES, p
 from tests import guard
 from tests.amount import is_thorough, set_amount
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
+from tests.mock_provider import MockProvider, running
 from tests.services.folding.long_talk import Talk, long_talk
 from tests.services.world import World, built
 from tests.storage.sqlite.database import QuickStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from chorus_cli.storage.sqlite.store import Store
 
@@ -66,6 +68,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
 
 
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of the search for garbage, which some tests ask for and forks begin with."""
+    gc.freeze()
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """Have half as many more workers as there are cores: a third of the time goes into waiting for terminals."""
     return (os.cpu_count() or 1) * 3 // 2
@@ -78,6 +85,13 @@ def _litellm() -> None:
         prepare_environment()
         for name in ("litellm", *_FIRST_REQUEST_MODULES):
             importlib.import_module(name)
+
+
+@pytest.fixture(scope="session")
+def mock_provider() -> Iterator[MockProvider]:
+    """A model server for all tests, which takes a second to start; each test tells it how to behave."""
+    with running() as provider:
+        yield provider
 
 
 @pytest.fixture

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
+
+from benchmarks.loopback import Quiet, listening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
-_LOOK_SECONDS = 0.02
 
 
 @contextmanager
@@ -21,7 +20,7 @@ def serving(answer: Callable[[dict[str, Any]], tuple[int, Iterable[bytes]]]) -> 
     Each piece is sent when it comes. Clients that are still connected in the end are not waited for.
     """
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             status, pieces = answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             with suppress(ConnectionError):
@@ -32,14 +31,5 @@ def serving(answer: Callable[[dict[str, Any]], tuple[int, Iterable[bytes]]]) -> 
                     self.wfile.write(piece)
                     self.wfile.flush()
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.block_on_close = False
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, args=(_LOOK_SECONDS,), daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/v1"
-        finally:
-            server.shutdown()
+    with listening(Handler) as address:
+        yield f"{address}/v1"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from base64 import b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import chorus_cli
+from tests.amount import is_thorough
 from tests.attached_files import FILES, png
 from tests.recording_server import Recorder, recording
+from tests.terminal.command import PROGRAM, finished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,8 +32,9 @@ class Folder:
     def __init__(self, folder: Path, server: Recorder) -> None:
         self.folder = folder
         self.environment = {**os.environ, **server.environment(), "CHORUS_HOME": str(folder / "home")}
-        # The current folder of the program is another one.
-        self.environment["PYTHONPATH"] = str(Path(chorus_cli.__file__).parents[1])
+        if is_thorough():
+            # Then the program is a new interpreter, which is to find the package from another current folder.
+            self.environment["PYTHONPATH"] = str(Path(chorus_cli.__file__).parents[1])
         for name, data in FILES.items():
             (folder / name).write_bytes(data)
 
@@ -42,19 +43,8 @@ class Folder:
         return self.run("ask", *arguments, stdin=stdin, **variables)
 
     def run(self, *arguments: str, stdin: bytes = b"", **variables: str) -> tuple[int, str, str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "chorus_cli", *arguments],
-            cwd=self.folder,
-            env={
-                **self.environment,
-                "PYTHONPATH": os.fspath(pytest.importorskip("chorus_cli").__path__[0]) + "/..",
-                **variables,
-            },
-            input=stdin,
-            capture_output=True,
-            check=False,
-        )
-        return done.returncode, done.stdout.decode(), done.stderr.decode()
+        done = finished([*PROGRAM, *arguments], {**self.environment, **variables}, stdin, self.folder)
+        return done.code, done.output, done.errors
 
 
 @pytest.fixture

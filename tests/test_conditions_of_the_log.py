@@ -139,8 +139,10 @@ def test_a_full_disk_is_called_that_and_the_message_is_kept_elsewhere(home: Home
         with full.chat(TMPDIR=str(home.path.parent)) as terminal:
             terminal.ask(HELLO, "made you unhappy?")
             fill(full.path / "filling")
-            terminal.say("are you there? " + "word " * 2000)
-            terminal.until(lambda: told(terminal, "There is no room left on the disk of"), "the sentence")
+            terminal.paste("are you there? " + "word " * 2000)
+            terminal.press("enter")
+            full_disk = f"There is no room left on the disk of {full.path / 'chorus.db'}"
+            terminal.until(lambda: told(terminal, full_disk), "the sentence")
             terminal.await_line(PROMPT)
             (full.path / "filling").unlink()
             terminal.ask(LATER, "tired?")

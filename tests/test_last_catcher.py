@@ -43,8 +43,8 @@ def test_a_bug_is_one_sentence_and_its_traceback_is_kept(tmp_path: Path, capsys:
 def test_the_log_file_of_bugs_stays_small_and_holds_no_keys(tmp_path: Path) -> None:
     log_file = tmp_path / "state" / "chorus.log"
     environment = {"DEPLOY_TOKEN": "canary-deploy-0005"}
-    for number in range(3):
-        error = ValueError(f"bug {number} canary-deploy-0005 xai-0123456789abcdef {'x' * limits.LOG_FILE.most}")
+    for number, length in enumerate((limits.LOG_FILE.most, limits.LOG_FILE.most, 0)):
+        error = ValueError(f"bug {number} canary-deploy-0005 xai-0123456789abcdef {'x' * length}")
         assert str(log_file) in report_bug(log_file, error, environment)
     kept = {path.name: path.read_text(encoding="utf-8") for path in log_file.parent.iterdir()}
     assert sorted(kept) == ["chorus.log", "chorus.log.old"]

@@ -16,25 +16,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from chorus_cli.core.time import timestamps
-from tests import mock_provider
 from tests.adapters.models.fake_ollama import Received, listening, ollama
 from tests.adapters.models.fault_server import DONE, HTML_ANSWER, STREAM_HEAD, chunk, serving
-from tests.mock_provider import MockProvider
+from tests.mock_provider import MockProvider, free_port
 from tests.terminal.command import PROGRAM, finished
 from tests.terminal.driver import Home
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("_litellm")
 KEY = "sk-test-0123456789abcdef"
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[MockProvider]:
-    with mock_provider.running() as running:
-        yield running
 
 
 def chorus(
@@ -60,24 +52,24 @@ def put_in(home: Path, content: str, age: timedelta) -> None:
         )
 
 
-def test_a_conversation_goes_on_from_run_to_run(tmp_path: Path, provider: MockProvider) -> None:
-    provider.behave(type="reply", text="Hello from far away.")
-    first = chorus(tmp_path, provider.address, "--model", "openai/x", "--persona", "reviewer", "ask", "Hello")
+def test_a_conversation_goes_on_from_run_to_run(tmp_path: Path, mock_provider: MockProvider) -> None:
+    mock_provider.behave(type="reply", text="Hello from far away.")
+    first = chorus(tmp_path, mock_provider.address, "--model", "openai/x", "--persona", "reviewer", "ask", "Hello")
     assert (first.returncode, first.stdout, first.stderr) == (0, "Hello from far away.\n", "")
 
     put_in(tmp_path, "just inside", timedelta(hours=8, seconds=-30))
     put_in(tmp_path, "just outside", timedelta(hours=8, seconds=1))
-    told = chorus(tmp_path, provider.address, "context", "--json")
+    told = chorus(tmp_path, mock_provider.address, "context", "--json")
     assert [message["content"] for message in json.loads(told.stdout)["messages"][1:]] == [
         "Hello",
         "Hello from far away.",
         "just inside",
     ]
 
-    provider.behave(type="reply", text="Still here.")
-    second = chorus(tmp_path, provider.address, "ask", "--model", "openai/x", "Are you there?", stdin="piped")
+    mock_provider.behave(type="reply", text="Still here.")
+    second = chorus(tmp_path, mock_provider.address, "ask", "--model", "openai/x", "Are you there?", stdin="piped")
     assert (second.returncode, second.stdout) == (0, "Still here.\n")
-    ((system, *messages),) = provider.requests()
+    ((system, *messages),) = mock_provider.requests()
     assert system["role"] == "system"
     assert system["content"].startswith("You review code.")
     assert "# checklist.md" in system["content"]
@@ -107,10 +99,10 @@ def test_a_conversation_goes_on_from_run_to_run(tmp_path: Path, provider: MockPr
     ids=lambda value: str(value.get("kind") or value.get("status")) if isinstance(value, dict) else "",
 )
 def test_a_failing_provider_costs_a_sentence_and_no_word(
-    tmp_path: Path, provider: MockProvider, behaviour: dict[str, Any], status: str, words: str
+    tmp_path: Path, mock_provider: MockProvider, behaviour: dict[str, Any], status: str, words: str
 ) -> None:
-    provider.behave(**behaviour)
-    result = chorus(tmp_path, provider.address, "--model", "openai/x", "ask", "Keep this")
+    mock_provider.behave(**behaviour)
+    result = chorus(tmp_path, mock_provider.address, "--model", "openai/x", "ask", "Keep this")
     assert result.returncode == 1
     assert words in result.stderr
     assert KEY not in result.stderr
@@ -144,7 +136,7 @@ async def test_an_answer_that_is_none_is_told(tmp_path: Path, pieces: tuple[byte
 
 
 def test_an_unreachable_server_and_an_unknown_model_are_told(tmp_path: Path) -> None:
-    address = f"http://127.0.0.1:{mock_provider.free_port()}"
+    address = f"http://127.0.0.1:{free_port()}"
     refused = chorus(tmp_path, address, "--model", "openai/x", "ask", "Hello")
     assert refused.returncode == 1
     assert refused.stderr.count("Retrying in") == 2

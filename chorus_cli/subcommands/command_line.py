@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from chorus_cli import __version__
 from chorus_cli.subcommands.exit_codes import WRONG_ARGUMENTS
@@ -19,6 +19,52 @@ SHELLS = ("bash", "fish", "zsh")
 # One option of ask is long; the help of the others stands beside them all the same.
 _HELP_COLUMN = 15
 _LARGEST_ID = 2**63 - 1
+
+
+class _Told(NamedTuple):
+    """The help of a subcommand on the data of one persona or of all, in a line, of its ``--persona``, and at length."""
+
+    line: str
+    persona: str
+    description: str | None = None
+
+
+_ABOUT_PERSONAS = {
+    "log": _Told("print a persona's messages", "whose messages; otherwise those of the last persona"),
+    "search": _Told(
+        "search all messages",
+        "only the messages of this persona",
+        "Search the messages of every persona, or of P alone. All words must occur; an argument with blanks is a "
+        "phrase; begin* is how a word begins. The exit code is 1 when nothing is found.",
+    ),
+    "cost": _Told(
+        "show the cost of replies and summaries",
+        "only those of this persona",
+        "Show the cost of replies and summaries, of all personas or of P alone, as far as prices are known: from the "
+        "tokens that providers reported and litellm's prices.",
+    ),
+    "memory": _Told("show what is remembered", "whose memory; otherwise that of the last persona"),
+    "import": _Told(
+        "take in conversations of other programs",
+        "who gets the conversations; otherwise the last persona, or the one that a file names",
+        "Take in conversations of other programs, which are recognised by their content. Each becomes a "
+        "closed thread with its own times; what is in the log already is not added again; one /context undo takes all "
+        "of it back. A character card makes a persona.",
+    ),
+    "export": _Told(
+        "write every conversation to a file of its own",
+        "only the conversations of this persona",
+        "Write every conversation to a file of its own, with its times, models, branches and attachments. "
+        "chorus import reads them back exactly.",
+    ),
+    "purge": _Told(
+        "overwrite messages for good",
+        "only what was said to this persona, or whose thread it is",
+        "Show messages, with all that repeats them or was made of them, and overwrite them if you agree: "
+        "no undo brings them back. SUBJECT and WORDS are message N..., thread N, persona NAME, since T [until T], "
+        "search WORDS..., or backups, which rewrites those that hold texts purged before.",
+    ),
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -181,14 +227,7 @@ def _add_upkeep(commands: argparse._SubParsersAction[_Parser], unused: _Parser) 
 
 
 def _add_purge(commands: argparse._SubParsersAction[_Parser]) -> None:
-    purge = commands.add_parser(
-        "purge",
-        parents=[_options("only what was said to this persona, or whose thread it is")],
-        help="overwrite messages for good",
-        description="Show messages, with all that repeats them or was made of them, and overwrite them if you agree: "
-        "no undo brings them back. SUBJECT and WORDS are message N..., thread N, persona NAME, since T [until T], "
-        "search WORDS..., or backups, which rewrites those that hold texts purged before.",
-    )
+    purge = _about_personas(commands, "purge")
     purge.add_argument(
         "subject",
         metavar="SUBJECT",
@@ -203,65 +242,38 @@ def _add_purge(commands: argparse._SubParsersAction[_Parser]) -> None:
 
 
 def _add_readers(commands: argparse._SubParsersAction[_Parser]) -> None:
-    log = commands.add_parser(
-        "log",
-        parents=[_options("whose messages; otherwise those of the last persona")],
-        help="print a persona's messages",
-    )
+    log = _about_personas(commands, "log")
     log.add_argument("--thread", metavar="N", type=_thread_number, help="only this thread")
     log.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
     log.add_argument("-n", dest="newest", metavar="N", type=_number, help="only the newest N of them")
     log.add_argument("--json", action="store_true", help="as one JSON value")
-    search = commands.add_parser(
-        "search",
-        parents=[_options("only the messages of this persona")],
-        help="search all messages",
-        description="Search the messages of every persona, or of P alone. All words "
-        "must occur; an argument with blanks is a phrase; begin* is how a word begins. The exit code is 1 when nothing "
-        "is found.",
-    )
+    search = _about_personas(commands, "search")
     search.add_argument("words", metavar="WORDS", nargs="+", help="the words to search for")
     search.add_argument("--since", metavar="T", help="only newer messages, such as 24h or 3 days")
     search.add_argument("--json", action="store_true", help="as one JSON value")
-    cost = commands.add_parser(
-        "cost",
-        parents=[_options("only those of this persona")],
-        help="show the cost of replies and summaries",
-        description="Show the cost of replies and summaries, of all personas or of P alone, as far as prices are "
-        "known: from the tokens that providers reported and litellm's prices.",
-    )
+    cost = _about_personas(commands, "cost")
     cost.add_argument("--since", metavar="T", help="only newer ones, such as 7d or monday")
     cost.add_argument("--by", choices=("day", "persona", "model", "thread"), default="model", help="a line for each")
     cost.add_argument("--json", action="store_true", help="as one JSON value")
-    memory = commands.add_parser(
-        "memory", parents=[_options("whose memory; otherwise that of the last persona")], help="show what is remembered"
-    )
+    memory = _about_personas(commands, "memory")
     memory.add_argument("--json", action="store_true", help="as one JSON value")
 
 
 def _add_import(commands: argparse._SubParsersAction[_Parser]) -> None:
-    into = commands.add_parser(
-        "import",
-        parents=[_options("who gets the conversations; otherwise the last persona, or the one that a file names")],
-        help="take in conversations of other programs",
-        description="Take in conversations of other programs, which are recognised by their content. Each becomes a "
-        "closed thread with its own times; what is in the log already is not added again; one /context undo takes all "
-        "of it back. A character card makes a persona.",
-    )
+    into = _about_personas(commands, "import")
     into.add_argument("files", metavar="FILE", nargs="+", help="a file, an archive or a folder")
     into.add_argument("--dry-run", action="store_true", help="only say what is in it; nothing is changed")
     into.add_argument("--timezone", metavar="Z", help="the zone of times without one, such as Europe/Berlin")
     into.add_argument("--json", action="store_true", help="report as one JSON value")
-    out = commands.add_parser(
-        "export",
-        parents=[_options("only the conversations of this persona")],
-        help="write every conversation to a file of its own",
-        description="Write every conversation to a file of its own, with its times, models, branches and attachments. "
-        "chorus import reads them back exactly.",
-    )
+    out = _about_personas(commands, "export")
     out.add_argument("--all", metavar="DIR", required=True, help="the folder that gets a folder for each persona")
     out.add_argument("--format", choices=("md", "jsonl"), default="md", help="Markdown, or JSON line by line")
     out.add_argument("--json", action="store_true", help="report as one JSON value")
+
+
+def _about_personas(commands: argparse._SubParsersAction[_Parser], name: str) -> _Parser:
+    told = _ABOUT_PERSONAS[name]
+    return commands.add_parser(name, parents=[_options(told.persona)], help=told.line, description=told.description)
 
 
 def _options(persona: str = argparse.SUPPRESS, model: str = argparse.SUPPRESS) -> _Parser:

@@ -8,16 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.adapters.models.litellm import library
-from tests.mock_provider import MockProvider, running
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-
-@pytest.fixture(scope="module")
-def mock_provider() -> Iterator[MockProvider]:
-    with running() as provider:
-        yield provider
+    from collections.abc import AsyncIterator
 
 
 @pytest.fixture

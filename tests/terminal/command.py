@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from tests.terminal.forked import PROGRAM, fork_of
 
@@ -44,9 +45,13 @@ def signals_heard() -> Iterator[None]:
 
 
 def started(
-    command: Sequence[str | bytes], environment: Mapping[str, str], *, stdin: int = subprocess.PIPE
+    command: Sequence[str | bytes],
+    environment: Mapping[str, str],
+    *,
+    stdin: int = subprocess.PIPE,
+    folder: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start any command with its output in pipes that are not buffered."""
+    """Start any command, in ``folder`` if one is given, with its output in pipes that are not buffered."""
     with signals_heard(), warnings.catch_warnings():
         # Newer Pythons warn of forking beside the threads of a test runner.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -55,15 +60,18 @@ def started(
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            cwd=folder,
             env=environment,
             bufsize=0,
             preexec_fn=fork_of(command, environment),  # noqa: PLW1509 - the fork is its purpose
         )
 
 
-def finished(command: Sequence[str | bytes], environment: Mapping[str, str], stdin: bytes = b"") -> Outcome:
-    """Run any command to its end; its output is taken for UTF-8."""
-    with started(command, environment) as process:
+def finished(
+    command: Sequence[str | bytes], environment: Mapping[str, str], stdin: bytes = b"", folder: Path | None = None
+) -> Outcome:
+    """Run any command to its end, in ``folder`` if one is given; its output is taken for UTF-8."""
+    with started(command, environment, folder=folder) as process:
         try:
             output, errors = process.communicate(stdin, timeout=60)
         except BaseException:

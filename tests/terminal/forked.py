@@ -25,6 +25,8 @@ from typing import NoReturn, TextIO, cast
 from prompt_toolkit.application import current
 
 import chorus_cli
+from chorus_cli.adapters.models.token_counter import VocabularyCounter
+from chorus_cli.adapters.models.wire.connection import _FIRST_REQUEST_MODULES
 from chorus_cli.core.eliza import responder
 from chorus_cli.core.memory.capture import captured
 from chorus_cli.core.text.key_shapes import without_keys
@@ -40,7 +42,10 @@ _RUN_BY: Mapping[tuple[str, ...], str] = {
 _OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG")
 _HIDDEN = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
 _STANDARD_FILES = (0, 1, 2)
-_LIBRARIES = ("prompt_toolkit.shortcuts", "rich.console", "pygments.lexers", "httpx", "httpx_sse", "h2", "tiktoken")
+_LIBRARIES = (
+    *("prompt_toolkit.shortcuts", "rich.console", "pygments.lexers"),
+    *("httpx", "httpx_sse", "httpcore", "h2.connection", *_FIRST_REQUEST_MODULES),
+)
 
 
 def fork_of(command: Sequence[str | bytes], environment: Mapping[str, str]) -> Callable[[], None] | None:
@@ -58,12 +63,13 @@ def _interpreter(environment: Mapping[str, str]) -> dict[str, str]:
 
 @cache
 def import_all() -> None:
-    """Import all that a command or a chat may need."""
+    """Import all that a command or a chat may need, and load the vocabulary by which a chat counts tokens."""
     for module in pkgutil.walk_packages(chorus_cli.__path__, "chorus_cli."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     for library in _LIBRARIES:
         importlib.import_module(library)
+    VocabularyCounter().load()
     _compile_patterns()
 
 

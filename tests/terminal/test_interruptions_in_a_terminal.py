@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import mock_provider
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import LONG_MESSAGE, PROMPT, SHELL_PROMPT, Home, Terminal
 from tests.terminal.editors import editor
@@ -19,31 +18,32 @@ from tests.terminal.patient_provider import LATE, patient
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.mock_provider import MockProvider
+
 CHAT = shlex.join(PROGRAM)
 REPLY = "Since when are you word0"
 """How ELIZA's answer to `LONG_MESSAGE` begins."""
 
 
-def test_ctrl_c_ends_the_waiting_for_a_silent_model_within_a_second(home: Home) -> None:
-    with mock_provider.running() as provider:
-        model = {"OPENAI_BASE_URL": f"{provider.address}/v1", "OPENAI_API_KEY": "sk-test", "CHORUS_MODEL": "openai/x"}
-        with home.chat(**model) as chat:
-            for line, chunks, seen, told in (
-                ("say something", 4, "Mock response from", "Stopped. The part that arrived is kept"),
-                ("say nothing", 0, "waiting for openai/x … 1 s", "Stopped before the reply began"),
-                ("/context save", 0, "/context save … 1 s, press Ctrl-C to stop", "Stopped; nothing was done."),
-            ):
-                provider.behave(type="stream_fault", kind="stall", after_chunks=chunks)
-                told_before = chat.screen_text().count(told)
-                chat.say(line)
-                chat.await_text(seen)
-                chat.press("ctrl-c")
-                chat.await_text(told, seconds=1, times=told_before + 1)
-                chat.await_line(PROMPT, seconds=1)
-            assert " … " not in chat.screen_text()
-            chat.press("ctrl-d")
-            assert chat.await_end() == 0
-            assert chat.echoes
+def test_ctrl_c_ends_the_waiting_for_a_silent_model_within_a_second(home: Home, mock_provider: MockProvider) -> None:
+    model = {"OPENAI_BASE_URL": f"{mock_provider.address}/v1", "OPENAI_API_KEY": "sk-test", "CHORUS_MODEL": "openai/x"}
+    with home.chat(**model) as chat:
+        for line, chunks, seen, told in (
+            ("say something", 4, "Mock response from", "Stopped. The part that arrived is kept"),
+            ("say nothing", 0, "waiting for openai/x … 1 s", "Stopped before the reply began"),
+            ("/context save", 0, "/context save … 1 s, press Ctrl-C to stop", "Stopped; nothing was done."),
+        ):
+            mock_provider.behave(type="stream_fault", kind="stall", after_chunks=chunks)
+            told_before = chat.screen_text().count(told)
+            chat.say(line)
+            chat.await_text(seen)
+            chat.press("ctrl-c")
+            chat.await_text(told, seconds=1, times=told_before + 1)
+            chat.await_line(PROMPT, seconds=1)
+        assert " … " not in chat.screen_text()
+        chat.press("ctrl-d")
+        assert chat.await_end() == 0
+        assert chat.echoes
     assert home.replies() == [("Mock response from ", "interrupted"), ("", "interrupted")]
 
 

@@ -57,8 +57,8 @@ class TwoLines(Prompt):
         return BEHIND
 
 
-async def nothing_read(_slug: str) -> list[str]:
-    return []
+async def nothing_read(_slug: str) -> tuple[list[str], str]:
+    return [], ""
 
 
 async def nothing_written(_slug: str, _line: str) -> None:

@@ -109,8 +109,8 @@ async def test_a_chat_that_meets_the_same_bug_again_and_again_ends(world: World)
     assert len(bugs) == 2
 
 
-async def nothing_read(_slug: str) -> list[str]:
-    return []
+async def nothing_read(_slug: str) -> tuple[list[str], str]:
+    return [], ""
 
 
 async def nothing_written(_slug: str, _line: str) -> None:

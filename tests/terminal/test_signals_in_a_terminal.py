@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import mock_provider
 from tests.terminal.driver import PROMPT
 
 if TYPE_CHECKING:
+    from tests.mock_provider import MockProvider
     from tests.terminal.driver import Home
 
 AT_ONCE_SECONDS = 2.0
@@ -21,23 +21,22 @@ AT_ONCE_SECONDS = 2.0
 @pytest.mark.parametrize("line", ["/context save", "/context compact", "say nothing"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_what_waits_for_a_silent_model_and_keeps_what_was_typed(
-    home: Home, line: str, number: int
+    home: Home, mock_provider: MockProvider, line: str, number: int
 ) -> None:
     for text in ("hello", "hello again", "and again"):
         assert home.run("ask", text).code == 0
-    with mock_provider.running() as provider:
-        model = {"OPENAI_BASE_URL": f"{provider.address}/v1", "OPENAI_API_KEY": "sk-test", "CHORUS_MODEL": "openai/x"}
-        with home.chat(**model) as chat:
-            provider.behave(type="stream_fault", kind="stall", after_chunks=0)
-            chat.say(line)
-            chat.await_text("… 1 s")
-            chat.type("typed meanwhile")
-            chat.watch(0.2)
-            began = time.monotonic()
-            os.kill(chat.pid, number)
-            assert chat.await_end() == 128 + number
-            assert time.monotonic() - began < AT_ONCE_SECONDS
-            assert chat.echoes
+    model = {"OPENAI_BASE_URL": f"{mock_provider.address}/v1", "OPENAI_API_KEY": "sk-test", "CHORUS_MODEL": "openai/x"}
+    with home.chat(**model) as chat:
+        mock_provider.behave(type="stream_fault", kind="stall", after_chunks=0)
+        chat.say(line)
+        chat.await_text("… 1 s")
+        chat.type("typed meanwhile")
+        chat.watch(0.2)
+        began = time.monotonic()
+        os.kill(chat.pid, number)
+        assert chat.await_end() == 128 + number
+        assert time.monotonic() - began < AT_ONCE_SECONDS
+        assert chat.echoes
     with home.chat(f"{PROMPT} typed meanwhile") as chat:
         chat.press("ctrl-c")
 

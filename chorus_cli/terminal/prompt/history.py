@@ -1,4 +1,4 @@
-"""The input history in prompt_toolkit's interface: read on first use, written in the background."""
+"""The input history in prompt_toolkit's interface: read once, and written in the background."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from chorus_cli.core.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
+    Stored = tuple[list[str], str]
+    """Lines, newest first, and the mark of the newest purge."""
+
     Read = Callable[[], Awaitable[list[str]]]
     Write = Callable[[str], Awaitable[None]]
 
@@ -25,24 +28,25 @@ async def _unmarked() -> str:
 
 
 class InputHistory(History):
-    """Lines typed to one persona; errors while reading or writing are not reported."""
+    """Lines typed to one persona. If they cannot be read, there are only those of this run until the next prompt."""
 
     def __init__(self, read: Read, write: Write) -> None:
         super().__init__()
         self._read = read
         self._write = write
-        self._reading: asyncio.Future[list[str]] | None = None
+        self._reading: asyncio.Task[list[str] | None] | None = None
+        self._typed_before_reading = 0
         self._writing: set[asyncio.Task[None]] = set()
 
     async def load(self) -> AsyncGenerator[str, None]:
         """Yield the lines, newest first."""
         if not self._loaded:
             # A prompt that is over gives up waiting; read anew, the lines would be there twice.
-            if self._reading is None or (self._reading.done() and self._reading.exception()):
-                self._reading = asyncio.ensure_future(self._read())
-            stored = await asyncio.shield(self._reading)
-            self._loaded_strings += stored
-            self._loaded = True
+            stored = await asyncio.shield(self._begun_reading(len(self._loaded_strings)))
+            if stored is not None and not self._loaded:
+                del self._loaded_strings[len(self._loaded_strings) - self._typed_before_reading :]
+                self._loaded_strings += stored
+                self._loaded = True
         for line in list(self._loaded_strings):
             yield line
 
@@ -51,7 +55,9 @@ class InputHistory(History):
         return ()
 
     def store_string(self, string: str) -> None:
-        """Write a line in the background."""
+        """Write a line in the background, after the reading of those before it has begun."""
+        if not self._loaded:
+            self._begun_reading(len(self._loaded_strings) - 1)
         task = asyncio.ensure_future(self._stored(string))
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
@@ -73,6 +79,18 @@ class InputHistory(History):
         if pending:
             await asyncio.wait(pending)
 
+    def _begun_reading(self, typed: int) -> asyncio.Task[list[str] | None]:
+        """Begin to read, unless that is done; the oldest ``typed`` lines of this run are among the stored ones then."""
+        if self._reading is None or (self._reading.done() and self._reading.result() is None):
+            self._typed_before_reading = typed
+            self._reading = asyncio.create_task(self._stored_lines())
+        return self._reading
+
+    async def _stored_lines(self) -> list[str] | None:
+        with suppress(StorageError):
+            return await self._read()
+        return None
+
     async def _stored(self, line: str) -> None:
         await self._write(line)
 
@@ -85,7 +103,7 @@ class InputHistories:
 
     def __init__(
         self,
-        read: Callable[[str], Awaitable[list[str]]],
+        read: Callable[[str], Awaitable[Stored]],
         write: Callable[[str, str], Awaitable[None]],
         mark: Callable[[], Awaitable[str]] = _unmarked,
     ) -> None:
@@ -98,7 +116,7 @@ class InputHistories:
     def of(self, slug: str) -> InputHistory:
         """Return the history of a persona; its lines are read when they are first needed."""
         if slug not in self._histories:
-            self._histories[slug] = InputHistory(partial(self._marked_lines, slug), partial(self._write, slug))
+            self._histories[slug] = InputHistory(partial(self._lines, slug), partial(self._write, slug))
         return self._histories[slug]
 
     async def settled(self) -> None:
@@ -116,7 +134,8 @@ class InputHistories:
                 for history in self._histories.values():
                     await history.read_anew()
 
-    async def _marked_lines(self, slug: str) -> list[str]:
+    async def _lines(self, slug: str) -> list[str]:
+        lines, mark = await self._read(slug)
         if self._marked is None:
-            self._marked = await self._mark()
-        return await self._read(slug)
+            self._marked = mark
+        return lines

@@ -70,10 +70,11 @@ class Foreground:
 
     async def _stoppable(self, work: Coroutine[None, None, bool]) -> bool:
         """Do ``work``, stoppable only from its first step on: stopped before that, the message would be lost."""
-        self._work = asyncio.current_task()
+        self._work = task = asyncio.current_task()
         # Asked only now: from here on a signal finds the work, before it is remembered.
-        if self._is_stopped_already():
-            asyncio.get_running_loop().call_soon(self.stop)
+        if task is not None and self._is_stopped_already():
+            # Work that is over by then is not stopped, nor that which follows it.
+            asyncio.get_running_loop().call_soon(task.cancel)
         try:
             return await work
         finally:

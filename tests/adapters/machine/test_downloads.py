@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
+from benchmarks.loopback import Quiet, listening
 from chorus_cli.adapters.machine.downloads import download
 from chorus_cli.core.errors import AttachmentError
 from tests.attached_files import FILES
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 TOO_MUCH = 20_000_001
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet, BaseHTTPRequestHandler):
     """Serves a picture, endless redirects, a slow answer, and too much, with and without its length."""
 
     def do_GET(self) -> None:
@@ -49,28 +45,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def served() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
-        server.daemon_threads, server.block_on_close = True, False
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-
 
 async def test_a_file_is_fetched_with_its_name() -> None:
-    with served() as address:
+    with listening(_Handler) as address:
         assert await download(f"{address}/my%20photo.png?size=1") == ("my photo.png", FILES["photo.png"])
 
 
 async def test_a_redirect_is_followed() -> None:
-    with served() as address:
+    with listening(_Handler) as address:
         assert await download(f"{address}/moved") == ("moved", FILES["photo.png"])
 
 
@@ -85,7 +67,7 @@ async def test_a_redirect_is_followed() -> None:
     ],
 )
 async def test_what_cannot_be_fetched_is_told_in_one_sentence(path: str, sentence: str) -> None:
-    with served() as address, pytest.raises(AttachmentError) as refused:
+    with listening(_Handler) as address, pytest.raises(AttachmentError) as refused:
         await download(f"{address}{path}", patience_seconds=0.5 if path == "/slow" else 20)
     assert sentence in str(refused.value)
 

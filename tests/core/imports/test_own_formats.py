@@ -110,7 +110,8 @@ def test_any_fields_give_a_message_or_none(fields: dict[str, object]) -> None:
 @given(LINES)
 def test_any_text_with_our_front_matter_is_read_or_refused(text: str) -> None:
     with suppress(ImportFormatError):
-        markdown.conversation_in(f"{markdown.BEGINNING} 1\n{text}")
+        found = markdown.conversation_in(f"{markdown.BEGINNING} 1\n{text}")
+        assert markdown.conversation_in(markdown.as_markdown(found)) == found
 
 
 def test_a_file_of_a_newer_version_is_refused() -> None:

@@ -26,13 +26,14 @@ REMEMBER = Tool(
 )
 TOOLS = {"remember": REMEMBER}
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=20), inner, max_size=4),
+    max_leaves=8,
 )  # fmt: skip
 
 
 @given(
-    arguments=st.lists(st.dictionaries(st.text(), VALUES), min_size=1, max_size=4),
+    arguments=st.lists(st.dictionaries(st.text(max_size=20), VALUES, max_size=4), min_size=1, max_size=4),
     sizes=st.lists(st.integers(1, 9), min_size=1),
 )
 def test_any_split_of_any_calls_is_put_together_again(arguments: list[dict[str, object]], sizes: list[int]) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.core.errors import StorageError
 from chorus_cli.terminal.prompt.history import InputHistories, InputHistory
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 
 class SlowLog:
@@ -47,10 +51,28 @@ async def test_a_line_that_is_typed_while_the_stored_ones_are_read_is_kept_once(
     assert log.reads == 1
 
 
+async def test_a_line_that_is_typed_before_the_first_prompt_is_kept_once() -> None:
+    log = SlowLog("older")
+    log.is_open.set()
+    history = InputHistory(log.read, log.write)
+    history.append_string("typed early")
+    await history.settled()
+    assert await shown(history) == ["typed early", "older"] == log.lines
+
+
+async def test_two_prompts_at_once_show_each_line_once() -> None:
+    log = SlowLog("old")
+    history = InputHistory(log.read, log.write)
+    prompts = [asyncio.ensure_future(shown(history)) for _ in range(2)]
+    await asyncio.sleep(0)
+    log.is_open.set()
+    assert [await prompt for prompt in prompts] == [["old"], ["old"]]
+
+
 async def test_a_reading_that_failed_is_tried_again_at_the_next_prompt() -> None:
     log = SlowLog("old")
     log.is_open.set()
-    failures = [OSError("locked")]
+    failures = [StorageError("locked")]
 
     async def read() -> list[str]:
         if failures:
@@ -58,9 +80,10 @@ async def test_a_reading_that_failed_is_tried_again_at_the_next_prompt() -> None
         return await log.read()
 
     history = InputHistory(read, log.write)
-    with pytest.raises(OSError, match="locked"):
-        await shown(history)
-    assert await shown(history) == ["old"]
+    assert await shown(history) == []
+    history.append_string("typed")
+    await history.settled()
+    assert await shown(history) == ["typed", "old"]
 
 
 async def test_the_end_waits_for_the_reading_that_a_prompt_gave_up() -> None:
@@ -102,7 +125,7 @@ async def test_purged_lines_are_forgotten_and_those_just_typed_stay() -> None:
             await asyncio.sleep(0)
         await log.write(line)
 
-    histories = InputHistories(lambda _slug: log.read(), write, marks.now)
+    histories = InputHistories(marked(log, marks), write, marks.now)
     history = histories.of("chorus")
     assert await shown(history) == ["secret", "older"]
     log.lines.remove("secret")
@@ -120,7 +143,7 @@ async def test_purged_lines_are_forgotten_and_those_just_typed_stay() -> None:
 async def test_lines_are_kept_while_nothing_is_known_about_purges(mark: StorageError | None) -> None:
     log, marks = SlowLog("old"), Marks("1", mark, "2")
     log.is_open.set()
-    histories = InputHistories(lambda _slug: log.read(), lambda _slug, line: log.write(line), marks.now)
+    histories = InputHistories(marked(log, marks), lambda _slug, line: log.write(line), marks.now)
     assert await shown(histories.of("chorus")) == ["old"]
     for reads in (1, 2):
         marks.marks.pop(0)
@@ -128,6 +151,15 @@ async def test_lines_are_kept_while_nothing_is_known_about_purges(mark: StorageE
             await histories.forget_purged()
         assert log.reads == reads
     assert await shown(histories.of("chorus")) == ["old"]
+
+
+def marked(log: SlowLog, marks: Marks) -> Callable[[str], Awaitable[tuple[list[str], str]]]:
+    """Return the reading of the lines together with the mark."""
+
+    async def read(_slug: str) -> tuple[list[str], str]:
+        return await log.read(), await marks.now()
+
+    return read
 
 
 async def shown(history: InputHistory) -> list[str]:

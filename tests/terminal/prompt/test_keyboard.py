@@ -30,6 +30,21 @@ def test_keys_make_the_text_that_a_prompt_would_show(keys: str, text: str) -> No
     assert text_of_keys(keys) == text
 
 
+async def test_work_that_ends_at_once_leaves_nothing_to_be_stopped_of_the_next() -> None:
+    foreground = Foreground(nullcontext, lambda: False)
+
+    async def quick() -> bool:
+        return True
+
+    async def slow() -> bool:
+        await asyncio.sleep(0.01)
+        return True
+
+    foreground.stop()
+    assert await foreground.carry_out(quick())
+    assert await foreground.carry_out(slow())
+
+
 @pytest.mark.parametrize("steps", range(4))
 async def test_a_signal_stops_the_work_at_whatever_step_of_the_loop_it_comes(steps: int) -> None:
     foreground = Foreground(nullcontext, lambda: False)

@@ -106,6 +106,11 @@ def test_a_text_cannot_ring(text: str) -> None:
 
 
 def test_a_terminal_that_is_closed_is_ignored() -> None:
-    terminal = TerminalFile()
+    terminal, times = TerminalFile(), iter(range(0, 100, 2))
+    bell = Notification(Screen(terminal, XTERM), XTERM, lambda: float(next(times)))
     terminal.failure = OSError(5, "gone")
-    Notification(Screen(terminal, XTERM), XTERM).ring("bell", DONE)
+    bell.ring("bell", DONE)
+    assert terminal.written == ""
+    terminal.failure = None
+    bell.ring("bell", DONE)
+    assert terminal.written == BELL

@@ -24,6 +24,11 @@ def newest(connection: sqlite3.Connection, persona: str) -> list[str]:
     return [content for (content,) in found]
 
 
+def marked(connection: sqlite3.Connection, persona: str) -> tuple[list[str], str]:
+    """Return the input history of a persona, newest first, and the mark of the newest purge."""
+    return newest(connection, persona), purge_mark(connection)
+
+
 def purge_mark(connection: sqlite3.Connection) -> str:
     """Return a mark that changes with every purge, which may have deleted inputs."""
     return meta_rows.value(connection, meta_rows.NEWEST_PURGE) or ""

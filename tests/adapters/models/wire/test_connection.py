@@ -114,7 +114,11 @@ async def test_a_server_on_this_machine_is_not_connected_to_beforehand() -> None
 
 async def test_a_server_that_cannot_be_reached_beforehand_is_no_error(unused_tcp_port: int) -> None:
     async with aclosing(Connection()) as connection:
-        await connection.preconnect(f"http://127.0.0.1:{unused_tcp_port}/v1")
+        address = f"http://127.0.0.1:{unused_tcp_port}/v1"
+        await connection.preconnect(address)
+        assert len(connection._idle["http"]) == 1
+        with pytest.raises(FailedError):
+            await connection.send(Post("/chat/completions", {}, b"{}"), Endpoint("openai", "m", address, KEY))
 
 
 async def test_no_redirect_is_followed_with_the_key() -> None:
@@ -164,7 +168,9 @@ async def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPat
 def test_without_proxies_a_server_on_this_machine_needs_no_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
     monkeypatch.setenv("http_proxy", "https://proxy.example")
-    Connection(is_direct=True).warm("http://127.0.0.1")
+    connection = Connection(is_direct=True)
+    connection.warm("http://127.0.0.1")
+    assert len(connection._idle["http"]) == 1
 
 
 async def test_a_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,7 @@ async def test_cancelling_the_reader_of_a_reply_of_http_2_stops_the_server(autho
         await asyncio.wait({reading})
         async with asyncio.timeout(1):
             await server.given_up.wait()
+        assert reading.cancelled()
 
 
 async def test_a_stream_that_is_reset_again_and_again_is_not_asked_for_ever(authority: trustme.CA) -> None:
@@ -123,6 +124,7 @@ async def test_cancelling_within_the_handshake_hangs_up() -> None:
         await asyncio.wait({reading})
         async with asyncio.timeout(1):
             await gone.wait()
+        assert reading.cancelled()
 
 
 @pytest.mark.parametrize("case", ["another authority", "another name"])

@@ -20,7 +20,7 @@ from chorus_cli.storage.files.imports import json_exports
 from chorus_cli.storage.files.imports.archive import Archive
 from chorus_cli.storage.files.imports.detection import FORMATS, sources
 from chorus_cli.storage.files.imports.source import Opening
-from tests.core.imports.exports import chatgpt, chatgpt_node, claude, claude_message, said, web, web_message
+from tests.core.imports.exports import chatgpt, chatgpt_node, check, claude, claude_message, said, web, web_message
 
 if TYPE_CHECKING:
     from chorus_cli.storage.files.imports.source import Format, Source
@@ -229,7 +229,11 @@ def test_any_bytes_are_read_or_refused_in_a_sentence(beginning: bytes, rest: byt
         path = Path(folder, "file")
         path.write_bytes(beginning + rest)
         with suppress(ImportFormatError):
-            read(path)
+            for each in read(path):
+                if isinstance(each, ForeignConversation):
+                    check(each)
+                else:
+                    assert each
 
 
 @pytest.mark.parametrize(
