@@ -155,6 +155,9 @@ def _lost(connection: OpenDatabase, places: Places, lost: Sequence[LostFile], fi
     it = "it" if len(lost) == 1 else "them"
     if not found and not all(each.can_be_written for each in lost):
         return finding._replace(sentence=f"{finding.sentence} chorus restore brings a whole backup back.", mend=None)
+    if not found and stored_files.are_withheld(connection, places, lost):
+        told = f"The backups that have {it} hold messages that were purged since; a purge with --backups rewrites them."
+        return finding._replace(sentence=f"{finding.sentence} {told}", mend=None)
     if not found:
         return finding._replace(sentence=f"{finding.sentence} No backup has {it}.", mend=None)
     if len(found) < len(lost):

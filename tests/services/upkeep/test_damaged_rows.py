@@ -9,7 +9,8 @@ import pytest
 from chorus_cli.services.upkeep.log_checks import check_log
 from chorus_cli.storage.backups import salvaging
 from chorus_cli.storage.sqlite.upkeep import copying, examination
-from tests.services.upkeep.test_purges_and_salvage import backup_of, changed, places_of
+from tests.services.upkeep.test_purges_and_salvage import backup_of, changed
+from tests.services.upkeep.test_stored_files import places_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
