@@ -204,6 +204,17 @@ def test_rows_that_are_gone_or_damaged_are_mended_by_a_salvage(home: Home, gone:
     assert findings(home, "wrong") == {}
 
 
+def test_a_salvage_says_which_faults_would_remain_and_is_not_offered_for_them_again(home: Home) -> None:
+    assert home.run("backup").code == 0
+    assert home.run("ask", "hello again").code == 0
+    home.sql("DELETE FROM messages WHERE role = 'user'")
+    told, code = answered(home, ["y", "y"])
+    assert code == 1
+    assert "These faults would remain: 1 message" in told
+    assert home.said() == ["hello"]
+    assert findings(home, "wrong") == {"rows": None}
+
+
 def test_a_restore_that_was_decided_is_carried_on(home: Home) -> None:
     (home.path / ".restoring").mkdir()
     shutil.rmtree(home.path / "state")

@@ -34,10 +34,7 @@ class Mend(StrEnum):
     PERMISSIONS = "permissions", "Take the permissions of other users away?"
     INDEX = "index", "Make the index again from the log?"
     CHECKSUMS = "checksums", "Bring the text of each changed message from the newest backup that has it?"
-    SALVAGE = (
-        "salvage",
-        "Salvage the log into a new file, with the newest backup? You are asked again before it is used.",
-    )
+    SALVAGE = "salvage", "Salvage the log into a new file? You are asked again before it is used."
     RESTORE = "restore", "Carry the restore on now?"
     INTERRUPTED = "interrupted", "Settle that now, as the next start would?"
     SESSIONS = "sessions", "Bring each lost session from the newest backup that has it? A damaged file is kept."

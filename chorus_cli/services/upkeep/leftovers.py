@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.core.upkeep.findings import Finding, Mend, fine, note, wrong
 from chorus_cli.storage.backups import archive, daily, restoring
-from chorus_cli.storage.backups.restoring import STAGED
+from chorus_cli.storage.backups.restoring import STAGED, is_pending
 from chorus_cli.storage.files import file_lock, persona_files, session_files
 from chorus_cli.storage.files.durable_files import TEMPORARY, is_stale
 from chorus_cli.storage.purges import backups as purged_backups
@@ -59,8 +59,9 @@ def _any_of(*names: str) -> str:
 
 def check_leftovers(places: Places, folders: Folders, now: datetime) -> Iterator[Finding]:
     """Yield the findings about remains of killed processes."""
-    if (places.database.parent / STAGED).is_dir():
-        yield wrong("restore", "A restore is not complete. The next start of Chorus carries it on.", Mend.RESTORE)
+    if is_pending(places):
+        told = "A restore is not complete. The next start of Chorus carries it on; the log is examined after that."
+        yield wrong("restore", told, Mend.RESTORE)
     left = temporary_files(places, folders, now)
     if left:
         told = counted(len(left), "temporary file or folder", "temporary files and folders")

@@ -1,4 +1,4 @@
-"""Copies of damaged sessions: each is kept until the user deletes it, or a purge that reaches its text."""
+"""Damaged and lost sessions: a copy is kept until the user or a purge deletes it, and no persona hides another's."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from chorus_cli.services.upkeep.stored_files import Copy, LostFile, bring
 from chorus_cli.storage.files import drafts
+from tests.services.upkeep.test_stored_files import findings, lose, places_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,3 +60,12 @@ async def test_a_purge_of_its_text_deletes_a_copy(world: World) -> None:
     kept = replace(world.folder, f'{{"messages": [{{"content": "{first.content}"'.encode())
     await (await world.asked_back(f"/purge message {first.id}")).confirmed()
     assert not kept.exists()
+
+
+async def test_the_sessions_of_a_persona_are_missed_if_one_of_a_longer_name_was_deleted(world: World) -> None:
+    path = await lose(world, "sessions", b"{")
+    (places_of(world).backups / "deleted" / "chorus-two-20261122-110000-000000").mkdir(parents=True)
+    persona = path.parents[1].rename(world.folder / "gone")
+    assert findings(world)["sessions"].state == "wrong"
+    persona.rename(places_of(world).backups / "deleted" / "chorus-20261122-110000-000000")
+    assert findings(world)["sessions"].sentence == "0 saved sessions can be read."
