@@ -157,12 +157,12 @@ def test_a_damaged_session_comes_from_the_backup_and_is_kept(home: Home) -> None
     assert findings(home, "wrong") == {}
 
 
+DAMAGED_CHANGE = (
+    "INSERT INTO intents(persona, kind, detail, before, after, created_at) VALUES ('frodo', 'window', '{', '', '', '')"
+)
 ROWS = {
     "a question and its thread": ("DELETE FROM messages WHERE role = 'user'", "DELETE FROM threads"),
-    "a change of a file that cannot be read": (
-        "INSERT INTO intents(persona, kind, detail, before, after, created_at) "
-        "VALUES ('frodo', 'window', '{', '', '', '')",
-    ),
+    "a change of a file that cannot be read": (DAMAGED_CHANGE,),
     "a value that cannot be read": ("UPDATE messages SET usage = 'x'",),
 }
 
@@ -181,7 +181,7 @@ def test_rows_that_are_gone_or_damaged_are_mended_by_a_salvage(home: Home, gone:
 
 
 def test_a_change_of_a_file_that_cannot_be_read_keeps_nobody_from_the_log(home: Home) -> None:
-    home.sql(*ROWS["a change of a file that cannot be read"])
+    home.sql(DAMAGED_CHANGE)
     assert home.run("log").code == 0
     assert home.run("ask", "hello again").code == 0
 
