@@ -143,9 +143,9 @@ async def test_the_command_says_how_much_of_the_cost_is_summaries(
     await answered(world)
     await folded(world, usage)
     told = await world.told("/cost")
-    named = "Part of it is 1 request for summaries: prompt 100, text 10 tokens, cost unknown."
+    named = "This includes 1 request for summaries (100 prompt and 10 completion tokens, cost unknown)."
     assert f"Cost of {title}, in tokens and USD" in told
-    assert (named in told, "summaries:" in told) == (is_named, is_named)
+    assert (named in told, "for summaries" in told) == (is_named, is_named)
 
 
 async def test_a_damaged_usage_of_a_summary_is_passed_over(world: World, costs: Costs) -> None:

@@ -100,7 +100,7 @@ def test_summaries_are_counted_from_the_keyboard_and_the_budget_asks_because_of_
         say(chat, "one!", "two!", "three!", "four!", more=3)
         chat.ask("/cost", "No reply with a known number of tokens.")
         chat.ask("/compact", "4 messages summarised")
-        chat.ask("/cost", "Part of it is 1 request for summaries: prompt 1,000,000, text 100,000 tokens, cost $0.21.")
+        chat.ask("/cost", "This includes 1 request for summaries (1,000,000 prompt and 100,000 completion tokens, cost $0.21).")
         chat.say("five!")
         chat.await_text("The replies and summaries of today have cost $0.21, 105% of your budget of $0.20. Ask")
         chat.say("n")
@@ -108,7 +108,7 @@ def test_summaries_are_counted_from_the_keyboard_and_the_budget_asks_because_of_
     report = json.loads(home.run("cost", "--json", "--by", "thread").output)
     assert [(line["key"], line["replies"], line["summaries"]) for line in report["lines"]] == [("chorus #1", 0, 1)]
     assert report["summaries"]["cost_usd"] == report["total"]["cost_usd"] == pytest.approx(0.21)
-    assert "Part of it is 1 request for summaries" in home.run("cost").output
+    assert "This includes 1 request for summaries" in home.run("cost").output
 
 
 def test_the_summaries_of_a_private_chat_are_counted_within_it_alone(tmp_path: Path) -> None:
@@ -117,6 +117,8 @@ def test_the_summaries_of_a_private_chat_are_counted_within_it_alone(tmp_path: P
         with user.chat("--private", **server.environment("openai/gpt-4o-mini")) as chat:
             chat.ask("I am happy", "seen.")
             chat.ask("/context save notes", "Saved")
-            chat.ask("/cost", "Part of it is 1 request for summaries: prompt 200,000, text 0 tokens, cost $0.03.")
+            chat.ask(
+                "/cost", "This includes 1 request for summaries (200,000 prompt and 0 completion tokens, cost $0.03)."
+            )
             chat.ask("/cost", "Today: $0.06.")
         assert json.loads(user.home.run("cost", "--json").output)["lines"] == []

@@ -78,7 +78,7 @@ def cost_report(report: CostReport) -> Report:
     since = f" since {local(report.since)}" if report.since else ""
     if not report.lines:
         return Report((Text(f"No reply with a known number of tokens{since}."),))
-    heads = (report.grouping.capitalize(), "Replies", "Prompt", "From cache", "Reply", "Cost")
+    heads = (report.grouping.capitalize(), "Replies", "Prompt", "From cache", "Completion", "Cost")
     lines = [*report.lines, *([report.total] if len(report.lines) > 1 else [])]
     priced = "replies and summaries" if report.summaries.summaries else "replies"
     table = Table(f"Cost of {priced}{since}, in tokens and USD", heads, tuple(map(_row, lines)))
@@ -92,8 +92,8 @@ def _of_summaries(line: CostLine) -> str:
         return ""
     asked, tokens = counted(line.summaries, "request"), line.tokens
     return (
-        f"Part of it is {asked} for summaries: prompt {tokens.prompt:,}, text {tokens.completion:,} tokens, "
-        f"cost {line.cost_text}."
+        f"This includes {asked} for summaries ({tokens.prompt:,} prompt and {tokens.completion:,} completion tokens, "
+        f"cost {line.cost_text})."
     )
 
 

@@ -43,6 +43,7 @@ class RunningTurn:
         self._news = asyncio.Event()
         self._is_begun = asyncio.Event()
         self._is_left = False
+        self._is_broken_off = False
         self._task = asyncio.create_task(self._take_in(events), name=f"turn in thread {target.thread_id}")
         self._task.add_done_callback(lambda _task: self._end(ended))
 
@@ -70,6 +71,9 @@ class RunningTurn:
     async def followed(self) -> AsyncGenerator[TurnEvent, None]:
         """Yield the events from the first one on, until the turn is over or is left.
 
+        A listener that is cancelled breaks the reply off, and still gets all events that have come: no word is stored
+        that was not shown.
+
         Raises:
             ChorusError: the error that prevented the turn.
         """
@@ -84,6 +88,13 @@ class RunningTurn:
                 if self.is_over or self._is_left:
                     break
                 await self._news.wait()
+        except asyncio.CancelledError:
+            # Cancelled before its first step, the task would not even store the message.
+            if self._is_begun.is_set():
+                self.is_stopped = self._is_broken_off = self._task.cancel()
+            for event in self._came[position:]:
+                yield event
+            raise
         finally:
             self.is_followed = False
         if self.error is not None:
@@ -103,10 +114,11 @@ class RunningTurn:
         await asyncio.wait({self._task})
 
     async def _stop(self) -> None:
-        # Cancelled before its first step, the task would not even store the message.
         await self._is_begun.wait()
-        self.is_stopped = not self.is_over
-        self._task.cancel()
+        self.is_stopped = self.is_stopped or not self.is_over
+        if not self._is_broken_off:
+            self._task.cancel()
+        self._is_broken_off = False
         await self.over()
 
     async def _take_in(self, events: AsyncGenerator[TurnEvent, None]) -> None:

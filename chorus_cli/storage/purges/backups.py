@@ -21,7 +21,6 @@ from chorus_cli.storage.purges.concerned import Concerned, concerned
 from chorus_cli.storage.purges.selection import AMONG, selected_by_words
 from chorus_cli.storage.sqlite import migrations
 from chorus_cli.storage.sqlite.errors import storage_error
-from chorus_cli.storage.sqlite.log import usage_rows
 from chorus_cli.storage.sqlite.upkeep import copying
 
 if TYPE_CHECKING:
@@ -161,8 +160,6 @@ def _purge(places: Places, folder: Path, sought: Sought, now: datetime) -> froze
             sessions.store(connection, change, sessions.write(folder / archive.PERSONAS, change))
         sessions.forget(connection, traced.lost_sessions)
         overwriting.overwrite(connection, traced.found.ids, now)
-        # An id may be that of another thread here.
-        usage_rows.forget(connection, (), sought.criteria.personas)
         connection.execute("COMMIT")
         connection.execute("VACUUM")
     return traced.attachments

@@ -18,7 +18,7 @@ from chorus_cli.core.upkeep.purging import WantedPurge
 from chorus_cli.storage.purges import files, overwriting, repetitions, sessions
 from chorus_cli.storage.purges.concerned import Concerned, concerned
 from chorus_cli.storage.sqlite import meta_rows
-from chorus_cli.storage.sqlite.log import message_rows, usage_rows
+from chorus_cli.storage.sqlite.log import message_rows
 
 if TYPE_CHECKING:
     import sqlite3
@@ -117,7 +117,6 @@ def overwrite(connection: sqlite3.Connection, home: PurgedHome, now: datetime) -
         files.take_out(path, found)
     attached = _attachments(connection, home, found)
     overwriting.overwrite(connection, found.ids, now)
-    usage_rows.forget(connection, found.wanted.threads, found.wanted.personas)
     files.delete_attachments(home.attachments, attached)
     # The words of a search are overwritten with the decision.
     meta_rows.store(connection, meta_rows.PURGE, json.dumps({"stage": _SPACE}))

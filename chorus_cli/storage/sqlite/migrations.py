@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, StorageError
+from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, DatabaseUnconfirmedError, StorageError
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.files.durable_files import sync_folder
 from chorus_cli.storage.sqlite.errors import unconfirmed
@@ -127,6 +127,9 @@ def _create(path: Path, connect: Callable[[Path], sqlite3.Connection]) -> None:
         _link(draft, path)
     except OSError as error:
         raise StorageError(f"The database {path} cannot be made: {error.strerror}.") from error
+    except DatabaseUnconfirmedError as error:
+        # The draft, which its sentence names, is gone then.
+        raise StorageError(f"The database {path} cannot be made: the disk does not confirm it.") from error
     finally:
         for leftover in (draft, draft.with_name(f"{draft.name}-journal")):
             with suppress(OSError):

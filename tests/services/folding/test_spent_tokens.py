@@ -162,11 +162,12 @@ async def test_each_slice_is_counted_also_if_a_later_one_fails(world: World) -> 
 
 
 async def test_an_idle_session_that_is_extended_is_counted_each_time(spoken: World) -> None:
+    spoken.model.enqueue(*WRITTEN)
     await save_idle(spoken)
     await spoken.say("More")
     spoken.model.enqueue(*WRITTEN)
     await save_idle_again(spoken)
-    assert len(await rows(spoken)) == 1
+    assert len(await rows(spoken)) == 2
     assert await count(spoken, "sessions") == 1
 
 

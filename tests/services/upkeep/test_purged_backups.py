@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-import zipfile
-from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
 from chorus_cli.commands.framework.replies import Question, Text
-from chorus_cli.core.models.costs import OtherRequest
 from chorus_cli.storage.backups import archive, daily
 from chorus_cli.storage.purges.backups import Sought, rewrite, rows_purged
-from chorus_cli.storage.sqlite.log import input_rows, usage_rows
+from chorus_cli.storage.sqlite.log import input_rows
 from tests.services.attached_talk import say
 from tests.services.upkeep.canary_talk import CANARY, canary_talk, holding
 
@@ -114,18 +110,3 @@ async def test_a_search_finds_words_that_only_backups_have(world: World) -> None
     assert await purged(world, f"/purge search {CANARY}") == "Rewrote 1 backup."
     assert holding(world.folder) == []
     assert await world.told(f"/purge search {CANARY}") == "There is nothing of that; nothing was purged."
-
-
-async def test_a_purge_of_a_persona_takes_the_usage_of_its_summaries_out_of_backups(world: World) -> None:
-    await canary_talk(world)
-    usage = [
-        OtherRequest(slug, 1, "summary", "openai/test", world.clock.now(), {"prompt_tokens": 1})
-        for slug in ("chorus", "frodo")
-    ]
-    await world.store.write(usage_rows.store, usage)
-    await world.told("/backup")
-    assert (await purged(world, "/purge persona chorus --backups")).endswith("Rewrote 1 backup.")
-    [backup] = (world.folder / "backups").glob("*.zip")
-    with zipfile.ZipFile(backup) as archive, closing(sqlite3.connect(":memory:")) as connection:
-        connection.deserialize(archive.read("chorus.db"))
-        assert [use.persona for use in usage_rows.uses(connection)] == ["frodo"]

@@ -8,6 +8,7 @@ import pytest
 
 from chorus_cli.core.log.messages import Role
 from chorus_cli.core.models.costs import OtherRequest
+from chorus_cli.core.models.events import ReplyEnd, TextDelta
 from chorus_cli.storage.sqlite.log import message_rows, usage_rows
 from tests.services.turns.tool_talk import TOOLS, call, calls, events_of
 from tests.services.upkeep.canary_talk import holding
@@ -115,23 +116,13 @@ async def test_an_undo_takes_back_the_reply_to_a_purged_question(world: World) -
     assert await world.seen() == [SAID, "ok", "ok"]
 
 
-@pytest.mark.parametrize(
-    ("line", "left"),
-    [
-        ("/purge message 1", [("chorus", 1), ("chorus", 2), ("frodo", 3)]),
-        ("/purge since 1h", [("chorus", 1), ("chorus", 2), ("frodo", 3)]),
-        ("/purge thread 1", [("chorus", 2), ("frodo", 3)]),
-        ("/purge persona chorus", [("frodo", 3)]),
-    ],
-)
-async def test_the_usage_of_summaries_goes_with_its_thread_or_persona(
-    world: World, line: str, left: list[tuple[str, int]]
-) -> None:
+@pytest.mark.parametrize("line", ["/purge message 1", "/purge since 1h", "/purge thread 1", "/purge persona chorus"])
+async def test_tokens_that_were_used_stay_those_of_summaries_too(world: World, line: str) -> None:
+    world.model.enqueue(TextDelta("Hm."), ReplyEnd("stop", {"prompt_tokens": 7}))
     await world.say(SAID)
-    requests = [
-        OtherRequest(slug, id_, "summary", "openai/test", world.clock.now(), {"prompt_tokens": 1})
-        for slug, id_ in (("chorus", 1), ("chorus", 2), ("frodo", 3))
-    ]
-    await world.store.write(usage_rows.store, requests)
+    request = OtherRequest("chorus", 1, "summary", "openai/test", world.clock.now(), {"prompt_tokens": 1})
+    await world.store.write(usage_rows.store, [request])
+    before = await world.store.read(usage_rows.uses)
+    assert [use.tokens.prompt for use in before] == [7, 1]
     await purged(world, line)
-    assert [(use.persona, use.thread_id) for use in await world.store.read(usage_rows.uses)] == left
+    assert await world.store.read(usage_rows.uses) == before

@@ -11,7 +11,7 @@ import pytest
 from chorus_cli.core.errors import DatabaseUnconfirmedError, StorageError
 from chorus_cli.storage.sqlite import meta_rows
 from chorus_cli.storage.sqlite import store as stores
-from chorus_cli.storage.sqlite.migrations import applied, migrate
+from chorus_cli.storage.sqlite.migrations import applied, find_or_create, migrate
 from chorus_cli.storage.sqlite.store import Connection, Store
 from chorus_cli.storage.sqlite.witness import mark
 from tests.storage.sqlite.notes import note, notes
@@ -103,3 +103,14 @@ def test_a_step_of_the_tables_that_stands_is_not_told_as_failed(path: Path, told
         assert applied(connection) == (["0001_one"] if is_made else [])
         migrate(connection, [step])
         assert applied(connection) == ["0001_one"]
+
+
+def test_a_new_database_that_the_disk_does_not_confirm_is_not_made(path: Path) -> None:
+    def connect(draft: Path) -> sqlite3.Connection:
+        connection = sqlite3.connect(draft, isolation_level=None, factory=Failing)
+        connection.fails = connection.is_made = True
+        return connection
+
+    with pytest.raises(StorageError, match=f"The database {path} cannot be made: the disk does not confirm it.$"):
+        find_or_create(path, connect)
+    assert [*path.parent.iterdir()] == []

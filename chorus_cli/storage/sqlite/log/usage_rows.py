@@ -36,15 +36,6 @@ def store(connection: sqlite3.Connection, requests: Iterable[OtherRequest]) -> N
     )
 
 
-def forget(connection: sqlite3.Connection, threads: Iterable[int], personas: Iterable[str]) -> None:
-    """Delete the requests of threads and of personas that are no message."""
-    connection.execute(
-        "DELETE FROM other_requests WHERE thread_id IN (SELECT value FROM json_each(?)) "
-        "OR persona IN (SELECT value FROM json_each(?))",
-        (json.dumps([*threads]), json.dumps([*personas])),
-    )
-
-
 def uses(connection: sqlite3.Connection, since: datetime | None = None, persona: str | None = None) -> list[ModelUse]:
     """Return the usage of replies and other requests by persona, thread, model and minute, of all personas or of one.
 
