@@ -92,12 +92,15 @@ def _rows(connection: OpenDatabase, places: Places, run_folder: Path) -> Iterato
 
 def _damaged_rows(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
     unreadable, lost = examination.unreadable(connection), examination.orphans(connection)
+    damaged = examination.changes_cut_off(connection).damaged
     told = [*unreadable[:_MOST_NAMED], *([f"The log has {enumerated(lost)}."] if lost else [])]
+    if damaged:
+        told.append(f"The log has {counted(len(damaged), 'change of a file', 'changes of files')} that cannot be read.")
     if told:
         # A salvage makes a thread that is gone anew.
         missing = examination.missing(connection).keys()
         backup = salvaging.backup_with_missing(places, connection)
-        is_mendable = bool(unreadable) or "threads" in missing or backup is not None
+        is_mendable = bool(unreadable or damaged) or "threads" in missing or backup is not None
         told += ["A salvage keeps all texts."] if is_mendable else []
         if missing - {"threads"}:
             source = f"{backup} has" if backup else "No backup that can be used has"
@@ -110,7 +113,7 @@ def _cut_off(connection: OpenDatabase, run_folder: Path) -> Iterator[Finding]:
     rows = examination.in_progress(connection)
     dead = [f"#{id_}" for id_, run in rows if run is None or not file_lock.may_be_locked(run_folder / run)]
     # A process that is alive may be about to end its change.
-    changes = 0 if leftovers.running(run_folder) else examination.changes_cut_off(connection)
+    changes = 0 if leftovers.running(run_folder) else examination.changes_cut_off(connection).readable
     told = [
         *([f"{counted(len(dead), 'reply or call', 'replies and calls')} ({_some(dead)})"] if dead else []),
         *([counted(changes, "change of a file", "changes of files")] if changes else []),

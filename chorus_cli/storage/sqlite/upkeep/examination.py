@@ -12,7 +12,7 @@ from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.log import attachments
 from chorus_cli.core.log.purges import NO_IDS, Purge, PurgedIds
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.storage.sqlite import meta_rows
+from chorus_cli.storage.sqlite import intents, meta_rows
 from chorus_cli.storage.sqlite.log import index_renewal, search_index
 from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError
 from chorus_cli.storage.sqlite.log.message_columns import COLUMNS, messages
@@ -122,9 +122,18 @@ def in_progress(connection: sqlite3.Connection) -> list[InProgress]:
     return [InProgress(*row) for row in found]
 
 
-def changes_cut_off(connection: sqlite3.Connection) -> int:
-    """Return the number of changes of files that were begun and are not settled."""
-    return sum(number for (number,) in _rows(connection, "SELECT COUNT(*) FROM intents"))
+class CutOffChanges(NamedTuple):
+    """The changes of files that were begun and are not settled; the ids of those that cannot be read."""
+
+    readable: int
+    damaged: tuple[int, ...]
+
+
+def changes_cut_off(connection: sqlite3.Connection) -> CutOffChanges:
+    """Return the changes of files that were begun and are not settled."""
+    if not _rows(connection, "SELECT 1 FROM intents LIMIT 1"):
+        return CutOffChanges(0, ())
+    return CutOffChanges(len(intents.unfinished(connection)), tuple(intents.damaged(connection)))
 
 
 class Purged(NamedTuple):

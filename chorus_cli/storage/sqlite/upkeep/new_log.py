@@ -8,7 +8,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.sqlite import meta_rows
+from chorus_cli.storage.sqlite import intents, meta_rows
 from chorus_cli.storage.sqlite.log import index_renewal
 from chorus_cli.storage.sqlite.log.message_rows import checksum
 from chorus_cli.storage.sqlite.log.search_index import STATE
@@ -97,6 +97,9 @@ class NewLog:
     def complete(self, reader: RowReader) -> int:
         """Add the rows that others need and drop those that refer to lost ones; return the number of lost messages."""
         self._drop_dangling()
+        if self._has("intents"):
+            for id_ in intents.damaged(self._connection):
+                intents.end(self._connection, id_)
         self._open_threads()
         self._count_numbers()
         if self._has(_INSTALLATION):
