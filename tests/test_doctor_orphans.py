@@ -156,6 +156,17 @@ def test_an_attachment_that_is_gone_comes_from_the_backup(home: Home) -> None:
     assert findings(home, "wrong") == {}
 
 
+def test_lost_files_that_no_backup_has_are_told_after_the_others_were_brought(home: Home) -> None:
+    gone = json.loads(NAMED)[0] | {"sha256": "ab" * 32}
+    home.sql("UPDATE messages SET attachments = ? WHERE role = 'user'", json.dumps([*json.loads(NAMED), gone]))
+    path = stored(home)
+    assert home.run("backup").code == 0
+    path.unlink()
+    told, code = answered(home, ["y"])
+    assert (code, path.read_bytes()) == (1, BYTES)
+    assert "1 file was brought from no backup; chorus doctor tells of the lost ones." in told
+
+
 def test_a_repair_that_the_disk_refuses_ends_with_a_sentence(home: Home) -> None:
     home.sql("UPDATE messages SET attachments = ? WHERE role = 'user'", NAMED)
     path = stored(home)

@@ -168,11 +168,15 @@ def _brought(home: Paths, lost_files: Callable[[OpenDatabase, Places], Iterator[
         for found in stored_files.copies(connection, places, lost):
             kept = stored_files.bring(found, home.drafts, SystemClock().now())
             sources[found.backup] += 1
-            if kept:
-                standard_output().paragraph(f"The damaged file is kept as {kept}.")
+            aside = f"The damaged file is kept as {kept}." if kept else ""
+            for sentence in filter(None, (aside, stored_files.gap(connection, found))):
+                standard_output().paragraph(sentence)
     for backup, number in sources.items():
         standard_output().paragraph(f"{counted(number, 'file')} brought from {backup}.")
-    return sources.total() == len(lost)
+    if missing := len(lost) - sources.total():
+        told = counted(missing, "file was", "files were")
+        standard_output().paragraph(f"{told} brought from no backup; chorus doctor tells of the lost ones.")
+    return not missing
 
 
 async def _delete_unnamed(home: Paths) -> bool:

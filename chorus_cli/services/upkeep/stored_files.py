@@ -14,6 +14,7 @@ from chorus_cli.core.errors import BackupError, SessionError, StorageError
 from chorus_cli.core.log.attachments import is_sha256
 from chorus_cli.core.sessions import reader
 from chorus_cli.core.sessions.names import is_session_id
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.storage.backups import archive, daily
 from chorus_cli.storage.files import drafts, persona_files, session_files
 from chorus_cli.storage.files.bounded_files import read_within
@@ -151,6 +152,21 @@ def bring(found: Copy, aside: Path, now: datetime) -> Path | None:
         kept = drafts.keep_damaged(aside, path, path.parents[1].name, now)
     write_atomically(path, found.data)
     return kept
+
+
+def gap(connection: OpenDatabase, found: Copy) -> str:
+    """Return a sentence if a session of a backup is older than its row in the log; empty if not, or of an attachment.
+
+    The idle timer writes a session anew as long as its conversation goes on.
+    """
+    path = found.lost.path
+    if path.parent.name != session_files.SESSIONS_FOLDER:
+        return ""
+    listed = examination.session_messages(connection, path.parents[1].name, path.stem)
+    brought = len(reader.read(found.data.decode("utf-8-sig")).messages)
+    if brought >= listed:
+        return ""
+    return f"The session {path.stem} of the backup is older: it has {brought:,} of {counted(listed, 'message')}."
 
 
 def unnamed_attachments(connection: OpenDatabase, places: Places) -> Unnamed:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chorus_cli.services.upkeep.stored_files import Copy, LostFile, bring
+from chorus_cli.services.upkeep.stored_files import Copy, LostFile, bring, copies, gap, lost_sessions
 from chorus_cli.storage.files import drafts
+from chorus_cli.storage.sqlite.upkeep import copying
 from tests.services.upkeep.test_stored_files import findings, lose, places_of
 
 if TYPE_CHECKING:
@@ -69,3 +70,14 @@ async def test_the_sessions_of_a_persona_are_missed_if_one_of_a_longer_name_was_
     assert findings(world)["sessions"].state == "wrong"
     persona.rename(places_of(world).backups / "deleted" / "chorus-20261122-110000-000000")
     assert findings(world)["sessions"].sentence == "0 saved sessions can be read."
+
+
+@pytest.mark.parametrize("more", [0, 2])
+async def test_a_session_that_is_older_than_its_row_is_told(world: World, more: int) -> None:
+    await lose(world, "sessions", b"{")
+    await world.store.write(lambda c: c.execute("UPDATE sessions SET message_count = message_count + ?", (more,)))
+    with copying.opened(places_of(world).database) as connection:
+        (found,) = copies(connection, places_of(world), [*lost_sessions(connection, places_of(world))])
+        told = gap(connection, found)
+    whole = f"The session {found.lost.path.stem} of the backup is older: it has 2 of 4 messages."
+    assert told == (whole if more else "")

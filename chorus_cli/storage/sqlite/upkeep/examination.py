@@ -88,6 +88,12 @@ def sessions(connection: sqlite3.Connection) -> list[tuple[str, str]]:
     return connection.execute("SELECT persona, session_id FROM sessions ORDER BY persona, session_id").fetchall()
 
 
+def session_messages(connection: sqlite3.Connection, persona: str, session_id: str) -> int:
+    """Return the number of messages that the row of a session tells; 0 without a row."""
+    query = "SELECT message_count FROM sessions WHERE persona = ? AND session_id = ?"
+    return next((number for (number,) in connection.execute(query, (persona, session_id))), None) or 0
+
+
 def named_attachments(connection: sqlite3.Connection) -> Iterator[Named]:
     """Yield the attachments that messages name, as far as they can be read."""
     if not any(name == "attachments" for _, name, *_ in connection.execute("PRAGMA table_info(messages)")):
