@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from chorus_cli.adapters.machine.paths import Paths, paths
 from chorus_cli.composition import places_of
 from chorus_cli.core.upkeep.findings import Finding, State
 from chorus_cli.services.personas.personas import Personas
+from chorus_cli.services.upkeep import leftovers
 from chorus_cli.services.upkeep.home_checks import Folders, check_home
 from chorus_cli.services.upkeep.log_checks import check_log
 from tests.faults.state import HomeState, state_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tests.faults.faulty_program import Ending, FaultyProgram
 
 _BUG, _FAILED = 3, 1
+_LASTING = (".lock", ".archived")
 _KEPT_FILE = re.compile(r"(?<!cannot be )(?:kept|is) in (/\S+?)[.;]?(?:\s|$)")
 _UNCHANGED = re.compile(
     r"left as it (?:was|is)|[Nn]othing was (?:changed|saved|sent|stored|kept|made|imported)"
@@ -87,12 +89,29 @@ def _at_the_next_start(place: Place, program: FaultyProgram) -> Iterator[str]:
         # Texts that the database refused are told of until the user has looked at them.
         if finding.state is State.WRONG and finding.subject != "rescue":
             yield finding.sentence
+    yield from _left_behind(paths({}, str(place.home.path)))
+
+
+def _left_behind(home: Paths) -> Iterator[str]:
+    """Delete temporary files as the doctor would a day later; none of them may remain, and nothing else may go."""
+    before, tomorrow = state_of(home.data), datetime.now(UTC) + timedelta(days=1)
+    leftovers.delete(leftovers.temporary_files(places_of(home), _folders(home), tomorrow))
+    if state_of(home.data) != before:
+        yield "a file of the user is taken for a temporary one"
+    for path in home.data.rglob(".*"):
+        if not path.name.endswith(_LASTING):
+            yield f"left behind: {path}"
+
+
+def _folders(home: Paths) -> Folders:
+    return Folders(home.data, home.config, home.state, home.rescue, home.run)
 
 
 def _examined(home: Paths) -> Iterator[Finding]:
     """Yield the findings of the doctor, without its start."""
-    places, folders = places_of(home), Folders(home.data, home.config, home.state, home.rescue, home.run)
+    places, folders = places_of(home), _folders(home)
     yield from check_log(places, home.run)
+    yield from leftovers.check_leftovers(places, folders, datetime.now(UTC))
     yield from check_home(places, folders, Personas(home.personas, home.config_file), datetime.now(UTC))
 
 
