@@ -157,8 +157,12 @@ def test_a_damaged_session_comes_from_the_backup_and_is_kept(home: Home) -> None
     assert findings(home, "wrong") == {}
 
 
+DAMAGED_CHANGE = (
+    "INSERT INTO intents(persona, kind, detail, before, after, created_at) VALUES ('frodo', 'window', '{', '', '', '')"
+)
 ROWS = {
     "a question and its thread": ("DELETE FROM messages WHERE role = 'user'", "DELETE FROM threads"),
+    "a change of a file that cannot be read": (DAMAGED_CHANGE,),
     "a value that cannot be read": ("UPDATE messages SET usage = 'x'",),
 }
 
@@ -174,6 +178,23 @@ def test_rows_that_are_gone_or_damaged_are_mended_by_a_salvage(home: Home, gone:
     assert code == 0, told
     assert home.sql("SELECT id, content, thread_id FROM messages ORDER BY id") == before
     assert findings(home, "wrong") == {}
+
+
+def test_a_change_of_a_file_that_cannot_be_read_keeps_nobody_from_the_log(home: Home) -> None:
+    home.sql(DAMAGED_CHANGE)
+    assert home.run("log").code == 0
+    assert home.run("ask", "hello again").code == 0
+
+
+def test_a_salvage_says_which_faults_would_remain_and_is_not_offered_for_them_again(home: Home) -> None:
+    assert home.run("backup").code == 0
+    assert home.run("ask", "hello again").code == 0
+    home.sql("DELETE FROM messages WHERE role = 'user'")
+    told, code = answered(home, ["y", "y"])
+    assert code == 1
+    assert "These faults would remain: 1 message" in told
+    assert home.said() == ["hello"]
+    assert findings(home, "wrong") == {"rows": None}
 
 
 def test_a_restore_that_was_decided_is_carried_on(home: Home) -> None:

@@ -61,7 +61,7 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
                 standard_error().notice(_declined())
                 return FAILED
             kept = keep_present(places, clock.now())
-            restoring.put_in_place(places, found)
+            restoring.put_in_place(places, found.folder)
     before = f" The state before it is kept in {kept}." if kept else ""
     standard_output().line(f"Restored {_contents(found)}.{before}")
     return DONE

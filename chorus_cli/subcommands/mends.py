@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chorus_cli.adapters.machine.clock import SystemClock
 from chorus_cli.composition import places_of
-from chorus_cli.core.text.phrases import counted, size_in_words
+from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.upkeep.findings import Mend
 from chorus_cli.preparation import finish_restore, settle_intents
 from chorus_cli.services.upkeep import home_checks, leftovers, stored_files
 from chorus_cli.services.upkeep.home_checks import Folders
-from chorus_cli.storage.backups import archive, restoring
+from chorus_cli.storage.backups import archive, restoring, salvaging
 from chorus_cli.storage.files import file_lock
 from chorus_cli.storage.sqlite.log import orphans
 from chorus_cli.storage.sqlite.store import Store
@@ -55,11 +56,24 @@ async def _renew_index(home: Paths) -> bool:
     return True
 
 
+@contextmanager
+def _alone(home: Paths) -> Iterator[Places]:
+    """Keep the data to this process, and yield its places.
+
+    Raises:
+        BackupError: a restore is not complete, which may need everything that is there.
+        CommandError: another Chorus runs.
+    """
+    with alone(home):
+        restoring.require_none_pending(places_of(home))
+        yield places_of(home)
+
+
 async def _bring_texts(home: Paths) -> bool:
-    places = places_of(home)
-    with alone(home), copying.opened(home.database) as connection, tempfile.TemporaryDirectory() as folder:
+    with _alone(home) as places, copying.opened(home.database) as connection, tempfile.TemporaryDirectory() as folder:
         changed = checksums.checked(connection).changed
-        backup = restoring.newest_sound_log(places, Path(folder) / "backup.db")
+        without = examination.purged(connection)
+        backup = salvaging.newest_sound_log(places, Path(folder) / "backup.db", without)
         connection.execute("BEGIN IMMEDIATE")
         remaining = true_texts.bring(connection, changed, Path(folder) / "backup.db") if backup else changed
         connection.execute("COMMIT")
@@ -78,19 +92,30 @@ async def _bring_texts(home: Paths) -> bool:
 
 
 async def _salvage(home: Paths) -> bool:
-    places, now = places_of(home), SystemClock().now()
-    with alone(home), restoring.salvaged(places) as found:
+    now = SystemClock().now()
+    with _alone(home) as places, salvaging.salvaged(places) as found:
         standard_output().paragraph(_counts(found.counts, found.backup))
+        remaining = _remaining(found.folder / archive.DATABASE)
+        if remaining:
+            standard_output().paragraph(f"These faults would remain: {enumerated(remaining)}.")
         if not await agreed("Use the salvaged log? The damaged one is kept beside the backups.", standard_output()):
             standard_output().paragraph("The damaged log is as it was.")
             return False
         kept = None
         if places.database.exists():
             kept = archive.set_aside(places, f"{timestamps.local(now):%Y-%m-%d_%H%M%S}")
-        restoring.put_in_place(places, found)
+        restoring.put_in_place(places, found.folder)
     aside = f" The damaged one is kept as {kept}." if kept else ""
     standard_output().paragraph(f"The salvaged log is in use now.{aside}")
-    return True
+    return not remaining
+
+
+def _remaining(log: Path) -> list[str]:
+    """Return phrases for the rows of a log that cannot be read, or that refer to rows that are gone."""
+    with copying.opened(log) as connection:
+        unreadable = len(examination.unreadable(connection))
+        told = [counted(unreadable, "message that cannot be read", "messages that cannot be read")]
+        return [*(told if unreadable else []), *examination.orphans(connection)]
 
 
 def _counts(counts: Counts, backup: Path | None) -> str:
@@ -135,8 +160,7 @@ async def _bring_attachments(home: Paths) -> bool:
 
 def _brought(home: Paths, lost_files: Callable[[OpenDatabase, Places], Iterator[LostFile]]) -> bool:
     """Bring lost files from backups and return whether each was brought."""
-    places = places_of(home)
-    with alone(home), copying.opened(home.database) as connection:
+    with _alone(home) as places, copying.opened(home.database) as connection:
         lost, sources = [*lost_files(connection, places)], Counter[Path]()
         for found in stored_files.copies(connection, places, lost):
             kept = stored_files.bring(found, home.drafts)
@@ -149,10 +173,10 @@ def _brought(home: Paths, lost_files: Callable[[OpenDatabase, Places], Iterator[
 
 
 async def _delete_unnamed(home: Paths) -> bool:
-    with alone(home), copying.opened(home.database) as connection:
-        unnamed = stored_files.unnamed_attachments(connection, places_of(home))
+    with _alone(home) as places, copying.opened(home.database) as connection:
+        unnamed = stored_files.unnamed_attachments(connection, places)
     # The look into backups takes a while, in which another Chorus may have begun.
-    with alone(home), copying.opened(home.database) as connection:
+    with _alone(home), copying.opened(home.database) as connection:
         named = examination.digests(connection)
         _deleted([] if unnamed.doubt else [each for each in unnamed.paths if each.name not in named], "attachment")
     return True

@@ -34,10 +34,7 @@ class Mend(StrEnum):
     PERMISSIONS = "permissions", "Take the permissions of other users away?"
     INDEX = "index", "Make the index again from the log?"
     CHECKSUMS = "checksums", "Bring the texts of these messages from the newest backup that has them?"
-    SALVAGE = (
-        "salvage",
-        "Salvage the log into a new file, with the newest backup? You are asked again before it is used.",
-    )
+    SALVAGE = "salvage", "Salvage the log into a new file? You are asked again before it is used."
     RESTORE = "restore", "Carry the restore on now?"
     INTERRUPTED = "interrupted", "Settle that now, as the next start would?"
     SESSIONS = "sessions", "Bring these sessions from the newest backups that have them? A damaged file is kept."

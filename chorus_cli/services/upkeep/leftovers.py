@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.text.phrases import counted, size_in_words
 from chorus_cli.core.upkeep.findings import Finding, Mend, fine, note, wrong
-from chorus_cli.storage.backups.restoring import STAGED
+from chorus_cli.storage.backups.restoring import STAGED, is_pending
 from chorus_cli.storage.files import file_lock
 
 if TYPE_CHECKING:
@@ -62,8 +62,9 @@ def _places(places: Places, folders: Folders) -> Iterator[_Place]:
 
 def check_leftovers(places: Places, folders: Folders, now: datetime) -> Iterator[Finding]:
     """Yield the findings about remains of killed processes."""
-    if (places.database.parent / STAGED).is_dir():
-        yield wrong("restore", "A restore is not complete. The next start of Chorus carries it on.", Mend.RESTORE)
+    if is_pending(places):
+        told = "A restore is not complete. The next start of Chorus carries it on; the log is examined after that."
+        yield wrong("restore", told, Mend.RESTORE)
     left = temporary_files(places, folders, now)
     if left:
         told = counted(len(left), "temporary file or folder", "temporary files and folders")

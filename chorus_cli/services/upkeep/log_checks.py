@@ -8,6 +8,7 @@ from chorus_cli.core.errors import DatabaseBusyError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
 from chorus_cli.core.upkeep.findings import Finding, Mend, State, fine, is_well, note, wrong
 from chorus_cli.services.upkeep import leftovers, stored_files
+from chorus_cli.storage.backups import restoring, salvaging
 from chorus_cli.storage.files import file_lock
 from chorus_cli.storage.purges import carrying_out
 from chorus_cli.storage.sqlite.migrations import is_current, is_newer
@@ -25,7 +26,12 @@ _MOST_NAMED = 5
 
 
 def check_log(places: Places, run_folder: Path) -> Iterator[Finding]:
-    """Yield the findings about the log; nothing in it is changed. ``run_folder`` has the lock files of processes."""
+    """Yield the findings about the log; nothing in it is changed. ``run_folder`` has the lock files of processes.
+
+    There are none while a restore is not complete: its log and the files that it names are about to come.
+    """
+    if restoring.is_pending(places):
+        return
     if not places.database.exists():
         yield note("log", f"There is no log yet: {places.database} does not exist.")
         return
@@ -73,7 +79,7 @@ def _rows(connection: OpenDatabase, places: Places, run_folder: Path) -> Iterato
     else:
         added = f"; {checked.without:,} put in with plain SQL have no checksum" if checked.without else ""
         yield fine("checksums", f"{counted(checked.read - checked.without, 'message')} as written{added}.")
-    yield from _damaged_rows(connection)
+    yield from _damaged_rows(connection, places)
     yield from _cut_off(connection, run_folder)
     if carrying_out.is_pending(connection):
         yield wrong("purge", "A purge is not complete. The next start of Chorus carries it on.")
@@ -84,12 +90,22 @@ def _rows(connection: OpenDatabase, places: Places, run_folder: Path) -> Iterato
     yield from _attachments(connection, places)
 
 
-def _damaged_rows(connection: OpenDatabase) -> Iterator[Finding]:
+def _damaged_rows(connection: OpenDatabase, places: Places) -> Iterator[Finding]:
     unreadable, lost = examination.unreadable(connection), examination.orphans(connection)
+    damaged = examination.changes_cut_off(connection).damaged
     told = [*unreadable[:_MOST_NAMED], *([f"There are {enumerated(lost)}."] if lost else [])]
+    if damaged:
+        told.append(f"The log has {counted(len(damaged), 'change of a file', 'changes of files')} that cannot be read.")
     if told:
-        way = "A salvage keeps all texts, and brings the rows that are gone from the newest backup, if it has them."
-        yield wrong("rows", " ".join([*told, way]), Mend.SALVAGE)
+        # A salvage makes a thread that is gone anew.
+        missing = examination.missing(connection).keys()
+        backup = salvaging.backup_with_missing(places, connection)
+        is_mendable = bool(unreadable or damaged) or "threads" in missing or backup is not None
+        told += ["A salvage keeps all texts."] if is_mendable else []
+        if missing - {"threads"}:
+            source = f"{backup} has" if backup else "No backup that can be used has"
+            told.append(f"{source} rows that are gone.")
+        yield wrong("rows", " ".join(told), Mend.SALVAGE if is_mendable else None)
 
 
 def _cut_off(connection: OpenDatabase, run_folder: Path) -> Iterator[Finding]:
@@ -97,7 +113,7 @@ def _cut_off(connection: OpenDatabase, run_folder: Path) -> Iterator[Finding]:
     rows = examination.in_progress(connection)
     dead = [f"#{id_}" for id_, run in rows if run is None or not file_lock.is_locked(run_folder / run)]
     # A process that is alive may be about to end its change.
-    changes = 0 if leftovers.running(run_folder) else examination.changes_cut_off(connection)
+    changes = 0 if leftovers.running(run_folder) else examination.changes_cut_off(connection).readable
     told = [
         *([f"{counted(len(dead), 'reply or call', 'replies and calls')} ({_some(dead)})"] if dead else []),
         *([counted(changes, "change of a file", "changes of files")] if changes else []),
@@ -142,6 +158,9 @@ def _lost(connection: OpenDatabase, places: Places, lost: Sequence[LostFile], fi
     it = "it" if len(lost) == 1 else "them"
     if not found and not all(each.can_be_written for each in lost):
         return finding._replace(sentence=f"{finding.sentence} chorus restore brings a whole backup back.", mend=None)
+    if not found and stored_files.are_withheld(connection, places, lost):
+        told = f"The backups that have {it} hold messages that were purged since; a purge with --backups rewrites them."
+        return finding._replace(sentence=f"{finding.sentence} {told}", mend=None)
     if not found:
         return finding._replace(sentence=f"{finding.sentence} No backup has {it}.", mend=None)
     if len(found) < len(lost):

@@ -50,6 +50,11 @@ class LostFile(NamedTuple):
         """Whether the file can be put in its place, where no link is."""
         return bool(self.entry) and not self.path.is_symlink()
 
+    @property
+    def may_be_purged(self) -> bool:
+        """Whether a backup may have it with purged texts: an attachment has its hash, and a message names it still."""
+        return self.entry.startswith(f"{archive.PERSONAS}/")
+
 
 class Copy(NamedTuple):
     """The bytes of a lost file in a backup, or in a file beside the backups."""
@@ -96,7 +101,7 @@ def lost_attachments(connection: OpenDatabase, places: Places) -> Iterator[LostF
 def copies(connection: OpenDatabase, places: Places, lost: Sequence[LostFile]) -> Iterator[Copy]:
     """Yield the right bytes of lost files, each from the newest backup that has them.
 
-    Backups with messages that were purged since may have purged sessions too, and are passed over.
+    Of sessions, backups with messages that were purged since are passed over: they may have purged sessions too.
     """
     wanted = {each.entry: each for each in lost if each.can_be_written}
     for entry, each in [*wanted.items()]:
@@ -105,11 +110,29 @@ def copies(connection: OpenDatabase, places: Places, lost: Sequence[LostFile]) -
             data = read_within(beside, limits.STORED_ATTACHMENT)
             if each.is_right(data):
                 yield Copy(wanted.pop(entry), beside, data)
-    for path in _usable_backups(connection, places) if wanted else ():
-        with suppress(BackupError):
-            for entry, data in archive.read_entries(path, wanted, limits.STORED_ATTACHMENT.most):
-                if wanted[entry].is_right(data):
-                    yield Copy(wanted.pop(entry), path, data)
+    withheld = _with_purged(connection, places) if any(each.may_be_purged for each in wanted.values()) else ()
+    for each_backup in reversed(daily.listed(places)) if wanted else ():
+        path = each_backup.path
+        for found in _found(path, [each for each in wanted.values() if not (each.may_be_purged and path in withheld)]):
+            # An archive can have two entries of one name.
+            if wanted.pop(found.lost.entry, None):
+                yield found
+
+
+def are_withheld(connection: OpenDatabase, places: Places, lost: Sequence[LostFile]) -> bool:
+    """Return whether only backups with messages that were purged since have some of these files."""
+    wanted = [each for each in lost if each.can_be_written and each.may_be_purged]
+    return bool(wanted) and any([*_found(path, wanted)] for path in _with_purged(connection, places))
+
+
+def _found(backup: Path, wanted: Sequence[LostFile]) -> Iterator[Copy]:
+    by_entry = {each.entry: each for each in wanted}
+    if backup.suffix != ".zip" or not by_entry:
+        return
+    with suppress(BackupError):
+        for entry, data in archive.read_entries(backup, by_entry, limits.STORED_ATTACHMENT.most):
+            if by_entry[entry].is_right(data):
+                yield Copy(by_entry[entry], backup, data)
 
 
 def bring(found: Copy, aside: Path) -> Path | None:
@@ -149,13 +172,15 @@ def unnamed_attachments(connection: OpenDatabase, places: Places) -> Unnamed:
     return Unnamed(tuple(sorted(files.values())), doubt)
 
 
-def _usable_backups(connection: OpenDatabase, places: Places) -> Iterator[Path]:
-    """Yield the backups from the newest to the oldest, without those that hold purged messages."""
-    rows = purged_backups.rows_purged(connection)
+def _with_purged(connection: OpenDatabase, places: Places) -> frozenset[Path]:
+    """Return the backups that hold messages that were purged since, or may hold some."""
+    try:
+        rows = purged_backups.rows_purged(connection)
+    except (ValueError, TypeError, AttributeError):
+        # The journal is damaged where it says what was purged.
+        return frozenset(each.path for each in daily.listed(places))
     holding = purged_backups.holding(places, rows) if any(rows) else purged_backups.Holding((), ())
-    for each in reversed(daily.listed(places)):
-        if each.path.suffix == ".zip" and each.path not in {*holding.backups, *holding.unreadable}:
-            yield each.path
+    return frozenset({*holding.backups, *holding.unreadable})
 
 
 def _is_session(data: bytes) -> bool:

@@ -13,21 +13,20 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import BackupError, DatabaseTooNewError, HomeError, StorageError
+from chorus_cli.core.errors import BackupError, DatabaseTooNewError, HomeError
 from chorus_cli.core.time import timestamps
-from chorus_cli.storage.backups import archive, daily
+from chorus_cli.storage.backups import archive
 from chorus_cli.storage.backups.archive import ATTACHMENTS, CONFIG, DATABASE, MANIFEST, PERSONAS, Manifest
 from chorus_cli.storage.files import file_lock
 from chorus_cli.storage.files.durable_files import sync_folder, write_atomically
 from chorus_cli.storage.sqlite.migrations import is_newer
-from chorus_cli.storage.sqlite.upkeep import checksums, copying, salvage, soundness
+from chorus_cli.storage.sqlite.upkeep import checksums, copying, soundness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
     from chorus_cli.storage.backups.places import Places
-    from chorus_cli.storage.sqlite.upkeep.salvage import Counts
 
 STAGED = ".restoring"
 _REPLACED = "replaced"
@@ -48,14 +47,6 @@ class Staged(NamedTuple):
     is_log_alone: bool
 
 
-class Salvaged(NamedTuple):
-    """A salvaged log in ``folder``, and the backup that rows were brought from, if there is one."""
-
-    folder: Path
-    counts: Counts
-    backup: Path | None
-
-
 @contextmanager
 def staged(places: Places, typed: str | Path, now: datetime) -> Iterator[Staged]:
     """Unpack a backup, or a database alone, and check it; unless it is put in place it is deleted in the end.
@@ -64,7 +55,7 @@ def staged(places: Places, typed: str | Path, now: datetime) -> Iterator[Staged]
         BackupError: it cannot be read, or is damaged.
         StorageError: the log in it is damaged, or was made by a newer Chorus.
     """
-    path, folder = Path(typed).absolute(), _draft_folder(places)
+    path, folder = Path(typed).absolute(), draft_folder(places)
     try:
         try:
             manifest = _unpacked(path, folder, now)
@@ -78,59 +69,28 @@ def staged(places: Places, typed: str | Path, now: datetime) -> Iterator[Staged]
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextmanager
-def salvaged(places: Places) -> Iterator[Salvaged]:
-    """Salvage the log into a new one, with the newest sound backup; unless put in place it is deleted in the end.
-
-    Raises:
-        BackupError: there is no room for it.
-        StorageError: nothing could be read.
-    """
-    folder = _draft_folder(places)
+def draft_folder(places: Places) -> Path:
+    """Make the folder to unpack in, and delete those of killed processes: no other Chorus runs."""
     try:
-        with tempfile.TemporaryDirectory(dir=folder) as name:
-            damaged, work = Path(name) / "damaged.db", Path(name)
-            _copy_whole(places.database, damaged)
-            used = newest_sound_log(places, work / "backup.db")
-            counts = salvage.salvage(damaged, folder / DATABASE, work / "backup.db" if used else None)
-        (folder / DATABASE).chmod(0o600)
-        yield Salvaged(folder, counts, used)
+        for leftover in places.database.parent.glob(f"{STAGED}-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        places.database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f"{STAGED}-", dir=places.database.parent))
     except OSError as error:
-        raise BackupError(f"The log cannot be salvaged in {folder.parent}: {error.strerror or error}.") from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        raise BackupError(f"Nothing can be restored to {places.database.parent}: {error.strerror}.") from error
 
 
-def newest_sound_log(places: Places, target: Path) -> Path | None:
-    """Unpack the log of the newest sound backup to ``target`` and return the backup, ``None`` if there is none."""
-    for each in reversed(daily.listed(places)):
-        target.unlink(missing_ok=True)
-        try:
-            if each.path.suffix == ".zip":
-                archive.unpack_log(each.path, target)
-            elif each.path.suffix == ".db" and not each.path.name.startswith(archive.DAMAGED):
-                shutil.copyfile(each.path, target)
-            else:
-                continue
-            with copying.opened(target) as connection:
-                copying.facts(connection)
-                if not soundness.quick_fault(connection) and not is_newer(connection):
-                    return each.path
-        except (BackupError, StorageError):
-            continue
-    return None
-
-
-def put_in_place(places: Places, found: Staged | Salvaged) -> None:
-    """Replace the log, the personas and the defaults by those of a backup; nobody else may have them open.
+def put_in_place(places: Places, folder: Path) -> None:
+    """Replace the log, the personas and the defaults by those in a folder; nobody else may have them open.
 
     Raises:
         BackupError: it failed; if it had begun, the next start goes on with it.
     """
     home = places.database.parent
+    require_none_pending(places)
     try:
-        _make_durable(found.folder)
-        found.folder.rename(home / STAGED)
+        _make_durable(folder)
+        folder.rename(home / STAGED)
         sync_folder(home)
         finish(places)
     except (OSError, HomeError) as error:
@@ -140,6 +100,24 @@ def put_in_place(places: Places, found: Staged | Salvaged) -> None:
                 f"The backup is being put in place in {home}, which stopped: {reason}. The next start goes on with it."
             ) from error
         raise BackupError(f"The backup cannot be put in place in {home}: {reason}. Nothing was changed.") from error
+
+
+def is_pending(places: Places) -> bool:
+    """Return whether a restore was decided and is not complete: files of two states lie side by side."""
+    return (places.database.parent / STAGED).is_dir()
+
+
+def require_none_pending(places: Places) -> None:
+    """Refuse to go on beside a restore that is not complete.
+
+    Raises:
+        BackupError: there is one.
+    """
+    if is_pending(places):
+        raise BackupError(
+            f"A restore in {places.database.parent} is not complete. Start chorus once, which carries it on, "
+            "and try again; nothing was changed."
+        )
 
 
 def finish(places: Places) -> bool:
@@ -171,15 +149,6 @@ def finish(places: Places) -> bool:
     return True
 
 
-def _copy_whole(source: Path, target: Path) -> None:
-    """Copy a database with its journal, whose rollback is a part of it; a missing one counts as empty."""
-    for ending in ("", "-journal"):
-        part = source.with_name(source.name + ending)
-        if part.exists():
-            shutil.copyfile(part, target.with_name(target.name + ending))
-    target.touch()
-
-
 def _make_durable(folder: Path) -> None:
     for path in (*folder.rglob("*"), folder):
         if path.is_dir():
@@ -189,17 +158,6 @@ def _make_durable(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _draft_folder(places: Places) -> Path:
-    """Make the folder to unpack in, and delete those of killed processes: no other Chorus runs."""
-    try:
-        for leftover in places.database.parent.glob(f"{STAGED}-*"):
-            shutil.rmtree(leftover, ignore_errors=True)
-        places.database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f"{STAGED}-", dir=places.database.parent))
-    except OSError as error:
-        raise BackupError(f"Nothing can be restored to {places.database.parent}: {error.strerror}.") from error
 
 
 def _unpacked(path: Path, folder: Path, now: datetime) -> Manifest:

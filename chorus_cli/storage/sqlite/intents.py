@@ -12,6 +12,8 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from chorus_cli.core.log.acts import ACTS, Reversal, Window
+from chorus_cli.core.log.operations import NewOperation
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.sqlite.store import Connection, committed
 
@@ -22,6 +24,13 @@ if TYPE_CHECKING:
     from chorus_cli.core.settings.jsonc import JsonValue
 
 T = TypeVar("T")
+_Row = tuple[int, bytes, bytes, bytes, bytes, bytes, bytes]
+
+PERSONA = "persona"
+"""The kind of the making of a persona."""
+
+WINDOW_KINDS = frozenset({Window.kind, *(kind for kind, act in ACTS.items() if issubclass(act, Reversal))})
+"""The kinds of changes of a window: ``detail`` has the act, its thread and the change itself."""
 
 
 class Intent(NamedTuple):
@@ -72,16 +81,37 @@ def carry_out(connection: Connection, intent: Intent, present: Callable[[], str]
 
 
 def unfinished(connection: sqlite3.Connection, persona: str | None = None) -> list[Intent]:
-    """Return the intents of a persona, or of all, oldest first."""
-    found = connection.execute(
-        "SELECT persona, kind, detail, before, after, created_at, id FROM intents "
-        "WHERE :persona IS NULL OR persona = :persona ORDER BY id",
-        {"persona": persona},
-    ).fetchall()
-    return [
-        Intent(slug, kind, json.loads(detail), before, after, timestamps.from_text(created_at), id_)
-        for slug, kind, detail, before, after, created_at, id_ in found
-    ]
+    """Return the intents of a persona, or of all, oldest first; damaged ones are left out."""
+    found = (_read(row) for row in _rows(connection))
+    return [intent for intent in found if intent is not None and persona in {None, intent.persona}]
+
+
+def damaged(connection: sqlite3.Connection) -> list[int]:
+    """Return the ids of the intents that cannot be read, and so not be settled."""
+    return [row[0] for row in _rows(connection) if _read(row) is None]
+
+
+def _rows(connection: sqlite3.Connection) -> list[_Row]:
+    # As bytes: text that is no UTF-8 would hide the other rows.
+    columns = ", ".join(
+        f"CAST({name} AS BLOB)" for name in ("persona", "kind", "detail", "before", "after", "created_at")
+    )
+    return connection.execute(f"SELECT id, {columns} FROM intents ORDER BY id").fetchall()
+
+
+def _read(row: _Row) -> Intent | None:
+    id_, *texts = row
+    try:
+        persona, kind, written, before, after, created_at = (text.decode() for text in texts)
+        detail = json.loads(written)
+        moment = timestamps.from_text(created_at)
+        if kind in WINDOW_KINDS:
+            Window(*detail["change"])
+            NewOperation(persona, ACTS[kind].from_detail(detail["act"], ()), moment, detail["thread"])
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return None
+    is_known = isinstance(detail, dict) and kind in {PERSONA, *WINDOW_KINDS}
+    return Intent(persona, kind, detail, before, after, moment, id_) if is_known else None
 
 
 def end(connection: sqlite3.Connection, id_: int) -> None:

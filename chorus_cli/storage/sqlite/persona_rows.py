@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from chorus_cli.storage.sqlite.store import Connection
 
 
-_KIND = "persona"
-
-
 @dataclass(frozen=True, slots=True)
 class Traces:
     """Number of messages of a persona, and the time of the newest one."""
@@ -97,7 +94,7 @@ def create(
             # Then the intent would be one to take another persona back.
             raise PersonaError(f"The folder {personas / new.slug} cannot be made: File exists.")
         after = _hash({persona_files.SETTINGS_FILE: new.settings.encode(), **new.files})
-        intent = Intent(new.slug, _KIND, {}, _hash({}), after, boundary.created_at)
+        intent = Intent(new.slug, intents.PERSONA, {}, _hash({}), after, boundary.created_at)
         intents.carry_out(connection, intent, lambda: _hash(persona_files.contents(personas, new.slug)), work)
 
 
@@ -106,7 +103,7 @@ def settle(connection: Connection, personas: Path) -> Iterator[str]:
 
     A folder that was changed since stays, as that of a new persona.
     """
-    left = [intent for intent in intents.unfinished(connection) if intent.kind == _KIND]
+    left = [intent for intent in intents.unfinished(connection) if intent.kind == intents.PERSONA]
     if not left:
         return
     with persona_files.unless_made(personas) as is_free:

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chorus_cli.services.upkeep.log_checks import check_log
+from chorus_cli.storage.backups import salvaging
 from chorus_cli.storage.files import file_lock
+from chorus_cli.storage.sqlite import intents
+from chorus_cli.storage.sqlite.upkeep import copying, examination
 
 if TYPE_CHECKING:
     from chorus_cli.core.upkeep.findings import Finding
@@ -16,13 +19,13 @@ if TYPE_CHECKING:
 LIVING_RUN = "18-0123abcd"
 INTENT = (
     "INSERT INTO intents(persona, kind, detail, before, after, created_at) "
-    "VALUES ('frodo', 'persona', '{}', '', '', '')"
+    "VALUES ('frodo', 'persona', '{}', '', '', '2026-02-12T11:00:00Z')"
 )
 
 
-def interrupted(world: World) -> list[Finding]:
+def interrupted(world: World, subject: str = "interrupted") -> list[Finding]:
     places = world.services.upkeep.backups.places
-    return [each for each in check_log(places, world.folder / "run") if each.subject == "interrupted"]
+    return [each for each in check_log(places, world.folder / "run") if each.subject == subject]
 
 
 async def in_progress(world: World, run: str | None) -> None:
@@ -54,3 +57,33 @@ async def test_nothing_is_offered_in_a_log_of_an_older_chorus(world: World) -> N
         lambda c: c.execute("DELETE FROM schema_migrations WHERE rowid = (SELECT MAX(rowid) FROM schema_migrations)")
     )
     assert [(each.state, each.mend) for each in interrupted(world)] == [("note", None)]
+
+
+DAMAGED = {
+    "no JSON": "UPDATE intents SET detail = '{'",
+    "a list": "UPDATE intents SET detail = '[]'",
+    "no UTF-8": "UPDATE intents SET detail = CAST(x'7b80' AS TEXT)",
+    "no time": "UPDATE intents SET created_at = 'yesterday'",
+    "an unknown kind": "UPDATE intents SET kind = 'perzona'",
+    "a window without its change": "UPDATE intents SET kind = 'window'",
+    "a window without its thread": (
+        """UPDATE intents SET kind = 'window', detail = '{"change": [1, 2], "act": {"before": 1, "after": 2}}'"""
+    ),
+}
+
+
+@pytest.mark.parametrize("statement", DAMAGED.values(), ids=DAMAGED)
+async def test_a_change_of_a_file_that_cannot_be_read_is_told_and_goes_with_a_salvage(
+    world: World, statement: str
+) -> None:
+    await world.store.write(lambda c: c.execute(INTENT))
+    assert len(await world.store.read(intents.unfinished)) == 1
+    await world.store.write(lambda c: c.execute(statement))
+    assert await world.store.read(intents.unfinished) == []
+    assert interrupted(world) == []
+    (found,) = interrupted(world, "rows")
+    assert found.sentence == "The log has 1 change of a file that cannot be read. A salvage keeps all texts."
+    assert found.mend == "salvage"
+    places = world.services.upkeep.backups.places
+    with salvaging.salvaged(places) as new, copying.opened(new.folder / "chorus.db") as connection:
+        assert examination.changes_cut_off(connection) == (0, ())

@@ -244,6 +244,25 @@ async def test_a_session_in_a_backup_with_purged_messages_is_not_brought_back(wo
     (first, *_) = await world.log()
     await (await world.asked_back(f"/purge message {first.id}")).confirmed()
     assert findings(world)["sessions"].mend is None
+    assert findings(world)["sessions"].sentence.endswith(
+        " The backups that have it hold messages that were purged since; a purge with --backups rewrites them."
+    )
+
+
+async def test_no_session_is_brought_if_a_purge_cannot_be_read(world: World) -> None:
+    await lose(world, "sessions", b"{")
+    statement = "INSERT INTO operations(persona, kind, detail) VALUES ('chorus', 'purge', '[1]')"
+    await world.store.write(lambda c: c.execute(statement))
+    assert findings(world)["sessions"].mend is None
+
+
+async def test_an_attachment_comes_from_a_backup_although_another_message_in_it_was_purged(world: World) -> None:
+    await world.say("hello")
+    await lose(world, "attachments", None)
+    await (await world.asked_back("/purge message 1")).confirmed()
+    found = findings(world)["attachments"]
+    assert found.mend == "attachments"
+    assert found.sentence.endswith(f"{places_of(world).backups / 'older.zip'} has it.")
 
 
 async def test_the_sessions_of_a_deleted_persona_are_not_missed(world: World) -> None:

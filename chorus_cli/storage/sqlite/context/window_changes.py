@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from chorus_cli.storage.files.settings_file import Absent, HeldSettings
 
 KEY = "context_hours"
-_KINDS = frozenset({Window.kind, *(kind for kind, act in ACTS.items() if issubclass(act, Reversal))})
 
 
 def change_window(
@@ -94,7 +93,7 @@ def replace_settings(connection: Connection, path: Path, expected: str, text: st
 def settle(connection: Connection, personas: Path) -> Iterator[str]:
     """Settle the changes that were cut off, in the transaction at hand; yield a sentence about each."""
     for intent in intents.unfinished(connection):
-        if intent.kind in _KINDS:
+        if intent.kind in intents.WINDOW_KINDS:
             path = persona_files.settings_path(personas, intent.persona)
             with file_lock.unless_held(path) as is_left:
                 if is_left:
@@ -146,7 +145,7 @@ def _settled(connection: Connection, path: Path, persona: str) -> Iterator[HeldS
         SettingsError: there was one. It is settled, but the next change may have been meant otherwise.
     """
     with settings_file.held(path) as file:
-        left = [each for each in intents.unfinished(connection, persona) if each.kind in _KINDS]
+        left = [each for each in intents.unfinished(connection, persona) if each.kind in intents.WINDOW_KINDS]
         if left:
             told = committed(connection, lambda c: [_settle(c, intent, path) for intent in left])
             raise SettingsError(" ".join([*told, "Give your command again if you still want it."]))

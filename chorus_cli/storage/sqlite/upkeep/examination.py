@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.log import attachments
+from chorus_cli.core.log.purges import NO_IDS, Purge, PurgedIds
+from chorus_cli.storage.sqlite import intents, meta_rows
 from chorus_cli.storage.sqlite.log import index_renewal, search_index
 from chorus_cli.storage.sqlite.log.index_renewal import IndexDamagedError
 from chorus_cli.storage.sqlite.log.message_columns import COLUMNS, messages
 from chorus_cli.storage.sqlite.memory import item_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _MOST_NAMED = 20
 
@@ -57,6 +61,27 @@ def orphans(connection: sqlite3.Connection) -> list[str]:
     return found
 
 
+def missing(connection: sqlite3.Connection) -> dict[str, frozenset[int]]:
+    """Return the rows that are gone and that messages refer to: their ids by their tables."""
+    columns = {"threads": ["thread_id"], "messages": ["turn_id", "revises"], "operations": ["introduced_by"]}
+    found = {}
+    for table, names in columns.items():
+        referred = " UNION ".join(f"SELECT {name} AS id FROM messages" for name in names)
+        query = f"SELECT id FROM ({referred}) WHERE id IS NOT NULL AND id NOT IN (SELECT id FROM {table})"
+        if ids := frozenset(id_ for (id_,) in connection.execute(query)):
+            found[table] = ids
+    return found
+
+
+def has_any(connection: sqlite3.Connection, wanted: Mapping[str, frozenset[int]]) -> bool:
+    """Return whether some rows are there, by their tables and ids."""
+    among = "IN (SELECT value FROM json_each(?))"
+    return any(
+        _rows(connection, f"SELECT 1 FROM {table} WHERE id {among} LIMIT 1", json.dumps([*ids]))
+        for table, ids in wanted.items()
+    )
+
+
 def sessions(connection: sqlite3.Connection) -> list[tuple[str, str]]:
     """Return persona and name of each session that the log lists."""
     return connection.execute("SELECT persona, session_id FROM sessions ORDER BY persona, session_id").fetchall()
@@ -96,15 +121,72 @@ def in_progress(connection: sqlite3.Connection) -> list[InProgress]:
     return [InProgress(*row) for row in found]
 
 
-def changes_cut_off(connection: sqlite3.Connection) -> int:
-    """Return the number of changes of files that were begun and are not settled."""
-    return sum(number for (number,) in _rows(connection, "SELECT COUNT(*) FROM intents"))
+class CutOffChanges(NamedTuple):
+    """The changes of files that were begun and are not settled; the ids of those that cannot be read."""
+
+    readable: int
+    damaged: tuple[int, ...]
 
 
-def _rows(connection: sqlite3.Connection, query: str) -> list[Any]:
+def changes_cut_off(connection: sqlite3.Connection) -> CutOffChanges:
+    """Return the changes of files that were begun and are not settled."""
+    if not _rows(connection, "SELECT 1 FROM intents LIMIT 1"):
+        return CutOffChanges(0, ())
+    return CutOffChanges(len(intents.unfinished(connection)), tuple(intents.damaged(connection)))
+
+
+class Purged(NamedTuple):
+    """The rows that purges of a log have overwritten, and its newest purge if that cannot be read, else 0."""
+
+    ids: PurgedIds = NO_IDS
+    unread: int = 0
+
+
+NOTHING_PURGED = Purged()
+
+
+def purged(connection: sqlite3.Connection) -> Purged:
+    """Return the rows that were purged, as far as operations and rows tell."""
+    ids, read = NO_IDS, set()
+    for id_, detail in _rows(connection, f"SELECT id, detail FROM operations WHERE kind = '{Purge.kind}'"):
+        with suppress(ValueError, TypeError, AttributeError):
+            ids = ids.united(PurgedIds.from_json(json.loads(detail)))
+            read.add(id_)
+    marked = (
+        frozenset(id_ for (id_,) in _rows(connection, f"SELECT id FROM {table} WHERE purged_by IS NOT NULL"))
+        for table in ("messages", "context_items")
+    )
+    newest = max((id_ for (id_,) in _rows(connection, _NEWEST_PURGE)), default=0)
+    return Purged(ids.united(PurgedIds(*marked)), 0 if newest in read else newest)
+
+
+def holds(connection: sqlite3.Connection, found: Purged) -> bool:
+    """Return whether a backup has the text of a row that its log has purged since, or may have it."""
+    if found.unread and not _rows(connection, f"SELECT 1 FROM operations WHERE id = {found.unread:d}"):
+        return True
+    return any(
+        ids
+        and _rows(
+            connection,
+            f"SELECT 1 FROM {table} WHERE id IN (SELECT value FROM json_each(?)) AND {filled}",
+            json.dumps([*ids]),
+        )
+        for ids, (table, filled) in zip(found.ids, _FILLED, strict=False)
+    )
+
+
+_NEWEST_PURGE = f"SELECT CAST(value AS INTEGER) FROM meta WHERE key = '{meta_rows.NEWEST_PURGE}'"
+_FILLED = (
+    ("messages", "(content <> '' OR tool_calls IS NOT NULL)"),
+    ("context_items", "content <> ''"),
+    ("summaries", "content <> ''"),
+)
+
+
+def _rows(connection: sqlite3.Connection, query: str, *values: str) -> list[Any]:
     """Return the rows of a query; none if the log is of an older Chorus, without its table or column."""
     try:
-        return connection.execute(query).fetchall()
+        return connection.execute(query, values).fetchall()
     except sqlite3.OperationalError as error:
         if not str(error).startswith("no such"):
             raise

@@ -8,6 +8,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.time import timestamps
+from chorus_cli.storage.sqlite import intents, meta_rows
 from chorus_cli.storage.sqlite.log import index_renewal
 from chorus_cli.storage.sqlite.log.message_rows import checksum
 from chorus_cli.storage.sqlite.log.search_index import STATE
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 MESSAGES, _INSTALLATION, _META, _ITEMS = "messages", "installation", "meta", "context_items"
 _NUMBERED = ("threads", "operations")
+_DELETED_FROM = frozenset({"input_history", "intents", "sessions"})
 _TIMES = frozenset({"timestamp", "created_at", "closed_at", "last_accessed", "window_start", "window_end"})
 _JSON = frozenset({"detail", "usage", "attachments"})
 _RUN = re.compile(r"[\w-]{1,100}", re.ASCII)
@@ -76,11 +78,16 @@ class NewLog:
         return copied
 
     def bring(self, backup: RowReader) -> dict[str, int]:
-        """Bring the rows of a backup that are not there, and the messages that have changed since it was made."""
+        """Bring the rows of a backup that are not there, and the messages that have changed since it was made.
+
+        A row that is not there is lost or was deleted; those of tables whose rows Chorus deletes stay out.
+        """
         brought = {}
         for table in self._tables:
             brought[table.name] = 0
             for row in table.rows(backup):
+                if not _stays(table, row):
+                    continue
                 if table.name == MESSAGES and row[0] in self.changed and _is_as_written(table, row):
                     self._connection.execute("DELETE FROM messages WHERE id = ?", (row[0],))
                     self.changed.discard(row[0])
@@ -90,6 +97,9 @@ class NewLog:
     def complete(self, reader: RowReader) -> int:
         """Add the rows that others need and drop those that refer to lost ones; return the number of lost messages."""
         self._drop_dangling()
+        if self._has("intents"):
+            for id_ in intents.damaged(self._connection):
+                intents.end(self._connection, id_)
         self._open_threads()
         self._count_numbers()
         if self._has(_INSTALLATION):
@@ -200,6 +210,13 @@ def _tables(connection: sqlite3.Connection) -> list[_Table]:
         in_order = tuple(column for _, column, *_ in columns)
         found.append(_Table(name, in_order, tuple(column for _, column in key), name not in without_numbers))
     return found
+
+
+def _stays(table: _Table, row: Row) -> bool:
+    """Return whether Chorus never deletes such a row: of the single values, only the ends of earlier personas."""
+    if table.name == _META:
+        return str(row[table.columns.index("key")]).startswith(meta_rows.threads_before_key(""))
+    return table.name not in _DELETED_FROM
 
 
 def _is_as_written(table: _Table, row: Row) -> bool:

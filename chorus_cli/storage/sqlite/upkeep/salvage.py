@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.errors import StorageError
 from chorus_cli.storage.sqlite import migrations
 from chorus_cli.storage.sqlite.errors import UNREADABLE
-from chorus_cli.storage.sqlite.upkeep import soundness
+from chorus_cli.storage.sqlite.upkeep import examination, soundness
 from chorus_cli.storage.sqlite.upkeep.new_log import MESSAGES, NewLog
 from chorus_cli.storage.sqlite.upkeep.row_reading import RowReader
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from chorus_cli.storage.sqlite.upkeep.examination import Purged
 
 _MAGIC = b"SQLite format 3\0"
 _HEAD_BYTES, _LARGEST_PAGE = 100, 65_536
@@ -37,8 +40,13 @@ class Counts(NamedTuple):
     others_from_backup: int
 
 
-def salvage(damaged: Path, target: Path, backup: Path | None) -> Counts:
+def salvage(
+    damaged: Path, target: Path, backup: Path | None, source: Callable[[Purged], Path | None] = lambda _purged: None
+) -> Counts:
     """Write the new database ``target``; ``damaged`` is a copy that may be changed, ``backup`` a sound database.
+
+    If the backup holds messages that the damaged database has purged since, rows come from ``source`` instead, which
+    finds a backup that does not.
 
     Raises:
         StorageError: nothing could be read at all.
@@ -46,10 +54,10 @@ def salvage(damaged: Path, target: Path, backup: Path | None) -> Counts:
     with closing(sqlite3.connect(target, isolation_level=None)) as connection:
         migrations.migrate(connection, migrations.STEPS[: _steps(damaged, backup)])
         _mend_first_page(damaged, backup or target)
-        with closing(sqlite3.connect(damaged)) as source:
+        with closing(sqlite3.connect(damaged)) as readable:
             # A table whose statement cannot be read then does not hide the others.
-            source.execute("PRAGMA writable_schema = ON")
-            counts = _filled(connection, RowReader(source, damaged.stat().st_size), backup)
+            readable.execute("PRAGMA writable_schema = ON")
+            counts = _filled(connection, RowReader(readable, damaged.stat().st_size), backup, source)
         fault = soundness.quick_fault(connection)
     if fault or not (counts.read or counts.from_backup or counts.others):
         raise StorageError(f"Nothing could be read from {damaged.name}{f' ({fault})' if fault else ''}.")
@@ -114,14 +122,27 @@ def _steps(damaged: Path, backup: Path | None) -> int:
     return len(migrations.STEPS)
 
 
-def _filled(connection: sqlite3.Connection, reader: RowReader, backup: Path | None) -> Counts:
+def _filled(
+    connection: sqlite3.Connection,
+    reader: RowReader,
+    backup: Path | None,
+    source: Callable[[Purged], Path | None],
+) -> Counts:
     connection.execute("BEGIN IMMEDIATE")
     log = NewLog(connection)
     read, brought = log.copy(reader), {}
+    found = examination.purged(connection)
+    if backup is not None and _holds(backup, found):
+        backup = source(found)
     if backup is not None:
-        with closing(sqlite3.connect(backup)) as source:
-            brought = log.bring(RowReader(source, backup.stat().st_size))
+        with closing(sqlite3.connect(backup)) as other:
+            brought = log.bring(RowReader(other, backup.stat().st_size))
     lost = log.complete(reader)
     connection.execute("COMMIT")
     messages, from_backup = read.pop(MESSAGES, 0), brought.pop(MESSAGES, 0)
     return Counts(messages, from_backup, len(log.changed), lost, sum(read.values()), sum(brought.values()))
+
+
+def _holds(backup: Path, found: Purged) -> bool:
+    with closing(sqlite3.connect(backup)) as connection:
+        return examination.holds(connection, found)
