@@ -100,10 +100,8 @@ def test_summaries_are_counted_from_the_keyboard_and_the_budget_asks_because_of_
         say(chat, "one!", "two!", "three!", "four!", more=3)
         chat.ask("/cost", "No reply with a known number of tokens.")
         chat.ask("/compact", "4 messages summarised")
-        chat.ask(
-            "/cost",
-            "This includes 1 request for summaries (1,000,000 prompt and 100,000 completion tokens, cost $0.21).",
-        )
+        counts = "1,000,000 prompt and 100,000 completion tokens, cost $0.21"
+        chat.ask("/cost", f"This includes 1 request for summaries ({counts}).")
         chat.say("five!")
         chat.await_text("The replies and summaries of today have cost $0.21, 105% of your budget of $0.20. Ask")
         chat.say("n")

@@ -188,7 +188,11 @@ def unnamed_attachments(connection: OpenDatabase, places: Places) -> Unnamed:
 
 def _with_purged(connection: OpenDatabase, places: Places) -> frozenset[Path]:
     """Return the backups that hold messages that were purged since, or may hold some."""
-    rows = purged_backups.rows_purged(connection)
+    try:
+        rows = purged_backups.rows_purged(connection)
+    except (ValueError, TypeError, AttributeError):
+        # The journal is damaged where it says what was purged.
+        return frozenset(each.path for each in daily.listed(places))
     holding = purged_backups.holding(places, rows) if any(rows) else purged_backups.Holding((), ())
     return frozenset({*holding.backups, *holding.unreadable})
 

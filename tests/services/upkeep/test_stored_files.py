@@ -256,6 +256,13 @@ async def test_a_session_in_a_backup_with_purged_messages_is_not_brought_back(wo
     )
 
 
+async def test_no_session_is_brought_if_a_purge_cannot_be_read(world: World) -> None:
+    await lose(world, "sessions", b"{")
+    statement = "INSERT INTO operations(persona, kind, detail) VALUES ('chorus', 'purge', '[1]')"
+    await world.store.write(lambda c: c.execute(statement))
+    assert findings(world)["sessions"].mend is None
+
+
 async def test_an_attachment_comes_from_a_backup_although_another_message_in_it_was_purged(world: World) -> None:
     await world.say("hello")
     await lose(world, "attachments", None)
