@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 _KILO = 1000
 _DIGEST_LENGTH = 64
 _DIGITS = frozenset("0123456789abcdef")
+_DIGEST = re.compile(rb"[0-9a-f]{%d}" % _DIGEST_LENGTH)
 _PDF = "application/pdf"
 # Those that all providers take; of others, which an import may bring, they are told the names.
 _PICTURE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -88,6 +90,11 @@ def size_in_words(size_bytes: int) -> str:
 def is_sha256(text: str) -> bool:
     """Return whether a text is a SHA-256 in hexadecimal digits."""
     return len(text) == _DIGEST_LENGTH and _DIGITS.issuperset(text)
+
+
+def digests_in(data: bytes) -> list[str]:
+    """Return the texts in some bytes that may be a SHA-256, also if the rest is damaged."""
+    return [match[0].decode() for match in _DIGEST.finditer(data)]
 
 
 def with_lines(content: str, attachments: Sequence[Attachment]) -> str:

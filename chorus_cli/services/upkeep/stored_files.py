@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import BackupError, SessionError, StorageError
-from chorus_cli.core.log.attachments import is_sha256
+from chorus_cli.core.log.attachments import digests_in, is_sha256
 from chorus_cli.core.sessions import reader
 from chorus_cli.core.sessions.names import is_session_id
 from chorus_cli.core.text.phrases import counted
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from chorus_cli.storage.sqlite.upkeep.copying import OpenDatabase
 
 _DELETED = "deleted"
-_DIGEST = re.compile(rb"[0-9a-f]{64}")
 
 
 class LostFile(NamedTuple):
@@ -84,10 +82,11 @@ def lost_sessions(connection: OpenDatabase, places: Places) -> Iterator[LostFile
         try:
             session_files.read(places.personas, persona, session_id)
         except SessionError as error:
-            path = session_files.folder(places.personas, persona) / f"{session_id}{session_files.ENDING}"
-            entry = f"{archive.PERSONAS}/{persona}/{session_files.SESSIONS_FOLDER}/{path.name}"
-            is_known = is_session_id(session_id) and persona_files.exists(places.personas, persona)
-            yield LostFile(path, str(error), entry if is_known else "", _is_session)
+            path, entry = session_files.folder(places.personas, persona), ""
+            if is_session_id(session_id) and persona_files.exists(places.personas, persona):
+                path = session_files.path_of(places.personas, persona, session_id)
+                entry = f"{archive.PERSONAS}/{path.relative_to(places.personas).as_posix()}"
+            yield LostFile(path, str(error), entry, _is_session)
 
 
 def lost_attachments(connection: OpenDatabase, places: Places) -> Iterator[LostFile]:
@@ -229,14 +228,13 @@ def _session_files(places: Places) -> Iterable[Path]:
     return [*places.personas.glob(pattern), *(places.backups / _DELETED).glob(pattern)]
 
 
-def _in_session(_places: Places, path: Path) -> Iterator[str]:
-    """Yield the attachments that a session names.
+def _in_session(_places: Places, path: Path) -> list[str]:
+    """Return the attachments that a session names.
 
     Raises:
         OSError: it cannot be read, so that it may name any.
     """
-    for match in _DIGEST.finditer(read_within(path, limits.SESSION)):
-        yield match[0].decode()
+    return digests_in(read_within(path, limits.SESSION))
 
 
 def _needed(places: Places, path: Path) -> frozenset[str]:

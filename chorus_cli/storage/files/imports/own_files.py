@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.imports.conversation import Skipped
 from chorus_cli.core.imports.own import json_lines, markdown
 from chorus_cli.core.imports.own.markdown import ATTACHMENTS
+from chorus_cli.core.log.attachments import is_sha256
 from chorus_cli.storage.files.bounded_files import read_within
 from chorus_cli.storage.files.imports.json_lines import values_in
 from chorus_cli.storage.files.imports.source import Format, Opening, Source
@@ -21,14 +21,13 @@ if TYPE_CHECKING:
 
     from chorus_cli.core.imports.conversation import ForeignConversation, ForeignFile
 
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _LARGEST_BYTES = limits.IMPORTED_FILE.most
 """The largest Markdown file and the longest line of JSON that is read: more than a message of the log can need."""
 
 
 def is_attachment(path: Path) -> bool:
     """Return whether a file is an attachment of an export, which belongs to the messages that name it."""
-    return path.parent.name == ATTACHMENTS and _SHA256.fullmatch(path.name) is not None
+    return path.parent.name == ATTACHMENTS and is_sha256(path.name)
 
 
 class _OwnFile(Source):
@@ -38,7 +37,7 @@ class _OwnFile(Source):
 
     def bytes_of(self, file: ForeignFile) -> bytes | None:
         """Return the bytes from the folder of attachments, which is beside the file or its folder."""
-        if _SHA256.fullmatch(file.entry):
+        if is_sha256(file.entry):
             for folder in self._path.absolute().parents[:2]:
                 with suppress(OSError):
                     return read_within(folder / ATTACHMENTS / file.entry, limits.IMPORTED_ENTRY)

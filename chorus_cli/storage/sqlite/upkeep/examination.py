@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -112,7 +111,7 @@ def digests(connection: sqlite3.Connection) -> frozenset[str]:
         texts = [text for query in _NAMING for (text,) in _rows(connection, query)]
     finally:
         connection.text_factory = before
-    return frozenset(match[0].decode() for text in texts for match in _DIGEST.finditer(text))
+    return frozenset(digest for text in texts for digest in attachments.digests_in(text))
 
 
 class InProgress(NamedTuple):
@@ -200,7 +199,6 @@ def _rows(connection: sqlite3.Connection, query: str, *values: str) -> list[Any]
         return []
 
 
-_DIGEST = re.compile(rb"[0-9a-f]{64}")
 _NAMING = (
     "SELECT attachments FROM messages WHERE attachments IS NOT NULL",
     "SELECT detail FROM operations",
