@@ -37,8 +37,11 @@ def opened_file(path: Path, *, follows_link: bool = True) -> Iterator[BinaryIO]:
         OSError: it cannot be opened, is no regular file, or is a link and ``follows_link`` is false.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if follows_link else os.O_NOFOLLOW))
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
         os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     with os.fdopen(descriptor, "rb") as file:
         yield file

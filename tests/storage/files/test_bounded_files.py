@@ -39,7 +39,7 @@ def test_what_is_too_large_or_no_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_is_named_and_left_closed(tmp_path: Path) -> None:
     before = next_descriptor()
-    with pytest.raises(OSError, match="it is not a regular file") as refused:
+    with pytest.raises(IsADirectoryError, match="Is a directory") as refused:
         read_within(tmp_path, TEN_BYTES)
     assert refused.value.filename == str(tmp_path)
     assert next_descriptor() == before
