@@ -63,6 +63,16 @@ async def test_a_purge_of_its_text_deletes_a_copy(world: World) -> None:
     assert not kept.exists()
 
 
+async def test_the_sessions_of_a_deleted_persona_are_not_missed(world: World) -> None:
+    path = await lose(world, "sessions", b"{")
+    persona = path.parents[1]
+    persona.rename(persona.with_name("gone"))
+    assert findings(world)["sessions"].sentence.endswith("chorus restore brings a whole backup back.")
+    (places_of(world).backups / "deleted").mkdir()
+    persona.with_name("gone").rename(places_of(world).backups / "deleted" / "chorus-20261122-110000-000000")
+    assert findings(world)["sessions"].state == "fine"
+
+
 async def test_the_sessions_of_a_persona_are_missed_if_one_of_a_longer_name_was_deleted(world: World) -> None:
     path = await lose(world, "sessions", b"{")
     (places_of(world).backups / "deleted" / "chorus-two-20261122-110000-000000").mkdir(parents=True)

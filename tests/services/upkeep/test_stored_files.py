@@ -272,16 +272,6 @@ async def test_an_attachment_comes_from_a_backup_although_another_message_in_it_
     assert found.sentence.endswith(f"{places_of(world).backups / 'older.zip'} has it.")
 
 
-async def test_the_sessions_of_a_deleted_persona_are_not_missed(world: World) -> None:
-    path = await lose(world, "sessions", b"{")
-    persona = path.parents[1]
-    persona.rename(persona.with_name("gone"))
-    assert findings(world)["sessions"].sentence.endswith("chorus restore brings a whole backup back.")
-    (places_of(world).backups / "deleted").mkdir()
-    persona.with_name("gone").rename(places_of(world).backups / "deleted" / "chorus-20261122-110000-000000")
-    assert findings(world)["sessions"].state == "fine"
-
-
 async def test_a_link_in_place_of_a_file_is_not_written_through(world: World) -> None:
     path = await lose(world, "sessions", None)
     path.symlink_to(world.folder / "note.txt")
