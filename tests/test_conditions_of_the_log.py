@@ -119,10 +119,11 @@ def test_a_log_that_another_program_does_not_let_go_is_called_busy(home: Home) -
             assert (outcome.code, outcome.errors.count("\n")) == (1, 1)
             assert "Another program uses" in outcome.errors
             other.communicate(b"\n")
+        terminal.await_line(f"{PROMPT} are you there?")
+        terminal.press("ctrl-c")
         terminal.await_line(PROMPT)
         terminal.ask(LATER, "tired?")
     assert home.said() == [SAID, LATER]
-    assert "are you there?" in rescued(home)
 
 
 def test_a_full_disk_is_called_that_and_the_message_is_kept_elsewhere(home: Home) -> None:

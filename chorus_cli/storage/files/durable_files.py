@@ -14,6 +14,7 @@ import time
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,9 +91,14 @@ def rescue(folder: Path, now: datetime, record: Mapping[str, str]) -> Path | Non
 
     Return the file, or ``None`` if neither folder can be written to.
     """
-    name = f"rescue-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}.jsonl"
+    name = f"rescue-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
     line = json.dumps(dict(record)) + "\n"
-    return _appended(folder, name, line) or _appended(None, name, line)
+    return _appended(folder, f"{name}.jsonl", line) or _appended(None, f"{name}-{home_mark(folder)}.jsonl", line)
+
+
+def home_mark(folder: Path) -> str:
+    """Return a mark of a home's folder for rescued texts, by which its files are known in the temporary folder."""
+    return sha256(os.fsencode(folder.absolute())).hexdigest()[:8]
 
 
 @contextmanager

@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.storage.files.durable_files import sync_folder
+from chorus_cli.storage.files.durable_files import home_mark, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_NAME = re.compile(r"rescue-(\d{8}T\d{6}Z)\.jsonl")
+_NAME = re.compile(r"rescue-(\d{8}T\d{6}Z)(?:-([0-9a-f]{8}))?\.jsonl")
 _MOST_BYTES = 64_000_000
 
 
@@ -57,11 +57,12 @@ def find(folder: Path) -> Found:
 def files(folder: Path) -> Iterator[Path]:
     """Yield the files of texts, in ``folder`` and in the system's temporary folder."""
     own = _owner(folder)
-    for place in (folder, Path(tempfile.gettempdir())):
+    for place, mark in ((folder, None), (Path(tempfile.gettempdir()), home_mark(folder))):
         with suppress(OSError):
             for path in place.iterdir():
-                # In the temporary folder of a machine, other users have files too.
-                if _NAME.fullmatch(path.name) and not path.is_symlink() and path.is_file() and _owner(path) == own:
+                # In the temporary folder of a machine, other homes and other users have files too.
+                match = _NAME.fullmatch(path.name)
+                if match and match[2] == mark and not path.is_symlink() and path.is_file() and _owner(path) == own:
                     yield path
 
 

@@ -13,12 +13,14 @@ from chorus_cli.core.errors import (
     DatabaseUnconfirmedError,
     StorageError,
 )
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.storage.sqlite.patience import is_busy
 from chorus_cli.storage.sqlite.read_only import is_refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+_REASON_CHARACTERS = 120
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
@@ -69,7 +71,9 @@ def unknown(path: Path, error: sqlite3.Error) -> DatabaseUnconfirmedError:
 
 def damaged(path: Path | str, found: object) -> DatabaseDamagedError:
     """Return the error of a database that is no sound one; ``found`` is what SQLite says of it."""
+    # It may quote a whole table's definition, of many lines.
+    reason = shortened(str(found), _REASON_CHARACTERS)
     return DatabaseDamagedError(
-        f"{path} is damaged or is no database ({found}). Copy it aside before anything else, then put a backup "
+        f"{path} is damaged or is no database ({reason}). Copy it aside before anything else, then put a backup "
         "in its place: chorus doctor does that, and keeps what can still be read."
     )

@@ -14,7 +14,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from chorus_cli.storage.files.durable_files import rescue
+from chorus_cli.storage.files import rescued_files
+from chorus_cli.storage.files.durable_files import home_mark, rescue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +32,11 @@ if sys.argv[2] == "full":
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 print(rescue(pathlib.Path(sys.argv[1]), datetime.fromisoformat("2026-02-12T14:30:05Z"), {"content": "kept"}))
 """
+
+
+def in_temporary_folder(folder: Path) -> str:
+    """Return the name of a file there with texts of the home with this folder."""
+    return NAME.replace(".", f"-{home_mark(folder)}.")
 
 
 def records(path: Path | None) -> list[Mapping[str, str]]:
@@ -75,7 +81,7 @@ def test_a_folder_that_cannot_be_made_gives_way_to_the_temporary_one(tmp_path: P
     (tmp_path / "temporary").mkdir()
     (tmp_path / "state").write_text("a file where the folder should be")
     said = rescued_by_another_process(tmp_path / "state" / "rescue", tmp_path / "temporary", "roomy")
-    assert said == str(tmp_path / "temporary" / NAME)
+    assert said == str(tmp_path / "temporary" / in_temporary_folder(tmp_path / "state" / "rescue"))
     assert records(Path(said)) == [{"content": "kept"}]
 
 
@@ -84,7 +90,7 @@ def test_a_link_in_the_place_of_the_file_is_not_followed(tmp_path: Path) -> None
     (tmp_path / "rescue").mkdir()
     (tmp_path / "rescue" / NAME).symlink_to(tmp_path / "somebody elses")
     said = rescued_by_another_process(tmp_path / "rescue", tmp_path / "temporary", "roomy")
-    assert said == str(tmp_path / "temporary" / NAME)
+    assert said == str(tmp_path / "temporary" / in_temporary_folder(tmp_path / "rescue"))
     assert not (tmp_path / "somebody elses").exists()
 
 
@@ -104,3 +110,19 @@ def test_an_attempt_without_room_leaves_the_texts_that_are_there(tmp_path: Path)
     kept = rescue(tmp_path / "rescue", NOW, RECORD)
     assert rescued_by_another_process(tmp_path / "rescue", tmp_path / "temporary", "full") == "None"
     assert records(kept) == [RECORD]
+
+
+def test_texts_in_the_temporary_folder_are_found_by_their_own_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes = [tmp_path / name / "rescue" for name in ("one", "two")]
+    for folder in homes:
+        folder.parent.mkdir()
+        folder.write_text("a file where the folder should be")
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    kept = [rescue(folder, NOW, RECORD | {"content": folder.parent.name}) for folder in homes]
+    (tmp_path / "temporary" / NAME).write_bytes((kept[0] or tmp_path).read_bytes())
+    for folder, path in zip(homes, kept, strict=True):
+        found = rescued_files.find(folder)
+        assert [(text.path, text.content) for text in found.texts] == [(path, folder.parent.name)]

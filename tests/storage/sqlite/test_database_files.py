@@ -17,7 +17,7 @@ from chorus_cli.core.errors import (
     DatabaseTooNewError,
     StorageError,
 )
-from chorus_cli.storage.sqlite.errors import storage_error
+from chorus_cli.storage.sqlite.errors import damaged, storage_error
 from chorus_cli.storage.sqlite.store import Store
 from tests.storage.sqlite.notes import note, notes
 
@@ -126,3 +126,10 @@ async def test_a_database_that_was_moved_away_takes_no_more_rows(store: Store, p
 
 def move_away(path: Path) -> None:
     path.rename(path.with_name("elsewhere.db"))
+
+
+def test_what_sqlite_says_of_a_damage_is_one_line(path: Path) -> None:
+    sentence = str(damaged(path, "malformed database schema (t): CREATE TABLE t(\n  a TEXT,\n" + "b TEXT, " * 100))
+    assert sentence.startswith(f"{path} is damaged or is no database (malformed database schema (t): CREATE TABLE")
+    assert "\n" not in sentence
+    assert len(sentence) < len(str(path)) + 350
