@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import threading
 from typing import TYPE_CHECKING
@@ -59,6 +60,15 @@ async def in_a_finaliser() -> None:
 
 
 PLACES = [in_a_callback, in_a_task, in_a_thread, in_a_finaliser]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), BrokenPipeError(), SystemExit()])
+async def test_a_terminal_that_is_gone_is_no_bug(error: BaseException) -> None:
+    told: list[BaseException] = []
+    with event_loop.unseen_reported(told.append):
+        for each in (error, OSError(errno.EBADF, "Bad file descriptor")):
+            asyncio.get_running_loop().call_exception_handler({"message": "drawing", "exception": each})
+    assert [type(each) for each in told] == [OSError]
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import sys
 import threading
@@ -38,8 +39,7 @@ def unseen_reported(report: Callable[[BaseException], object]) -> Iterator[None]
     in_loop = loop.get_exception_handler()
 
     def tell(error: BaseException | None) -> None:
-        # A reader that has closed a pipe, and a thread that ends itself, are no bugs.
-        if error is not None and not isinstance(error, BrokenPipeError | SystemExit):
+        if error is not None and not _is_no_bug(error):
             report(error)
 
     loop.set_exception_handler(lambda _, seen: tell(seen.get("exception") or RuntimeError(seen["message"])))
@@ -50,6 +50,14 @@ def unseen_reported(report: Callable[[BaseException], object]) -> Iterator[None]
     finally:
         loop.set_exception_handler(in_loop)
         threading.excepthook, sys.unraisablehook = in_threads, unraisable
+
+
+def _is_no_bug(error: BaseException) -> bool:
+    """Return whether a thread has ended itself, a reader has closed a pipe, or a terminal is gone.
+
+    A prompt may be drawn once more before the loss of its terminal is noticed, which is where keys are read.
+    """
+    return isinstance(error, BrokenPipeError | SystemExit) or getattr(error, "errno", None) == errno.EIO
 
 
 class _EventLoop(asyncio.SelectorEventLoop):
